@@ -19,8 +19,8 @@ from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.bench.cases import end_work
-from local_dp.experiments.lab.claim import Curve, Figure
 from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.shapes import Curve, Figure
 from local_dp.experiments.peers.oracles import (
     LIBRARIES,
     Peer,

@@ -2,12 +2,13 @@
 no more. One textbook report reveals g (limits 10)."""
 
 import numpy as np
+from numpy.random import Generator
 
 from local_dp.arrays import Floats
 from local_dp.bounds.response import clipped_laplace_shrinkage
 
 
-def laplace_reports(values: Floats, epsilon: float, generator: np.random.Generator) -> Floats:
+def laplace_reports(values: Floats, epsilon: float, generator: Generator) -> Floats:
     """One report for each value in [-1, 1], shape (n,). KLNRS Claim 4.1 with b = 1; on an idealised
     real line it is epsilon-local."""
     return values + generator.laplace(scale=2 / epsilon, size=len(values))

@@ -6,9 +6,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from local_dp.experiments.lab.claim import Check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import MinimalClients, minimal_clients
+from local_dp.experiments.lab.shapes import Check
 
 LEVEL = 0.95
 RUNS = 300  # of a success rate

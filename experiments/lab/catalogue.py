@@ -1,6 +1,7 @@
 """The experiments by name. A module is imported only when its experiment is asked for."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from local_dp.errors import InputError, unknown
@@ -50,10 +51,9 @@ def module_of(name: str) -> str:
     return _MODULES[name]
 
 
-def load(module: str) -> Experiment[Any, Any]:
+def load(module: str) -> Experiment:
     """The experiment of a module: its constant EXPERIMENT."""
-    experiment = import_module(module).EXPERIMENT
-    assert isinstance(experiment, Experiment)
+    experiment: Experiment = import_module(module).EXPERIMENT
     return experiment
 
 

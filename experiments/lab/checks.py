@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from local_dp.arrays import Floats, Ints
-from local_dp.experiments.lab.claim import ALPHA, Check
+from local_dp.experiments.lab.shapes import ALPHA, Check
 from local_dp.experiments.lab.statistics import POWER, Rate, Statistic
 
 
@@ -91,7 +91,7 @@ def holds(
     """
     share = alpha / max(1, sum(len(claimed.sides) for claimed in claims.values()))
     shown = bool(claims) and also and not any(claimed.refuted(share) for claimed in claims.values())
-    weakest: dict[type[Statistic], tuple[float, str]] = {}
+    weakest: dict[type, tuple[float, str]] = {}
     for claimed in claims.values():
         for size in claimed.caught(share):
             weakest[type(claimed.figure)] = max(size, weakest.get(type(claimed.figure), size))
@@ -190,3 +190,16 @@ def _log_choose(n: int, counts: Ints) -> Floats:
         special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
     )
     return logs
+
+
+def crossing(pure: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """The least number of bits at which `pure` takes more than `other`, on lines between the
+    measured sizes; infinite if there is none."""
+    if not pure or not other:
+        return math.inf
+    sizes = np.arange(max(min(pure), min(other)), min(max(pure), max(other)) + 1)
+    first, second = (
+        np.interp(sizes, sorted(numbers), [numbers[bits] for bits in sorted(numbers)])
+        for numbers in (pure, other)
+    )
+    return next((float(bits) for bits in sizes[first > second]), math.inf)

@@ -5,13 +5,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.checks import alike
-from local_dp.experiments.lab.claim import ALPHA, Check
+from local_dp.experiments.lab.shapes import ALPHA, Check
 from local_dp.experiments.lab.statistics import Rate
 from local_dp.interaction import Algorithm, Watched, run
 from local_dp.loss import exp_epsilon
@@ -58,7 +58,7 @@ class Refusal:
     refused: str
 
 
-Crossing: TypeAlias = CrossCheck | Refusal
+Crossing = CrossCheck | Refusal
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,9 @@
 """Text in and about figures: notation, line breaks, the key to a figure's marks, and a figure in
 words."""
 
-import math
-from collections.abc import Sequence
 from textwrap import fill as wrap
-from typing import Any
 
-from local_dp.experiments.lab.claim import Check, Curve, Figure, Regions, Table
+from local_dp.experiments.lab.shapes import Curve, Figure, Regions
 from local_dp.foreign import shown
 from local_dp.text.layout import EXPONENT, typeset
 
@@ -80,44 +77,3 @@ def _in_words(curve: Curve, ticks: tuple[str, ...]) -> str:
         )
     (x0, y0), (x1, y1) = min(points), max(points)
     return f"{curve.label} ({curve.style}): from {y0:.3g} at {x0:g} to {y1:.3g} at {x1:g}"
-
-
-def figure_check(figures: Sequence[Figure], table: Table, *, ends: bool = True) -> Check:
-    """Whether every point of every measured curve stands in a row of the table beside the curve's
-    name; with `ends`, the ends of its interval too."""
-    points = [
-        (curve, point)
-        for figure in figures
-        for curve in figure.curves
-        if curve.style == "measured"
-        for point in _points(curve, ends)
-    ]
-    lost = [
-        f"{curve.label} at {point[0]:g}"
-        for curve, point in points
-        if not any(_tells(row, curve.label, point) for row in table.rows)
-    ]
-    said = f"in neither: {', '.join(lost[:3])}" if lost else f"{len(points)} points"
-    return Check(
-        f"The figure draws what the table tells: {table.title}", bool(points) and not lost, said
-    )
-
-
-def _points(curve: Curve, ends: bool) -> list[tuple[float, ...]]:
-    bands = [band for band in (curve.low, curve.high) if ends and band is not None]
-    return list(zip(curve.x, curve.y, *bands, strict=True))
-
-
-def _tells(row: tuple[Any, ...], label: str, point: tuple[float, ...]) -> bool:
-    """Whether a row names the curve, or the label up to its comma, and holds these numbers, each in
-    a cell of its own."""
-    names = [cell for cell in row if isinstance(cell, str)]
-    numbers = [float(cell) for cell in row if isinstance(cell, (int, float))]
-    for value in point:
-        place = next(
-            (place for place, number in enumerate(numbers) if math.isclose(value, number)), None
-        )
-        if place is None:
-            return False
-        del numbers[place]
-    return label in names or label.split(",", maxsplit=1)[0] in names

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from local_dp.errors import InputError
-from local_dp.experiments.lab.claim import Curve, Figure, Region, Regions
 from local_dp.experiments.lab.figure_text import lines
+from local_dp.experiments.lab.shapes import Curve, Figure, Region, Regions
 from local_dp.experiments.lab.style import (
     DEFAULT,
     FADED,

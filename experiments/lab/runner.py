@@ -12,11 +12,12 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 from local_dp.errors import BusError, InputError, LocalDPError, reading
 from local_dp.experiments.lab.catalogue import load
-from local_dp.experiments.lab.claim import Data, Finding, Scale
+from local_dp.experiments.lab.claim import Points
+from local_dp.experiments.lab.shapes import Data, Finding, Scale
 from local_dp.experiments.lab.store import (
     MeasurementStore,
     canonical,
@@ -28,8 +29,7 @@ from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.simulation.cluster import Cluster, died_over_and_over
 from local_dp.simulation.pool import ENVIRONMENT, pool
 
-# (experiment, points measured, points in all)
-Progress: TypeAlias = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
 
 
 @contextmanager
@@ -73,23 +73,40 @@ class Job:
     seed: int
     folder: Path
     store: MeasurementStore
-    points: list[Data]
+    points: Points
     drawing: Drawing
 
-    def missing(self) -> list[Data]:
-        """The points not yet measured."""
-        return [point for point in self.points if self.store.get(point, self.seed) is None]
+    def missing(self) -> list[int]:
+        """The places of the points not yet measured."""
+        return [
+            place
+            for place, point in enumerate(self.points)
+            if self.store.get(stored(point), self.seed) is None
+        ]
+
+    def submit(self, executor: Executor, *, apart: bool) -> Iterator[tuple[Future[Data], Data]]:
+        """The missing points, each `apart` in a process of its own if the executor is a
+        cluster's."""
+        for place in self.missing():
+            task = self.module, self.scale, place, self.seed
+            future = (
+                executor.submit(measure_apart, *task, self.store.stamp)
+                if apart
+                else executor.submit(measure, *task)
+            )
+            yield future, stored(self.points[place])
 
     def conclude(self) -> Finding:
         """Writes the results. The order of the measurements is that of the points, whatever order
         they were made in."""
         experiment = load(self.module)
         with reading(self.store.path, "remove it to measure again"):
-            measured = [
-                experiment.read(point, self.store.get(point, self.seed)) for point in self.points
+            rows = [
+                (point, experiment.read(point, self.store.get(stored(point), self.seed)))
+                for point in self.points
             ]
         self.store.sort()
-        finding = experiment.conclude(measured, self.scale)
+        finding = experiment.conclude(rows, self.scale)
         write_results(
             self.folder, experiment, finding, self.scale, self.seed, self.store.stamp, self.drawing
         )
@@ -125,7 +142,7 @@ def run_experiments(
                 seed,
                 folder,
                 MeasurementStore(folder, code_stamp(module)),
-                plain(load(module).points(scale)),
+                load(module).points(scale),
                 drawing,
             )
         )
@@ -149,10 +166,10 @@ def run_experiments(
         else pool(min(workers or os.cpu_count() or 1, sum(left.values())))
     )
     with executors as executor:
-        waiting: dict[Future[Data], tuple[Job, Data]] = {
-            _submit(executor, job, point, apart=bool(cluster)): (job, point)
+        waiting = {
+            future: (job, point)
             for job in jobs
-            for point in job.missing()
+            for future, point in job.submit(executor, apart=bool(cluster))
         }
         for future in as_completed(waiting):
             job, point = waiting.pop(future)
@@ -162,24 +179,27 @@ def run_experiments(
     return {load(module).name: findings[load(module).name] for module in modules}
 
 
-def _submit(executor: Executor, job: Job, point: Data, *, apart: bool) -> "Future[Data]":
-    """One point; on a cluster in a process of its own, whose environment is that of the pool's."""
-    if apart:
-        return executor.submit(measure_apart, job.module, point, job.seed, job.store.stamp)
-    return executor.submit(measure, job.module, point, job.seed)
+def stored(point: Any) -> Data:
+    """A point as a store has it: its fields under the name of its class."""
+    return {type(point).__name__: plain(point)}
 
 
-def measure(module: str, point: Data, seed: int) -> Data:
-    """One point of a module's experiment, in the calling process."""
+def measure(module: str, scale: Scale, place: int, seed: int) -> Data:
+    """One of the points of a module's experiment, in the calling process."""
     experiment = load(module)
-    measured: Data = plain(experiment.measure(experiment.read_point(point), seed))
+    measured: Data = plain(experiment.measure(experiment.points(scale)[place], seed))
     return measured
 
 
-def measure_apart(module: str, point: Data, seed: int, stamp: str) -> Data:
-    """The same in a process of its own, with the code of this stamp, that ends with the caller's.
-    Raises LocalDPError with its last line if it fails."""
-    task = canonical({"module": module, "point": point, "seed": seed, "stamp": stamp})
+def measure_apart(module: str, scale: Scale, place: int, seed: int, stamp: str) -> Data:
+    """The same in a process of its own, with the code of this stamp and the environment of the
+    pool's, that ends with the caller's.
+
+    Raises LocalDPError with its last line if it fails.
+    """
+    task = canonical(
+        {"module": module, "scale": scale, "place": place, "seed": seed, "stamp": stamp}
+    )
     environment = {
         **os.environ,
         **ENVIRONMENT,
@@ -206,7 +226,9 @@ def measure_apart(module: str, point: Data, seed: int, stamp: str) -> Data:
         listening.join()
     if process.returncode:
         last = "".join(told[-1:]).strip() or f"it ended with code {process.returncode}"
-        raise LocalDPError(f"a worker of the cluster could not measure {point}: {last}")
+        raise LocalDPError(
+            f"a worker of the cluster could not measure point {place} of {module}: {last}"
+        )
     with reading("the answer of a worker", "run the same command to go on"):
         found: Data = json.loads(answer)
     return found
@@ -227,7 +249,7 @@ def main() -> None:
             f"{task['stamp']}; install the same version"
         )
     with redirect_stdout(sys.stderr):
-        measured = measure(task["module"], task["point"], task["seed"])
+        measured = measure(task["module"], task["scale"], task["place"], task["seed"])
     print(canonical(measured), flush=True)
     os._exit(0)  # not by way of the watching thread, which still reads
 

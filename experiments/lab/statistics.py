@@ -2,7 +2,6 @@
 fail where a claim is true, and what it catches."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -18,37 +17,13 @@ from local_dp.tallies import Z95
 POWER = 0.99  # the probability with which a check catches what it states
 
 
-class Statistic(ABC):
-    """A measured figure. Each method is about a test that refuses a true bound with probability
-    `alpha` at most."""
-
-    @property
-    @abstractmethod
-    def known(self) -> bool:
-        """Whether anything was measured: a figure that is not finite decides nothing."""
-
-    @abstractmethod
-    def below(self, bound: float, alpha: float) -> bool:
-        """Whether the truth is certainly below the bound."""
-
-    @abstractmethod
-    def above(self, bound: float, alpha: float) -> bool:
-        """Whether the truth is certainly above the bound."""
-
-    @abstractmethod
-    def caught(self, bound: float, alpha: float, side: int) -> float:
-        """The truth nearest to the bound, below it (side -1) or above (+1), that is refused with
-        probability 0.99."""
-
-    @abstractmethod
-    def distance(self, bound: float, truth: float) -> tuple[float, str]:
-        """How far a wrong truth is from a bound: a number that grows with it, and the words."""
-
-
 @dataclass(frozen=True)
-class Normal(Statistic):
+class Normal:
     """A figure with a standard error: its error is normal, or follows Student's law with so many
-    degrees of freedom."""
+    degrees of freedom.
+
+    Each method is about a test that refuses a true bound with probability `alpha` at most.
+    """
 
     value: float
     error: float
@@ -56,6 +31,7 @@ class Normal(Statistic):
 
     @property
     def known(self) -> bool:
+        """Whether anything was measured: a figure that is not finite decides nothing."""
         return math.isfinite(self.value) and math.isfinite(self.error) and self.degrees > 0
 
     def quantile(self, tail: float) -> float:
@@ -67,17 +43,21 @@ class Normal(Statistic):
         )
 
     def below(self, bound: float, alpha: float) -> bool:
+        """Whether the truth is certainly below the bound."""
         return self._moved(self.quantile(alpha)) < bound
 
     def above(self, bound: float, alpha: float) -> bool:
         return self._moved(-self.quantile(alpha)) > bound
 
     def caught(self, bound: float, alpha: float, side: int) -> float:
+        """The truth nearest to the bound, below it (side -1) or above (+1), that is refused with
+        probability 0.99."""
         return replace(self, value=bound)._moved(
             side * (self.quantile(alpha) + self.quantile(1 - POWER))
         )
 
     def distance(self, bound: float, truth: float) -> tuple[float, str]:
+        """How far a wrong truth is from a bound: a number that grows with it, and the words."""
         return abs(truth - bound), f"{abs(truth - bound):.2g} beyond {bound:.4g}"
 
     def _moved(self, errors: float) -> float:
@@ -131,7 +111,7 @@ class Positive(Normal):
 
 
 @dataclass(frozen=True)
-class Rate(Statistic):
+class Rate:
     """Successes of independent trials: the law is binomial, and exact."""
 
     successes: int
@@ -177,6 +157,9 @@ class Rate(Statistic):
             math.sqrt(max(0.0, self.trials * share * (1 - share))),
         )
         return off / spread if spread else math.inf if off else 0.0
+
+
+Statistic = Normal | Rate
 
 
 def mean(values: Sequence[float] | Floats) -> Normal:

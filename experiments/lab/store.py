@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from local_dp.errors import InputError
-from local_dp.experiments.lab.claim import Data, Experiment, Figure, Finding, Regions, Scale
+from local_dp.experiments.lab.claim import Experiment
 from local_dp.experiments.lab.figure_text import alt_text, key
 from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.shapes import Data, Figure, Finding, Regions, Scale
 from local_dp.experiments.lab.stored import RESULTS
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.simulation.installation import provenance
@@ -177,11 +178,6 @@ _DRAWN = ("svg", "png", "pdf")
 _SIGNS = {"ε": "epsilon", "τ": "tau", "α": "alpha", "%": "percent"}
 
 
-def command(name: str, scale: Scale, seed: int) -> str:
-    """The command that repeats a run."""
-    return f"local-dp experiment {name} --{scale} --seed {seed}"
-
-
 def file_name(title: str) -> str:
     """A title as the stem of a file name: all its words in lower case, joined by hyphens."""
     for sign, word in _SIGNS.items():
@@ -205,7 +201,7 @@ def _figure_data(figure: Figure | Regions, stem: str) -> dict[str, Any]:
 
 def write_results(
     folder: Path,
-    experiment: Experiment[Any, Any],
+    experiment: Experiment,
     finding: Finding,
     scale: Scale,
     seed: int,
@@ -231,7 +227,8 @@ def write_results(
         "verdict": finding.verdict,
         "headline": finding.headline,
         "checks": [asdict(check) for check in finding.checks],
-        "command": command(experiment.name, scale, seed),
+        # that repeats the run
+        "command": f"local-dp experiment {experiment.name} --{scale} --seed {seed}",
         "scale": scale,
         "seed": seed,
         "code": stamp,

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 from xml.etree import ElementTree
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -20,12 +20,12 @@ from local_dp.foreign import shown
 
 RESULTS = "results.json"
 _AGAIN = "run the experiment again"
-_Name: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")]
-_Csv: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.csv$")]
-_Svg: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.svg$")]
-_Picture: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.(png|pdf)$")]
-_Json: TypeAlias = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.json$")]
-_Command: TypeAlias = Annotated[
+_Name = Annotated[str, Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$")]
+_Csv = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.csv$")]
+_Svg = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.svg$")]
+_Picture = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.(png|pdf)$")]
+_Json = Annotated[str, Field(pattern=r"^[a-z0-9-]+\.json$")]
+_Command = Annotated[
     str, Field(pattern=r"^local-dp experiment [a-z0-9.-]+ --(quick|full) --seed [0-9]+$")
 ]
 

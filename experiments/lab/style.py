@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.errors import InputError
-from local_dp.experiments.lab.claim import Curve, Figure
+from local_dp.experiments.lab.shapes import Curve, Figure
 
 INK, MUTED, RULE, PAPER, LIMIT, FADED = (
     "#1f2328",

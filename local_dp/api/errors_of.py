@@ -13,7 +13,7 @@ from local_dp.api.tables import sample_rows
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Reports
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.lab.claim import Data
+from local_dp.experiments.lab.shapes import Data
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise, stream_key

@@ -18,8 +18,8 @@ from local_dp.api.tables import Dates, Table, records_of
 from local_dp.bus.children import Folder
 from local_dp.checks import check_whole, real_number, whole_number
 from local_dp.errors import InputError, reading, unknown
-from local_dp.experiments.lab.claim import Curve, Data, Figure
 from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.shapes import Curve, Data, Figure
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.noise import KeyedNoise

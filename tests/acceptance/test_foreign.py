@@ -17,7 +17,7 @@ import pytest
 from local_dp.bus.blocking import BlockingBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import InputError, LocalDPError, RefusedError, reading, unknown
-from local_dp.experiments.lab.claim import Check, Curve, Figure, Finding, Table
+from local_dp.experiments.lab.shapes import Check, Curve, Figure, Finding, Table
 from local_dp.experiments.lab.report import build_pages
 from local_dp.foreign import LONGEST, Place, shown
 from local_dp.text.screen import Screen

@@ -15,7 +15,6 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab import calibration
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.checks import Claimed, alike, drawn, holds, measured
-from local_dp.experiments.lab.claim import ALPHA
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.intervals import (
     about,
@@ -28,6 +27,7 @@ from local_dp.experiments.lab.intervals import (
     wilson,
 )
 from local_dp.experiments.lab.minimal_clients import ClientCount, exact_recovery, minimal_clients
+from local_dp.experiments.lab.shapes import ALPHA
 from local_dp.experiments.lab.statistics import (
     NO_FACTOR,
     NOTHING,

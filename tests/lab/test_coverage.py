@@ -16,7 +16,7 @@ from scipy import stats
 from local_dp.arrays import Floats
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.conformance import COVERED, conform_intervals
-from local_dp.experiments.claims.local.randomized_response import Row, line_slope
+from local_dp.experiments.claims.local.randomized_response import Line, line_slope
 from local_dp.experiments.lab.intervals import about, relative_error
 from local_dp.experiments.lab.statistics import ratio
 from local_dp.populations.finite import Finite
@@ -421,7 +421,7 @@ def laplace(
 
 
 def rms(generator: np.random.Generator) -> tuple[float, float]:
-    return Row(
+    return Line(
         100, math.sqrt(np.mean(squares := generator.chisquare(1, 300))), relative_error(squares) / 2
     ).interval
 
@@ -431,7 +431,7 @@ def fitted(generator: np.random.Generator) -> tuple[float, float]:
     return about(
         *line_slope(
             [
-                Row(n, math.sqrt(np.mean(squares)), relative_error(squares) / 2)
+                Line(n, math.sqrt(np.mean(squares)), relative_error(squares) / 2)
                 for n, squares in rows
             ]
         )

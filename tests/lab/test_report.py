@@ -24,8 +24,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab import figures
 from local_dp.experiments.lab.catalogue import NAMES, load, module_of
 from local_dp.experiments.lab.chapters import CHAPTERS
-from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regions, Table
-from local_dp.experiments.lab.figure_text import alt_text, figure_check
+from local_dp.experiments.lab.figure_text import alt_text
 from local_dp.experiments.lab.figures import (
     Estimates,
     _canvas,
@@ -36,6 +35,15 @@ from local_dp.experiments.lab.figures import (
 )
 from local_dp.experiments.lab.report import badge, build_pages, cell, prose, write_report
 from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.lab.shapes import (
+    Curve,
+    Figure,
+    Finding,
+    Region,
+    Regions,
+    table_of,
+    tabulate,
+)
 from local_dp.experiments.lab.store import file_name
 from local_dp.experiments.lab.stored import read_results
 from local_dp.experiments.lab.style import (
@@ -539,40 +547,38 @@ def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path
         assert tab.evaluate("document.querySelectorAll('.sortable button').length") == 0
 
 
-TABLE = Table(
+TABLE = tabulate(
     "counts",
-    ("who", "d", "n", "low", "high"),
-    [("one", 2, 10, 9, 11), ("one", 4, 20, 18, 23), ("two", 2, 5, 4, 6)],
+    "who | d | n | low | high",
+    [("one", 4, 20, 18, 23), ("one", 2, 10, 9, 11), ("two", 2, 5, None, None)],
 )
-ONE = Curve("one", [2, 4], [10, 20], "measured", [9, 18], [11, 23])
-BOUND = Curve("nobody below", [2, 4], [1, 1], "bound")
 
 
-def shown(*curves: Curve, ends: bool = True) -> bool:
-    return figure_check([Figure("f", "f", "x", "y", [*curves, BOUND])], TABLE, ends=ends).shown
+def test_a_figure_names_columns_of_its_table() -> None:
+    """A curve for each name, in the order of x; a row without its number is left out, and so is a
+    curve without a point."""
+    assert TABLE.curves("who | d | n | low | high") == [
+        Curve("one", (2, 4), (10, 20), "measured", (9, 18), (11, 23))
+    ]
+    assert [each.label for each in TABLE.curves("who | d | n")] == ["one", "two"]
+    assert TABLE.curves("who | d | n", "two", "three", style="bound") == [
+        Curve("two", (2,), (5,), "bound")
+    ]
+    assert TABLE.where("d", 2).curves("who | n | d", "one", grouped=True) == [
+        Curve("one", (10,), (2,), group="one")
+    ]
+    with pytest.raises(ValueError, match="not in tuple"):
+        TABLE.curves("who | d | clients")
 
 
-def test_a_figure_of_its_table_is_shown() -> None:
-    """Every measured point and its interval stand in the table, under the name or under what the
-    name begins with; theory need not."""
-    assert shown(ONE, Curve("two, measured", [2], [5], "measured", [4], [6]))
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"label": "two"},
-        {"y": [10, 21]},
-        {"x": [2, 3]},
-        {"low": [9, 17]},
-        {"high": [12, 23]},
-        {"high": [10, 20]},
-    ],
-)
-def test_another_figure_is_not(changed: dict[str, object]) -> None:
-    """Another name, a point moved either way, an interval of another width, and nothing measured
-    are found; without `ends` the interval is not looked at."""
-    wrong = replace(ONE, **changed)  # type: ignore[arg-type]
-    assert not shown(wrong)
-    assert shown(wrong, ends=False) == ("low" in changed or "high" in changed)
-    assert not shown()
+def test_a_table_names_fields_of_its_rows() -> None:
+    """The first of several objects that has a field gives it; a field of a field, a place of it and
+    digits are named too."""
+    found = table_of(
+        "t",
+        "x_label | of rows = rows.0.1 | log_y = log_y : 0",
+        [(Figure("f", "f", "x", "y", [], log_y=True), TABLE)],
+    )
+    assert (found.columns, found.rows) == (("x_label", "of rows", "log_y"), [("x", 4, 1)])
+    with pytest.raises(AttributeError):
+        table_of("t", "clients", [TABLE])

@@ -8,9 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import psutil
 import pytest
@@ -21,9 +20,10 @@ from local_dp.cli.main import main
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab import catalogue
 from local_dp.experiments.lab.catalogue import chosen, load
-from local_dp.experiments.lab.claim import Scale, _adapters, _read
-from local_dp.experiments.lab.runner import measure, measure_apart, run_experiments
-from local_dp.experiments.lab.store import MeasurementStore, _module, code_stamp, plain
+from local_dp.experiments.lab.parts import ClientCount, Row, no_count
+from local_dp.experiments.lab.runner import measure, measure_apart, run_experiments, stored
+from local_dp.experiments.lab.shapes import Scale
+from local_dp.experiments.lab.store import MeasurementStore, _module, canonical, code_stamp, plain
 from local_dp.simulation.pool import ENVIRONMENT
 from tests.support.inputs.toy_experiment import Error, People, Toy
 
@@ -87,7 +87,7 @@ def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torn = json.loads(lines[2])["point"]
     kept.write_text("".join(lines[:2]) + lines[2][:20])
     run_experiments([TOY], "full", 1, out, workers=1)
-    assert log.read_text().split()[3:] == [*map(str, torn.values()), "6400", "25600"]
+    assert log.read_text().split()[3:] == [str(torn["People"]["n"]), "6400", "25600"]
     run_experiments([TOY], "full", 1, tmp_path / "fresh", workers=1)
     assert (out / "toy" / "results.json").read_bytes() == (
         tmp_path / "fresh" / "toy" / "results.json"
@@ -139,6 +139,7 @@ def test_interrupt_leaves_a_resumable_folder_and_no_process(tmp_path: Path) -> N
     and the next run completes it."""
     program = f"""
 from pathlib import Path
+from local_dp.experiments.lab.parts import ClientCount, Row, no_count
 from local_dp.experiments.lab.runner import run_experiments
 if __name__ == "__main__":
     run_experiments(["slow_toy"], "full", 1, Path({str(tmp_path)!r}), workers=2)
@@ -174,7 +175,7 @@ EXPERIMENT = Slow()
             )
         )
     )
-    assert [json.loads(line)["point"]["n"] for line in kept.read_text().splitlines()] in (
+    assert [json.loads(line)["point"]["People"]["n"] for line in kept.read_text().splitlines()] in (
         [100, 400],
         [400, 100],
     )
@@ -224,7 +225,7 @@ def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("TOY_LOG", str(tmp_path / "no" / "such" / "folder"))
     with pytest.raises(FileNotFoundError) as caught:
         run_experiments([TOY], "quick", 1, tmp_path / "out", workers=1)
-    assert any("toy at {'n': 100}" in note for note in caught.value.__notes__)
+    assert any("toy at {'People': {'n': 100}}" in note for note in caught.value.__notes__)
 
 
 def test_catalogue_names_modules() -> None:
@@ -312,8 +313,8 @@ def test_a_claim_that_is_not_shown_fails_the_command(
 def test_a_point_measured_apart_is_the_same() -> None:
     """What comes back through a process of its own is what is measured here, to the last bit;
     linear algebra uses one thread."""
-    here = measure(TOY, {"n": 100}, 5)
-    there = measure_apart(TOY, {"n": 100}, 5, code_stamp(TOY))
+    here = measure(TOY, "quick", 0, 5)
+    there = measure_apart(TOY, "quick", 0, 5, code_stamp(TOY))
     assert there == {key: float(value) for key, value in here.items()}
     assert ENVIRONMENT["OPENBLAS_NUM_THREADS"] == "1"
 
@@ -323,48 +324,30 @@ def test_other_code_and_failures_are_one_line() -> None:
     """A worker with another version of the experiment refuses it, and one that fails says what its
     last line was."""
     with pytest.raises(LocalDPError, match="install the same version"):
-        measure_apart(TOY, {"n": 100}, 5, "0")
-    with pytest.raises(
-        LocalDPError, match=r"could not measure .*ValueError: the fields are m, and not n"
-    ):
-        measure_apart(TOY, {"m": 100}, 5, code_stamp(TOY))
+        measure_apart(TOY, "quick", 0, 5, "0")
+    with pytest.raises(LocalDPError, match=rf"could not measure point 9 of {TOY}: IndexError"):
+        measure_apart(TOY, "quick", 9, 5, code_stamp(TOY))
 
 
-@dataclass(frozen=True)
-class _Even:
-    n: int
-    kind: Literal["even"] = "even"
+class Searched(Row):
+    count: ClientCount
 
 
-@dataclass(frozen=True)
-class _Odd:
-    n: int
-    kind: Literal["odd"] = "odd"
-
-
-@dataclass(frozen=True)
-class _Crowd:
-    n: int
-
-
-def test_points_are_read_by_their_fields_and_tags() -> None:
-    """A tag distinguishes two classes with equal fields; a measurement comes back as its
-    dataclass."""
-    assert Toy.read({"n": 3}, {"error": 0.5, "half": "inf"}) == (
-        People(3),
-        Error(0.5, float("inf")),
-    )
-    assert [
-        _read(_Even | _Odd | People, plain(point)) for point in (_Even(2), _Odd(2), People(2))
-    ] == [_Even(2), _Odd(2), People(2)]
-    with pytest.raises(TypeError, match="People and _Crowd have the same fields; give each a tag"):
-        _read(People | _Crowd, {"n": 2})
-
-
-def test_a_run_measures_the_points_that_are_listed() -> None:
-    """Each point of each experiment comes back from its plain data as what it was, and no two kinds
-    of measurement look alike."""
+def test_points_of_two_classes_are_stored_apart() -> None:
+    """Points are stored under the names of their classes, and no two points of an experiment are
+    stored alike; a measurement comes back as its class."""
+    assert stored(People(3)) == {"People": {"n": 3}}
+    assert Toy().read(People(3), {"error": 0.5, "half": "inf"}) == Error(0.5, float("inf"))
     for experiment in map(load, chosen("all")):
-        for point in (point for scale in get_args(Scale) for point in experiment.points(scale)):
-            assert type(experiment.read_point(plain(point))) is type(point)
-        _adapters(experiment._types()[1])
+        for scale in get_args(Scale):
+            names = [canonical(stored(point)) for point in experiment.points(scale)]
+            assert len(set(names)) == len(names), experiment.name
+
+
+def test_a_failed_search_ends_the_finding() -> None:
+    """It is not shown, and says which search failed and why, whether the search is the measurement
+    or a field of it."""
+    for failed in (no_count("success stays at .03"), Searched(no_count("success stays at .03"))):
+        finding = Toy().conclude([(People(3), failed)], "quick")
+        assert finding.verdict == "not shown"
+        assert [check.evidence for check in finding.checks] == ["People(n=3): success stays at .03"]

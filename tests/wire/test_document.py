@@ -116,5 +116,5 @@ def test_the_limits_are_those_of_the_page(title: str) -> None:
 def test_what_is_signed_is_that_of_the_page() -> None:
     """The tag and the signs of comparison."""
     assert f'"{TAG[:-1].decode()}" 0x00' in _section("Envelopes")
-    (told,) = re.findall(r"comparison  = sum , \((.*?)\)", PAGE)
+    (told,) = re.findall(r"comparison  ::= sum \((.*?)\)", PAGE)
     assert re.findall(r'"([^"]+)"', told) == list(COMPARATORS)

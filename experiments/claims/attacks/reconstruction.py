@@ -2,34 +2,40 @@
 shows it in three models."""
 
 import math
-from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
 from local_dp.attacks import Decoder, least_largest, least_squares, random_subsets, reconstruction
 from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    CURATOR_AND_ATTACKS,
     Check,
+    Claimed,
     Experiment,
     Figure,
     Finding,
+    Points,
+    Positive,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
     curve,
-    of_kind,
+    curve_of,
+    holds,
+    measured,
+    positive_mean,
+    seeded,
+    tabulate,
+    wilson,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows, curves
-from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.lab.statistics import Positive, Rate, positive_mean
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
@@ -43,12 +49,12 @@ from local_dp.theorems.from_sq import from_own_bits
 
 RATIO, DELTA, SHARE = 4, 1e-6, 0.02  # queries to a row; the curator's delta; noise as a share of n
 NOISES = (0.25, 0.5, 0.75, 1.0, 1.5)  # in units of sqrt(n): the ends of the even noise
-ROWS: dict[Scale, tuple[int, ...]] = {"quick": (64, 128, 256), "full": (100, 400, 1600)}
-SHARE_ROWS: dict[Scale, tuple[int, ...]] = {"quick": (100, 400, 900), "full": (100, 400, 1600)}
-SHARE_RUNS: dict[Scale, int] = {"quick": 2, "full": 3}
-MODEL_ROWS: dict[Scale, int] = {"quick": 256, "full": 800}
-BITS: dict[Scale, int] = {"quick": 768, "full": 2000}  # at least, of each rate
-TABLES: dict[Scale, int] = {"quick": 3, "full": 3}  # of each model
+ROWS = {"quick": (64, 128, 256), "full": (100, 400, 1600)}
+SHARE_ROWS = {"quick": (100, 400, 900), "full": (100, 400, 1600)}
+SHARE_RUNS = {"quick": 2, "full": 3}
+MODEL_ROWS = {"quick": 256, "full": 800}
+BITS = {"quick": 768, "full": 2000}  # at least, of each rate
+TABLES = {"quick": 3, "full": 3}  # of each model
 # all wrong bits of one n, in units of the closed form's: 1.2 % less to .5 % more in 1,500, 300 and
 # 80 runs, as measured with seed 5
 NEAR = 0.06
@@ -61,8 +67,7 @@ DECODERS: dict[str, Decoder] = {SQUARES: least_squares, PROGRAM: least_largest}
 FEWER = 0.6  # .5 as measured by this claim at seeds 3 and 4
 
 
-@dataclass(frozen=True)
-class Wrong:
+class Wrong(Row):
     wrong: dict[str, list[int]]  # bits of each run, by decoder or by model
     bits: int  # in all
 
@@ -70,8 +75,7 @@ class Wrong:
         return Rate(sum(self.wrong[name]), self.bits)
 
 
-@dataclass(frozen=True)
-class Noise:
+class Noise(Row):
     """Wrong bits of all runs by each decoder on the same answers, from the oracle that fills its
     tolerance evenly: a sqrt(n)."""
 
@@ -84,7 +88,7 @@ class Noise:
     def measure(self, seed: int) -> Wrong:
         tau, wrong = 2 * self.a / math.sqrt(self.n), {name: list[int]() for name in self.decoders}
         for each in range(self.runs):
-            generator = np.random.default_rng([seed, each])
+            generator = default_rng([seed, each])
             bits, subsets = (
                 _secret(self.n, generator),
                 random_subsets(RATIO * self.n, self.n, generator),
@@ -104,8 +108,7 @@ class Noise:
         return wrong_bits(self.n, RATIO * self.n, self.a * math.sqrt(self.n / 3))
 
 
-@dataclass(frozen=True)
-class Models:
+class Models(Row):
     """One attack on some tables: exact expectations, a curator with (eps, 1e-6) for all its
     answers, clients with eps for their bit."""
 
@@ -116,19 +119,17 @@ class Models:
     def measure(self, seed: int) -> Wrong:
         runs = [
             self._wrong(own)
-            for own in np.random.default_rng(seed).integers(1 << 62, size=self.tables).tolist()
+            for own in default_rng(seed).integers(1 << 62, size=self.tables).tolist()
         ]
         return Wrong({name: [run[name] for run in runs] for name in runs[0]}, self.n * self.tables)
 
     def _wrong(self, seed: int) -> dict[str, int]:
-        n, generator = self.n, np.random.default_rng(seed)
+        n, generator = self.n, default_rng(seed)
         bits = _secret(n, generator)
         table, public = secret_bits(bits), secret_bits(np.zeros(n, dtype=np.bool_))
         attack = reconstruction(random_subsets(RATIO * n, n, generator), 0.5, least_squares)
         part = self.part()
-        trusted = TrustedOracle[Records](
-            table, Account(Pure(RATIO * n * part.nano)), Draws(KeyedNoise(seed))
-        )
+        trusted = TrustedOracle[Records](table, Account(Pure(RATIO * n * part.nano)), seeded(seed))
         clients = PopulationOracle(population.Rows(table), KeyedNoise(seed), seed, self.epsilon)
         guesses = {
             "exact expectations": run(attack, ExactOracle(population.Rows(table))),
@@ -148,20 +149,17 @@ class Models:
         return wrong_bits(self.n, RATIO * self.n, math.sqrt(2) / self.part().epsilon)
 
 
-def _even(generator: np.random.Generator, expectation: float) -> float:
+def _even(generator: Generator, expectation: float) -> float:
     """A bias that fills the tolerance evenly."""
     return float(generator.uniform(-1, 1))
 
 
-def _secret(n: int, generator: np.random.Generator) -> Bools:
+def _secret(n: int, generator: Generator) -> Bools:
     bits: Bools = generator.random(n) < 0.5
     return bits
 
 
-Point: TypeAlias = Noise | Models
-
-
-class Reconstruction(Experiment[Point, Wrong]):
+class Reconstruction(Experiment):
     name = "reconstruction"
     chapter = CURATOR_AND_ATTACKS
     title = "Reconstruction: how exact may many counts be?"
@@ -175,7 +173,7 @@ class Reconstruction(Experiment[Point, Wrong]):
     )
     source = "Dinur, Nissim 2003, Theorem 5; Dwork, McSherry, Talwar 2007; lecture notes 4.1"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         rows, least = ROWS[scale], BITS[scale]
         return [
             *(
@@ -190,23 +188,28 @@ class Reconstruction(Experiment[Point, Wrong]):
             *(Models(MODEL_ROWS[scale], epsilon, TABLES[scale]) for epsilon in EPSILONS),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Wrong]], scale: Scale) -> Finding:
-        noise, models = of_kind(measurements, Noise), of_kind(measurements, Models)
-        scaled, shares = (
-            [row for row in noise if row[0].share == share] for share in (False, True)
-        )
+    def finding(self, sheet: Sheet) -> Finding:
+        noise, models = sheet[Noise], sheet[Models]
+        scaled = [row for row in noise if not row[0].share]
+        by_share = sorted((row for row in noise if row[0].share), key=lambda row: row[0].n)
+        shares = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
         rows = [
             (name, p.epsilon, sum(wrong) / m.bits)
             for p, m in models
             for name, wrong in m.wrong.items()
         ]
-        by_model = Table("one attack, three models", ("who answers", "epsilon", "wrong"), rows)
-        by_noise, by_share = _noise_table(scaled), sorted(shares, key=lambda row: row[0].n)
-        share_rows = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
-        figures = [_noise_figure(by_noise), _models_figure(by_model)]
+        tables = [
+            _noise_table(scaled),
+            tabulate(
+                f"share of wrong bits, noise even within {SHARE:g} n",
+                "n | wrong | closed form",
+                shares,
+            ),
+            tabulate("one attack, three models", "who answers | epsilon | wrong", rows),
+        ]
         checks = [
             _check_squares(scaled),
-            _check_programs([(p, m) for p, m in scaled if len(p.decoders) > 1]),
+            _check_programs([row for row in scaled if len(row[0].decoders) > 1]),
             holds(
                 (
                     f"Noise within {SHARE:g} n hides nothing of the smallest table and a part of "
@@ -216,28 +219,16 @@ class Reconstruction(Experiment[Point, Wrong]):
                     f"n = {p.n}": Claimed(m.rate(SQUARES), p.closed - 0.02, p.closed + 0.02)
                     for p, m in by_share
                 },
-                also=bool(by_share)
-                and by_share[0][0].closed < 0.001
-                and by_share[-1][0].closed > 0.09,
+                also=by_share[0][0].closed < 0.001 and by_share[-1][0].closed > 0.09,
             ),
             *_check_models(models),
-            figure_check(figures[:1], by_noise),
-            figure_check(figures[1:], by_model),
         ]
         notes = [
             "Against this attack a curator at epsilon 5 or 20 hides single bits better than "
             "clients do, who each report their own. Clients' sums are off by sqrt(n) C / 2 all "
             "the same, so no count of theirs is as exact as a curator's.",
         ]
-        tables = [
-            by_noise,
-            Table(
-                f"share of wrong bits, noise even within {SHARE:g} n",
-                ("n", "wrong", "closed form"),
-                share_rows,
-            ),
-            by_model,
-        ]
+        figures = [_noise_figure(tables[0]), _models_figure(tables[2])]
         return Finding(checks, tables, figures, notes, headline=_headline(by_share, models))
 
 
@@ -265,19 +256,15 @@ def _check_squares(scaled: Rows[Noise, Wrong]) -> Check:
 
 
 def _headline(by_share: Rows[Noise, Wrong], models: Rows[Models, Wrong]) -> str:
-    read = "no counts were answered"
-    for p, m in by_share[:1]:
-        read = (
-            f"of {p.n} secret bits {1 - sum(m.wrong[SQUARES]) / m.bits:.0%} are read off counts "
-            f"within {SHARE:g} n"
-        )
-    curated = [
-        f"{1 - sum(m.wrong['a curator']) / m.bits:.0%} at epsilon {p.epsilon:g}" for p, m in models
-    ]
-    return (
-        f"By one attack {read}, and off a curator's counts {(curated or ['an unknown share'])[0]} "
-        "(half are guessed)."
+    (p, m), (first, curator) = by_share[0], models[0]
+    read = (
+        f"of {p.n} secret bits {1 - sum(m.wrong[SQUARES]) / m.bits:.0%} are read off counts "
+        f"within {SHARE:g} n"
     )
+    curated = (
+        f"{1 - sum(curator.wrong['a curator']) / curator.bits:.0%} at epsilon {first.epsilon:g}"
+    )
+    return f"By one attack {read}, and off a curator's counts {curated} (half are guessed)."
 
 
 def _check_programs(both: Rows[Noise, Wrong]) -> Check:
@@ -289,7 +276,7 @@ def _check_programs(both: Rows[Noise, Wrong]) -> Check:
             f"Where errors are bounded the linear program gets at most {FEWER:g} times as many "
             "bits wrong as the closed form says of least squares"
         ),
-        {"": positive_mean(wrong) / expected} if expected else {},
+        {"": positive_mean(wrong) / expected},
         high=FEWER,
         more=", ".join(
             f"{sum(m.wrong[PROGRAM])} for {sum(m.wrong[SQUARES])} at {p.a:g}" for p, m in both
@@ -303,7 +290,7 @@ def _check_models(models: Rows[Models, Wrong]) -> list[Check]:
     return [
         Check(
             "Exact expectations reveal every bit",
-            bool(exact) and not any(exact),
+            not any(exact),
             f"{sum(exact)} wrong at {len(exact)} epsilons",
         ),
         holds(
@@ -341,23 +328,20 @@ def _noise_table(scaled: Rows[Noise, Wrong]) -> Table:
     rows = [
         (name, p.a, wrong / bits, *wilson(wrong, bits), p.closed) for name, p, wrong, bits in each
     ]
-    columns = ("decoder", "noise / sqrt(n)", "wrong", "from", "to", "closed form, least squares")
-    return Table(
+    return tabulate(
         f"share of wrong bits, {RATIO} n random counts, noise even within a sqrt(n) [95 %]",
-        columns,
+        "decoder | noise / sqrt(n) | wrong | from | to | closed form, least squares",
         rows,
     )
 
 
 def _noise_figure(by_noise: Table) -> Figure:
     fine = [Noise(1600, 0.2 + 0.05 * place, 1, ()) for place in range(27)]
-    closed = curve(
-        "closed form, least squares", ((noise.a, noise.closed) for noise in fine), "theory"
-    )
-    drawn, title = curves(row[:5] for row in by_noise.rows), f"Bits got wrong from {RATIO} n counts"
+    closed = curve_of("closed form, least squares", "a | closed", fine, "theory")
+    drawn = by_noise.curves("decoder | noise / sqrt(n) | wrong | from | to")
     return Figure(
         "reconstruction",
-        title,
+        f"Bits got wrong from {RATIO} n counts",
         "noise, in units of sqrt(n)",
         "share of wrong bits",
         [*drawn, closed],
@@ -371,7 +355,7 @@ def _models_figure(by_model: Table) -> Figure:
         "One attack, three models",
         "epsilon (nats)",
         "share of wrong bits",
-        [*curves(by_model.rows), half],
+        [*by_model.curves("who answers | epsilon | wrong"), half],
         log_x=True,
     )
 

@@ -2,13 +2,14 @@
 of other private answers."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
-from typing import TypeAlias
+from typing import ClassVar
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.curator.mechanism import Mechanism, Neighbours, SmallDatabases
 from local_dp.curator.multisets import Multiset
@@ -29,19 +30,34 @@ from local_dp.curator.sensitivity.triangles import (
     SmoothTriangles,
     Triangles,
 )
-from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows, curves
-from local_dp.experiments.lab.intervals import quantile
-from local_dp.experiments.lab.statistics import Rate
+from local_dp.experiments.lab.parts import (
+    CURATOR_AND_ATTACKS,
+    Check,
+    Claimed,
+    Experiment,
+    Figure,
+    Finding,
+    LogLogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
+    Scale,
+    Sheet,
+    Table,
+    every,
+    grid,
+    holds,
+    measured,
+    quantile,
+    seeded,
+    table_of,
+    tabulate,
+)
 from local_dp.loss import ATTO, Loss, exp_epsilon, nano_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment
 
-Records: TypeAlias = tuple[tuple[int, ...], ...]
+Records = tuple[tuple[int, ...], ...]
 EPSILON, DELTA = 1.0, 1e-6
 BITS, NODES = 20, 4
 EXACT, PUBLISHED, HALVES, LOCAL = (
@@ -57,10 +73,10 @@ GLOBAL, EXPONENTIAL, PROPOSED, NOISY, LADDER = (
     "noisy local sensitivity",
     "ladder",
 )
-RUNS: dict[Scale, int] = {"quick": 1600, "full": 2000}
-COUNTS: dict[Scale, int] = {"quick": 1200, "full": 2000}
-SIZES: dict[Scale, tuple[int, ...]] = {"quick": (101, 1001), "full": (101, 301, 1001, 3001, 10001)}
-RANDOM: dict[Scale, tuple[int, ...]] = {"quick": (100, 500), "full": (50, 100, 200, 500, 1000)}
+RUNS = {"quick": 1600, "full": 2000}
+COUNTS = {"quick": 1200, "full": 2000}
+SIZES = {"quick": (101, 1001), "full": (101, 301, 1001, 3001, 10001)}
+RANDOM = {"quick": (100, 500), "full": (50, 100, 200, 500, 1000)}
 VALUES, PAIRS = [(value,) for value in (0, 1, 3, 6, 7)], list(combinations(range(NODES), 2))
 
 
@@ -81,8 +97,7 @@ def noise_of(constants: str, epsilon: float) -> CauchyNoise:
     return LocalNoise(exact.shift, exact.stretch) if constants == LOCAL else exact
 
 
-@dataclass(frozen=True)
-class Prices:
+class Prices(Row):
     a: float
     b: float
     price: float  # in closed form
@@ -90,8 +105,7 @@ class Prices:
     searched: float
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Row):
     """The loss of Cauchy noise with these constants."""
 
     constants: str
@@ -125,21 +139,20 @@ def _graph(edges: Records) -> Graph:
     return Graph.of(np.array(edges, dtype=np.int64).reshape(-1, 2), NODES)
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(Row):
     replace: float  # on all multisets of 5 from five points
     edge: float  # on all graphs of 4 nodes
 
 
-@dataclass(frozen=True)
-class Small:
+class Small(Row):
     """The largest loss on all small databases, in nats: arccosh of a function of the scales of two
     neighbours."""
 
     noise: str
+    epsilon: ClassVar = EPSILON
 
     def measure(self, seed: int) -> Losses:
-        noise = noise_of(self.noise, EPSILON)
+        noise = noise_of(self.noise, self.epsilon)
         medians = SmallDatabases[tuple[int, ...], LocalSensitivity](
             VALUES, 5, lambda records: Median(_multiset(records))
         )
@@ -174,16 +187,14 @@ def _worst_loss(
     )
 
 
-@dataclass(frozen=True)
-class Laws:
+class Laws(Row):
     proposal: float  # in units of the stated delta
     noisy: float  # in units of the stated delta
     ladder: float
     exponential: float
 
 
-@dataclass(frozen=True)
-class Delta:
+class Delta(Row):
     """The least delta at the stated epsilon over all small databases, by the mechanisms' own laws
     in whole numbers."""
 
@@ -208,8 +219,7 @@ class Delta:
         )
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(Row):
     errors: dict[str, list[float]]  # of each answer, run by run
     # of the smooth answers, run by run: their median errors, given the database
     scales: dict[str, list[float]]
@@ -231,8 +241,7 @@ class Errors:
         return float(np.min(np.array(self.scales[PUBLISHED]) / np.array(self.scales[EXACT])))
 
 
-@dataclass(frozen=True)
-class Medians:
+class Medians(Row):
     """A fresh table for each run: n records, normal(.4, .05), on 2^20 points. No answer counts as
     the middle. Errors are shares of the domain."""
 
@@ -240,7 +249,7 @@ class Medians:
     runs: int
 
     def measure(self, seed: int) -> Errors:
-        draws, generator = Draws(KeyedNoise(seed)), np.random.default_rng([seed, self.n])
+        draws, generator = seeded(seed), default_rng([seed, self.n])
         top = (1 << BITS) - 1
         kinds: dict[str, Mechanism[Multiset, int | None, Loss]] = {
             GLOBAL: GlobalMedian(EPSILON),
@@ -280,8 +289,7 @@ class Medians:
         return "normal(.4, .05)", self.n
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(Row):
     """The triangles of one graph: G(nodes, chance), or preferential attachment with so many
     links."""
 
@@ -291,17 +299,13 @@ class Counts:
     links: int = 0
 
     def measure(self, seed: int) -> Errors:
-        own = np.random.default_rng([seed, self.nodes])
+        own = default_rng([seed, self.nodes])
         graph = (
             preferential_attachment(own, self.nodes, self.links)
             if self.links
             else binomial_graph(own, self.nodes, self.chance)
         )
-        draws, generator, local = (
-            Draws(KeyedNoise(seed)),
-            np.random.default_rng(seed),
-            Triangles(graph),
-        )
+        draws, generator, local = seeded(seed), default_rng(seed), Triangles(graph)
         kinds: dict[str, Mechanism[Triangles, int, Loss]] = {
             GLOBAL: GlobalTriangles(EPSILON),
             NOISY: NoisyLocalTriangles(EPSILON, DELTA),
@@ -332,11 +336,7 @@ class Counts:
         )
 
 
-Point: TypeAlias = Price | Small | Delta | Medians | Counts
-Measurement: TypeAlias = Prices | Losses | Laws | Errors
-
-
-class DataNoise(Experiment[Point, Measurement]):
+class DataNoise(Experiment):
     name = "data-noise"
     chapter = CURATOR_AND_ATTACKS
     title = "Noise that follows the data: medians and triangles"
@@ -354,56 +354,50 @@ class DataNoise(Experiment[Point, Measurement]):
         "Srivastava, Xiao 2015"
     )
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         return [
-            *(
-                Price(name, epsilon)
-                for name in (EXACT, PUBLISHED, HALVES)
-                for epsilon in (0.1, 1.0, 2.0)
-            ),
-            *(Small(name) for name in (EXACT, PUBLISHED, LOCAL)),
+            *grid(Price, (EXACT, PUBLISHED, HALVES), (0.1, 1.0, 2.0)),
+            *map(Small, (EXACT, PUBLISHED, LOCAL)),
             Delta(NODES),
             *(Medians(n, RUNS[scale]) for n in SIZES[scale]),
             *(Counts(nodes, COUNTS[scale], chance=0.1) for nodes in RANDOM[scale]),
             Counts(2000, COUNTS[scale], links=10),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        price, loss, delta = (
-            of_kind(measurements, Price),
-            of_kind(measurements, Small),
-            of_kind(measurements, Delta),
-        )
-        medians, triangles = of_kind(measurements, Medians), of_kind(measurements, Counts)
-        tables = [
-            Table(
-                "the price of the constants",
-                ("constants", "epsilon", "a", "b", "price", "searched"),
-                [(*vars(p).values(), *vars(m).values()) for p, m in price],
-            ),
-            Table(
-                "the largest loss on all small databases",
-                ("noise", "epsilon", "medians", "triangles"),
-                [(p.noise, EPSILON, m.replace, m.edge) for p, m in loss],
-            ),
+    def finding(self, sheet: Sheet) -> Finding:
+        medians, triangles = sheet[Medians], sheet[Counts]
+        errors = (
             _errors("error of medians, as a share of the domain", medians),
             _errors("error of triangle counts", triangles),
+        )
+        random = replace(errors[1], rows=[row for row in errors[1].rows if row[1].startswith("G")])
+        tables = [
+            table_of(
+                "the price of the constants",
+                "constants | epsilon | a | b | price | searched",
+                sheet[Price],
+            ),
+            table_of(
+                "the largest loss on all small databases",
+                "noise | epsilon | medians = replace | triangles = edge",
+                sheet[Small],
+            ),
+            *errors,
         ]
-        random = [row for row in triangles if not row[0].links]
         figures = [
             _figure(
                 "medians",
                 "The error of a private median, as a share of the domain",
                 "records",
-                medians,
+                errors[0],
             ),
             _figure(
                 "triangles", "The error of a private count of triangles, G(n, .1)", "nodes", random
             ),
         ]
         checks = [
-            _check_price(price),
-            _check_loss(loss),
+            _check_price(sheet[Price]),
+            _check_loss(sheet[Small]),
             every(
                 (
                     "on the same databases the proposal and the noisy local sensitivity keep to "
@@ -411,15 +405,13 @@ class DataNoise(Experiment[Point, Measurement]):
                 ),
                 (
                     (value <= (name in ("proposal", "noisy")), f"{name}: {value:.4g}")
-                    for _, m in delta
+                    for _, m in sheet[Delta]
                     for name, value in vars(m).items()
                 ),
             ),
             *_check_scales([m for _, m in medians + triangles]),
             *_check_medians({f"n = {p.n:,}": m for p, m in medians if p.n >= 1000}),
             _check_counts({p.data[0]: m for p, m in triangles if p.nodes >= 500}),
-            figure_check(figures[:1], tables[2]),
-            figure_check(figures[1:], tables[3]),
         ]
         notes = [
             (
@@ -436,8 +428,6 @@ class DataNoise(Experiment[Point, Measurement]):
 
 def _headline(medians: Rows[Medians, Errors]) -> str:
     """Of the largest table."""
-    if not medians:
-        return "No median was released."
     point, largest = max(medians, key=lambda each: each[0].n)
     errors = ", ".join(
         f"{name} {largest.at(name)[0]:.2g}" for name in (EXACT, EXPONENTIAL, PUBLISHED)
@@ -453,9 +443,7 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
         [row for row in price if row[0].constants == EXACT],
         all(m.searched <= m.price + 2e-9 for _, m in price),
     )
-    published = max(
-        (m.price / p.epsilon for p, m in price if p.constants == PUBLISHED), default=math.nan
-    )
+    published = max(m.price / p.epsilon for p, m in price if p.constants == PUBLISHED)
     return every(
         (
             "the exact constants cost epsilon, by closed form and by search; the published ones "
@@ -480,8 +468,7 @@ def _check_loss(loss: Rows[Small, Losses]) -> Check:
             "on all multisets of 5 from five points and all graphs of 4 nodes the loss is at most "
             "epsilon, and nearly met; that of local sensitivity is larger"
         ),
-        0.95 * EPSILON < worst.get(EXACT, math.inf) <= EPSILON >= worst.get(PUBLISHED, math.inf)
-        and worst.get(LOCAL, 0.0) > 2 * EPSILON,
+        0.95 * EPSILON < worst[EXACT] <= EPSILON >= worst[PUBLISHED] and worst[LOCAL] > 2 * EPSILON,
         ", ".join(f"{name}: {each:.4f}" for name, each in worst.items()),
     )
 
@@ -506,7 +493,7 @@ def _check_scales(smooth: list[Errors]) -> list[Check]:
         for name, each in rates.items()
     }
     times = 2 * math.sinh(EPSILON / 2) / (EPSILON / 6)
-    gain = min((m.gain for m in smooth), default=0.0)
+    gain = min(m.gain for m in smooth)
     return [
         measured(
             "half of all smooth answers are within their scale, unless it is beyond the count",
@@ -580,18 +567,14 @@ def _check_counts(large: dict[str, Errors]) -> Check:
 
 def _errors(title: str, rows: Rows[Medians, Errors] | Rows[Counts, Errors]) -> Table:
     cells = [(name, *p.data, *m.at(name), m.at(name, 0.9)[0]) for p, m in rows for name in m.errors]
-    return Table(
-        title,
-        ("answer", "data", "records or nodes", "median error", "low", "high", "90 % quantile"),
-        cells,
+    return tabulate(
+        title, "answer | data | records or nodes | median error | low | high | 90 % quantile", cells
     )
 
 
-def _figure(
-    name: str, title: str, axis: str, rows: Rows[Medians, Errors] | Rows[Counts, Errors]
-) -> Figure:
-    drawn = curves((name, p.data[1], *m.at(name)) for p, m in rows for name in m.errors)
-    return Figure(f"data-noise-{name}", title, axis, "median error", drawn, log_x=True, log_y=True)
+def _figure(name: str, title: str, axis: str, errors: Table) -> Figure:
+    drawn = errors.curves("answer | records or nodes | median error | low | high")
+    return LogLogFigure(f"data-noise-{name}", title, axis, "median error", drawn)
 
 
 EXPERIMENT = DataNoise()

@@ -3,10 +3,9 @@ trust nobody."""
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.arrays import Floats
 from local_dp.curator.intervals import (
@@ -18,33 +17,42 @@ from local_dp.curator.intervals import (
 )
 from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Deltas, Rows, curves
-from local_dp.experiments.lab.intervals import slope
-from local_dp.experiments.lab.statistics import NOTHING, Normal, mean, positive_mean, ratio
+from local_dp.experiments.lab.parts import (
+    CURATOR_AND_ATTACKS,
+    Check,
+    Claimed,
+    Deltas,
+    Experiment,
+    Finding,
+    LogLogFigure,
+    Normal,
+    Points,
+    Row,
+    Rows,
+    Scale,
+    Sheet,
+    Table,
+    every,
+    holds,
+    mean,
+    measured,
+    positive_mean,
+    ratio,
+    seeded,
+    slope,
+    tabulate,
+)
 from local_dp.interaction import run
 from local_dp.loss import Pure
-from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.vectors.workload import PrefixSums
 
 EPSILON, DELTA = 1.0, 1e-6
-BITS: dict[Scale, tuple[int, ...]] = {
-    "quick": (4, 6, 8, 10, 12, 14),
-    "full": (4, 6, 8, 10, 12, 14, 16, 18, 20),
-}
-RUNS: dict[Scale, int] = {"quick": 240, "full": 2000}
+BITS = {"quick": (4, 6, 8, 10, 12, 14), "full": (4, 6, 8, 10, 12, 14, 16, 18, 20)}
+RUNS = {"quick": 240, "full": 2000}
 POINTS = 1 << 20  # of the domains of all runs of one case: larger domains get fewer runs
 LOCAL_BITS, CLIENTS = (4, 6, 8), (10_000, 100_000, 1_000_000)
-# on 2^8 values; twice and four times as many on fewer
-LOCAL_RUNS: dict[Scale, int] = {
-    "quick": 32,
-    "full": 100,
-}
+LOCAL_RUNS = {"quick": 32, "full": 100}  # on 2^8 values; twice and four times as many on fewer
 FLAT, BINARY, CONSISTENT, TREE, ROOT = (
     "flat",
     "binary, added up",
@@ -55,8 +63,7 @@ FLAT, BINARY, CONSISTENT, TREE, ROOT = (
 KINDS = (FLAT, BINARY, CONSISTENT, TREE, ROOT)
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(Row):
     intervals: list[float]  # the largest error over intervals in each run, in records
     thresholds: list[float]  # and over thresholds
     scores: list[
@@ -78,8 +85,7 @@ class Errors:
         )
 
 
-@dataclass(frozen=True)
-class Central:
+class Central(Row):
     """A trusted curator's release of all interval counts of 2^bits values."""
 
     kind: str
@@ -98,7 +104,7 @@ class Central:
 
     def measure(self, seed: int) -> Errors:
         release, points = self.mechanism(), Multiset.of([0, 1, (1 << self.bits) - 1], self.bits)
-        draws = Draws(KeyedNoise(seed), KINDS.index(self.kind) << 8 | self.bits)
+        draws = seeded(seed, KINDS.index(self.kind) << 8 | self.bits)
         return Errors.of(
             (release.release(points, draws).errors(points) for _ in range(self.runs)),
             stated_variances(release),
@@ -113,8 +119,7 @@ def stated_variances(release: CountTree | PrefixFactorization) -> Floats | None:
     return one * prefix_variances(release.shape) if release.by_least_squares else None
 
 
-@dataclass(frozen=True)
-class Local:
+class Local(Row):
     """The same errors from one bit a client."""
 
     bits: int
@@ -125,7 +130,7 @@ class Local:
         protocol = PrefixSums(k=1 << self.bits)
         population, generator = (
             protocol.synthetic(self.n, 0),
-            np.random.default_rng([seed, self.bits, self.n]),
+            default_rng([seed, self.bits, self.n]),
         )
         estimates = (
             run(
@@ -143,8 +148,7 @@ class Local:
         return f"local, 2^{self.bits} values"
 
 
-@dataclass(frozen=True)
-class Privacy:
+class Privacy(Row):
     """A level of counts on two records of four values, enumerated."""
 
     width: int
@@ -161,10 +165,7 @@ class Privacy:
         )
 
 
-Point: TypeAlias = Central | Local | Privacy
-
-
-class Intervals(Experiment[Point, Errors | Deltas]):
+class Intervals(Experiment):
     name = "intervals"
     chapter = CURATOR_AND_ATTACKS
     title = "Intervals: every range count of an ordered column at once"
@@ -180,7 +181,7 @@ class Intervals(Experiment[Point, Errors | Deltas]):
         "Upadhyay 2023; Edmonds, Nikolov, Ullman 2020"
     )
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         runs, most = RUNS[scale], POINTS * RUNS[scale] // RUNS["quick"]
         return [
             *(
@@ -193,32 +194,26 @@ class Intervals(Experiment[Point, Errors | Deltas]):
                 for bits in LOCAL_BITS
                 for n in CLIENTS
             ),
-            *(Privacy(width) for width in (1, 2)),
+            *map(Privacy, (1, 2)),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Errors | Deltas]], scale: Scale) -> Finding:
-        privacy, local, central = (
-            of_kind(measurements, Privacy),
-            of_kind(measurements, Local),
-            of_kind(measurements, Central),
-        )
+    def finding(self, sheet: Sheet) -> Finding:
+        local, central = sheet[Local], sheet[Central]
         table, by_clients = _table(central), _local_table(local)
-        drawn = curves(sorted((row[:5] for row in table.rows), key=lambda row: KINDS.index(row[0])))
-        local_curves = curves(row[:3] for row in by_clients.rows)
+        drawn = table.curves("release | values | largest error, intervals | 95 % from | to", *KINDS)
+        local_curves = by_clients.curves("release | n | largest error, intervals")
         title, axis = (
             "All interval counts from a trusted curator, epsilon 1",
             "largest error (records)",
         )
         figures = [
-            Figure("intervals", title, "values D", axis, drawn, log_x=True, log_y=True),
-            Figure(
+            LogLogFigure("intervals", title, "values D", axis, drawn),
+            LogLogFigure(
                 "intervals-local",
                 "All interval counts from clients, epsilon 1",
                 "clients n",
                 axis,
                 local_curves,
-                log_x=True,
-                log_y=True,
             ),
         ]
         checks = [
@@ -232,14 +227,12 @@ class Intervals(Experiment[Point, Errors | Deltas]):
                         m.at == 0 < m.below,
                         f"width {p.width}: delta {m.at:g}, at 1e-9 nats less {m.below:.2g}",
                     )
-                    for p, m in privacy
+                    for p, m in sheet[Privacy]
                 ),
             ),
             _check_variances(central),
             *_check_order(central),
             *_check_local(local, central),
-            figure_check(figures[:1], table),
-            figure_check(figures[1:], by_clients),
         ]
         notes = [
             "The error of a release does not depend on the data: any database gives these figures."
@@ -250,19 +243,17 @@ class Intervals(Experiment[Point, Errors | Deltas]):
 
 
 def _headline(central: Rows[Central, Errors], local: Rows[Local, Errors]) -> str:
-    bits = max((p.bits for p, _ in central), default=0)
+    bits = max(p.bits for p, _ in central)
     errors = ", ".join(
         f"{np.mean(m.intervals):,.0f} ({p.kind})"
         for p, m in central
         if p.bits == bits and p.kind in (FLAT, TREE, ROOT)
     )
-    clients = "".join(
-        f", and by {np.mean(m.intervals):,.0f} of 2^{p.bits} values gathered from {p.n:,} clients"
-        for p, m in local[-1:]
-    )
+    p, m = local[-1]
+    clients = f"by {np.mean(m.intervals):,.0f} of 2^{p.bits} values gathered from {p.n:,} clients"
     return (
-        f"Over all intervals of 2^{bits} values a curator's counts are off by "
-        f"{errors or 'an unknown number'}{clients}."
+        f"Over all intervals of 2^{bits} values a curator's counts are off by {errors}, and "
+        f"{clients}."
     )
 
 
@@ -314,15 +305,11 @@ def _check_order(central: Rows[Central, Errors]) -> list[Check]:
             dict.fromkeys(large, 1.27),
         ),
     ]
-    nothing = [math.nan, math.nan]
     return [
         holds(
             statement,
             {
-                f"2^{bits}": Claimed(
-                    ratio(errors.get((worse, bits), nothing), errors.get((better, bits), nothing)),
-                    times,
-                )
+                f"2^{bits}": Claimed(ratio(errors[worse, bits], errors[better, bits]), times)
                 for bits, times in least.items()
             },
         )
@@ -336,22 +323,17 @@ def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> 
     powers, times = list[tuple[float, float]](), dict[str, Claimed]()
     for bits, least, most in ((4, 0.8, 1.02), (6, 0.6, 0.75), (8, 0.375, 0.46)):
         rows = [(p.n, m.intervals) for p, m in local if p.bits == bits]
-        tree = next((m.intervals for p, m in central if (p.kind, p.bits) == (TREE, bits)), [])
-        if len(rows) > 1:
-            means, errors = np.array(
-                [(figure.value, figure.error) for figure in (mean(each) for _, each in rows)]
-            ).T
-            powers.append(slope(np.log([n for n, _ in rows]), np.log(means), errors / means))
-            times[f"2^{bits} values"] = Claimed(
-                ratio(rows[-1][1], tree) / math.sqrt(rows[-1][0]), least, most
-            )
-    power = (
-        Normal(
-            float(np.mean([each for each, _ in powers])),
-            math.hypot(*(error for _, error in powers)) / len(powers),
+        tree = next(m.intervals for p, m in central if (p.kind, p.bits) == (TREE, bits))
+        means, errors = np.array(
+            [(figure.value, figure.error) for figure in (mean(each) for _, each in rows)]
+        ).T
+        powers.append(slope(np.log([n for n, _ in rows]), np.log(means), errors / means))
+        times[f"2^{bits} values"] = Claimed(
+            ratio(rows[-1][1], tree) / math.sqrt(rows[-1][0]), least, most
         )
-        if powers
-        else NOTHING
+    power = Normal(
+        float(np.mean([each for each, _ in powers])),
+        math.hypot(*(error for _, error in powers)) / len(powers),
     )
     return [
         measured("locally the error grows as sqrt(n)", {"power": power}, 0.5, 0.5),
@@ -370,16 +352,11 @@ def _table(central: Rows[Central, Errors]) -> Table:
         (p.kind, 2**p.bits, *mean(m.intervals).stated, float(np.mean(m.thresholds)), p.runs)
         for p, m in central
     ]
-    columns = (
-        "release",
-        "values",
-        "largest error, intervals",
-        "95 % from",
-        "to",
-        "thresholds",
-        "runs",
+    return tabulate(
+        "largest errors of a trusted curator, in records",
+        "release | values | largest error, intervals | 95 % from | to | thresholds | runs",
+        rows,
     )
-    return Table("largest errors of a trusted curator, in records", columns, rows)
 
 
 def _local_table(local: Rows[Local, Errors]) -> Table:
@@ -391,9 +368,9 @@ def _local_table(local: Rows[Local, Errors]) -> Table:
         (p.name, p.n, largest, largest / root, thresholds / root, p.runs)
         for p, largest, thresholds, root in means
     ]
-    return Table(
+    return tabulate(
         "largest errors of clients, in records",
-        ("release", "n", "largest error, intervals", "by sqrt(n)", "thresholds by sqrt(n)", "runs"),
+        "release | n | largest error, intervals | by sqrt(n) | thresholds by sqrt(n) | runs",
         rows,
     )
 

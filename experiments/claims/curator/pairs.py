@@ -1,11 +1,10 @@
 """Pairs: the noise of one release of all pairs of columns, and the gain by projection."""
 
 import math
-from dataclasses import dataclass
 from itertools import product
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Floats
 from local_dp.curator.marginals.pairs import (
@@ -17,23 +16,31 @@ from local_dp.curator.marginals.pairs import (
     pairs_of,
     rms_error,
 )
-from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    CURATOR_AND_ATTACKS,
+    NO_FACTOR,
     Check,
-    Curve,
+    Claimed,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Normal,
+    Points,
+    Positive,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
-    curve,
-    of_kind,
+    every,
+    holds,
+    mean,
+    measured,
+    positive_mean,
+    seeded,
+    tabulate,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.statistics import NO_FACTOR, Normal, Positive, mean, positive_mean
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 
@@ -43,9 +50,9 @@ SEARCHED = 1 + 1e-4  # the slack of a search for a projection
 RAW, ZERO, LINEAR, PROJECTED, HULL = "raw", "zero", "best linear shrinkage", "projected", "hull"
 LOCAL, LOCAL_PROJECTED = "local, raw", "local, projected"
 COLUMNS = (50, 100, 200)
-TIMES: dict[Scale, tuple[int, ...]] = {"quick": (5, 10, 20), "full": (2, 5, 10, 20, 50, 100)}
+TIMES = {"quick": (5, 10, 20), "full": (2, 5, 10, 20, 50, 100)}
 # by d
-RUNS: dict[Scale, dict[int, int]] = {
+RUNS = {
     "quick": {10: 160, 50: 24, 100: 12, 200: 8},
     "full": {10: 240, 50: 48, 100: 24, 200: 24},
 }
@@ -54,15 +61,13 @@ AT = 20  # records to a column in the figure over d
 Named = dict[str, list[float]]
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(Row):
     errors: Named  # root mean square errors over all pairs, of each answer and each run
     scores: list[float]  # of the noise: squared errors in units of the stated variance
     nearer: bool  # whether no projection was farther from the truth than the release
 
 
-@dataclass(frozen=True)
-class Releases:
+class Releases(Row):
     """Releases of all pairs of d columns, on planted tables of `times` d records."""
 
     d: int
@@ -73,13 +78,13 @@ class Releases:
 
     def measure(self, seed: int) -> Errors:
         d, n = self.d, self.d * self.times
-        generator, mechanism = np.random.default_rng([seed, d, n]), PairGaussian(d, EPSILON, DELTA)
+        generator, mechanism = default_rng([seed, d, n]), PairGaussian(d, EPSILON, DELTA)
         errors, scores, nearer = Named(), list[float](), True
         for run in range(self.runs):
             own = (d << 16 | self.times) << 16 | run  # sizes share no noise
             table = planted(d, n, generator)
             truth = table.sums / n
-            released = mechanism.release(table, Draws(KeyedNoise(seed), own))
+            released = mechanism.release(table, seeded(seed, own))
             answers = processed(released.means, truth, self.hull)
             scores.append((rms_error(released.means, truth) / released.deviation) ** 2)
             nearer &= all(
@@ -95,7 +100,7 @@ class Releases:
         return Errors(errors, scores, bool(nearer))
 
 
-def planted(d: int, n: int, generator: np.random.Generator) -> SignTable:
+def planted(d: int, n: int, generator: Generator) -> SignTable:
     """n records, each one of five random rows of d bits, every bit of it kept with probability
     .85."""
     centres = generator.integers(0, 2, (CENTRES, d), dtype=np.int8)
@@ -104,7 +109,7 @@ def planted(d: int, n: int, generator: np.random.Generator) -> SignTable:
     )
 
 
-def local_pairs(table: SignTable, generator: np.random.Generator, noise: KeyedNoise) -> NoisyPairs:
+def local_pairs(table: SignTable, generator: Generator, noise: KeyedNoise) -> NoisyPairs:
     """Each client reports by randomized response the product of two signs that a public coin names:
     unbiased, of variance nearly C^2 k / n for k pairs."""
     one, other = np.triu_indices(table.d, 1)
@@ -142,14 +147,12 @@ def processed(means: Floats, truth: Floats, hull: bool) -> dict[str, Floats]:
     return answers | {HULL: onto_hull(means)} if hull else answers
 
 
-@dataclass(frozen=True)
-class Squares:
+class Squares(Row):
     worst: int  # the largest squared move of all pairs
     paid: int  # the one that the release pays for
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(Row):
     """Every row of d signs replaced by every other."""
 
     d: int
@@ -164,10 +167,7 @@ class Move:
         )
 
 
-Point: TypeAlias = Releases | Move
-
-
-class Pairs(Experiment[Point, Errors | Squares]):
+class Pairs(Experiment):
     name = "pairs"
     chapter = CURATOR_AND_ATTACKS
     title = "Pairs: noise and projection"
@@ -180,7 +180,7 @@ class Pairs(Experiment[Point, Errors | Squares]):
     )
     source = "Nikolov, Talwar, Zhang 2013; Dwork, Nikolov, Talwar 2015; lecture notes 7"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         large = (
             Releases(d, times, RUNS[scale][d], hull=False, local=True)
             for d in COLUMNS
@@ -189,32 +189,26 @@ class Pairs(Experiment[Point, Errors | Squares]):
         return [
             *large,
             Releases(SMALL, SMALL_TIMES, RUNS[scale][SMALL], hull=True, local=False),
-            *(Move(d) for d in (2, 5, 8)),
+            *map(Move, (2, 5, 8)),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Errors | Squares]], scale: Scale) -> Finding:
-        releases = of_kind(measurements, Releases)
+    def finding(self, sheet: Sheet) -> Finding:
+        releases = sheet[Releases]
         by_size = {(p.d, p.times): m.errors for p, m in releases}
         rows = [
             (name, p.d, p.d * p.times, p.times, *positive_mean(each).stated, p.runs)
             for p, m in releases
             for name, each in m.errors.items()
         ]
-        columns = ("answer", "columns d", "records n", "n / d", "error", "95 % from", "to", "runs")
-        table, figures = (
-            Table("root mean square error over all pairs", columns, rows),
-            _figures(by_size),
-        )
+        headings = "answer | columns d | records n | n / d | error | 95 % from | to | runs"
+        table = tabulate("root mean square error over all pairs", headings, rows)
         checks = [
             every(
                 (
                     "the release pays for the largest squared move of all pairs over every row "
                     "replaced by every other, and for no more"
                 ),
-                (
-                    (m.worst == m.paid, f"d = {p.d}: {m.worst} of {m.paid}")
-                    for p, m in of_kind(measurements, Move)
-                ),
+                ((m.worst == m.paid, f"d = {p.d}: {m.worst} of {m.paid}") for p, m in sheet[Move]),
             ),
             _check_noise(releases),
             Check(
@@ -222,12 +216,11 @@ class Pairs(Experiment[Point, Errors | Squares]):
                     "no projection is farther from the truth than the release, in any run: the "
                     "truth lies in the body"
                 ),
-                bool(releases) and all(m.nearer for _, m in releases),
+                all(m.nearer for _, m in releases),
                 f"{sum(p.runs for p, _ in releases)} runs",
             ),
             *_check_order(by_size),
             _check_growth(by_size),
-            figure_check(figures, table),
         ]
         notes = [
             (
@@ -240,7 +233,7 @@ class Pairs(Experiment[Point, Errors | Squares]):
             ),
         ]
         return Finding(
-            checks, [table], figures, notes, headline=_headline(by_size.get((COLUMNS[-1], AT), {}))
+            checks, [table], _figures(table), notes, headline=_headline(by_size[COLUMNS[-1], AT])
         )
 
 
@@ -248,8 +241,6 @@ Sized = dict[tuple[int, int], Named]  # by d and the records to a column
 
 
 def _headline(errors: Named) -> str:
-    if not errors:
-        return "No error of all pairs of many columns was measured."
     raw, projected, zero = (float(np.mean(errors[name])) for name in (RAW, PROJECTED, ZERO))
     pairs = f"All pairs of {COLUMNS[-1]} columns of {AT * COLUMNS[-1]:,} records"
     return (
@@ -383,37 +374,23 @@ def _check_growth(by_size: Sized) -> Check:
     )
 
 
-def _figures(by_size: Sized) -> list[Figure]:
-    over_columns = {d: by_size.get((d, AT), {}) for d in COLUMNS}
-    over_records = {times: errors for (d, times), errors in by_size.items() if d == COLUMNS[1]}
+def _figures(table: Table) -> list[Figure]:
     names = (RAW, ZERO, LINEAR, PROJECTED, LOCAL, LOCAL_PROJECTED)
-
-    def drawn(by: dict[int, Named]) -> list[Curve]:
-        return [
-            curve(
-                name,
-                (
-                    (x, *positive_mean(errors[name]).stated)
-                    for x, errors in by.items()
-                    if name in errors
-                ),
-            )
-            for name in names
-        ]
-
-    first, second = drawn(over_columns), drawn(over_records)
-    del second[names.index(LOCAL)]
+    over_columns = table.where("n / d", AT).curves(
+        "answer | columns d | error | 95 % from | to", *names
+    )
+    over_records = table.where("columns d", COLUMNS[1]).curves(
+        "answer | n / d | error | 95 % from | to", *names
+    )
     title, axis = f"All pairs of d columns, n = {AT} d, epsilon 1", "root mean square error"
     return [
-        Figure("pairs", title, "columns d", axis, first, log_x=True, log_y=True),
-        Figure(
+        LogLogFigure("pairs", title, "columns d", axis, over_columns),
+        LogLogFigure(
             "pairs-records",
             f"All pairs of {COLUMNS[1]} columns, epsilon 1",
             "n / d",
             axis,
-            second,
-            log_x=True,
-            log_y=True,
+            [each for each in over_records if each.label != LOCAL],
         ),
     ]
 

@@ -1,11 +1,10 @@
 """The price of many answers: k times as much purely, sqrt(k) times with a delta, and no less."""
 
 import math
-from dataclasses import dataclass
 from itertools import count, product, takewhile
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.accounting import rules
 from local_dp.accounting.losses import DiscreteGaussian
@@ -20,25 +19,32 @@ from local_dp.curator.counts import (
     NoCounts,
 )
 from local_dp.curator.mechanism import SmallDatabases
-from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    NO_FACTOR,
+    PURE_AND_APPROXIMATE,
     Check,
+    Claimed,
+    Deltas,
     Experiment,
-    Figure,
     Finding,
+    LogLogFigure,
+    Points,
+    Positive,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
-    curve,
-    of_kind,
+    every,
+    holds,
+    measured,
+    positive_mean,
+    quantile,
+    seeded,
+    tabulate,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Deltas, Rows, curves
-from local_dp.experiments.lab.intervals import quantile
-from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate, positive_mean
 from local_dp.loss import ATTO, Loss, Pure, nano_epsilon
-from local_dp.noise import KeyedNoise
 
 EPSILON, DELTA, RECORDS = 1.0, 1e-6, 1000
 EACH = 0.01  # the loss of one of many answers
@@ -52,7 +58,7 @@ K_NORM, LAPLACE, COMPOSED, GAUSSIAN, NOTHING = (
 NOISES = (K_NORM, LAPLACE, COMPOSED, GAUSSIAN)
 ANSWERS, COUNTS = (1, 10, 100, 1000, 10_000, 100_000), (4, 16, 64, 256, 1024, 4096)
 # of up to `FEW` counts, whose errors vary most, and of more
-RUNS: dict[Scale, tuple[int, int]] = {
+RUNS = {
     "quick": (2000, 300),
     "full": (6000, 3000),
 }
@@ -80,13 +86,11 @@ def _small(k: int, n: int) -> SmallDatabases[tuple[int, ...], ColumnCounts]:
     )
 
 
-@dataclass(frozen=True)
-class Losses:
+class Losses(Row):
     epsilons: dict[str, float]  # by rule
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Row):
     """The loss of k answers of pure loss `EACH` beside delta."""
 
     answers: int
@@ -100,14 +104,12 @@ class Rules:
         )
 
 
-@dataclass(frozen=True)
-class Transcript:
+class Transcript(Row):
     enumerated: float  # delta beside 1 nat, over all neighbours
     exact: float  # by the exact rule
 
 
-@dataclass(frozen=True)
-class Transcripts:
+class Transcripts(Row):
     """k counts with Laplace noise of half a nat each."""
 
     k: int
@@ -121,8 +123,7 @@ class Transcripts:
         )
 
 
-@dataclass(frozen=True)
-class Privacy:
+class Privacy(Row):
     """The worst delta over all pairs of small databases, less the stated one, at epsilon; and at a
     thousandth less."""
 
@@ -141,8 +142,7 @@ class Privacy:
         )
 
 
-@dataclass(frozen=True)
-class Normal:
+class Normal(Row):
     """The delta of Gaussian noise on so many counts beside epsilon, by the exact rule, as if it
     were discrete; and with a tenth less variance."""
 
@@ -154,8 +154,7 @@ class Normal:
         return Deltas(*(rules.delta({noise: self.counts}, EPSILON) for noise in noises))
 
 
-@dataclass(frozen=True)
-class Largest:
+class Largest(Row):
     """The largest error of k counts, in runs and by its law."""
 
     median: tuple[float, float, float]  # of the runs, with its 95 % interval
@@ -164,8 +163,7 @@ class Largest:
     below: tuple[Rate, ...] = ()  # of the runs, how many are below each of the places of the law
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(Row):
     """The largest error of k counts."""
 
     name: str
@@ -173,7 +171,7 @@ class Errors:
     runs: int
 
     def measure(self, seed: int) -> Largest:
-        draws, generator = Draws(KeyedNoise(seed), self.k), np.random.default_rng([seed, self.k])
+        draws, generator = seeded(seed, self.k), default_rng([seed, self.k])
         table = ColumnCounts(RECORDS, np.linspace(0, RECORDS, self.k).astype(np.int64))
         if self.name == NOTHING:
             error = NoCounts().release(table, draws).largest_error(table)
@@ -197,12 +195,7 @@ class Errors:
         )
 
 
-Point: TypeAlias = Rules | Transcripts | Privacy | Normal | Errors
-Measurement: TypeAlias = Losses | Transcript | Deltas | Largest
-Sized: TypeAlias = dict[tuple[str, int], Largest]
-
-
-class Price(Experiment[Point, Measurement]):
+class Price(Experiment):
     name = "price"
     chapter = PURE_AND_APPROXIMATE
     title = "The price of many answers: k, or the root of k"
@@ -220,16 +213,16 @@ class Price(Experiment[Point, Measurement]):
         "Wang 2018"
     )
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         return [
-            *(Rules(k) for k in ANSWERS),
-            *(Transcripts(k) for k in range(1, 6)),
+            *map(Rules, ANSWERS),
+            *map(Transcripts, range(1, 6)),
             *(
                 Privacy(name, k, n)
                 for name in (K_NORM, LAPLACE, COMPOSED)
                 for k, n in ((1, 3), (2, 2), (3, 1))
             ),
-            *(Normal(k) for k in (16, 256)),
+            *map(Normal, (16, 256)),
             *(
                 Errors(name, k, 1 if name == NOTHING else RUNS[scale][k > FEW])
                 for name in (*NOISES, NOTHING)
@@ -237,35 +230,31 @@ class Price(Experiment[Point, Measurement]):
             ),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        composed, transcripts, privacy = (
-            of_kind(measurements, Rules),
-            of_kind(measurements, Transcripts),
-            of_kind(measurements, Privacy),
-        )
-        normal, errors = of_kind(measurements, Normal), of_kind(measurements, Errors)
-        largest = {(p.name, p.k): m for p, m in errors}
+    def finding(self, sheet: Sheet) -> Finding:
+        composed, errors = sheet[Rules], sheet[Errors]
+        medians = {(p.name, p.k): m.stated for p, m in errors}
         by_rule = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in composed]
-        costs = Table(
+        costs = tabulate(
             f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}",
-            ("rule", "answers", "epsilon"),
+            "rule | answers | epsilon",
             by_rule,
         )
-        tables = [costs, _errors_table(errors)]
+        largest = _errors_table(errors)
+        drawn = largest.curves(
+            "answer | counts | median | at least 95 % from | to", *NOISES, NOTHING
+        )
+        bound = largest.curves("answer | counts | median", BOUND, style="bound")
         title, axis = f"What k answers of epsilon {EACH:g} cost", "epsilon beside delta 1e-6"
-        drawn = curves(by_rule)
-        bound = curve(BOUND, ((k, least_error(k, EPSILON)) for k in COUNTS), "bound")
-        medians = [*curves((p.name, p.k, *m.median) for p, m in errors), bound]
         figures = [
-            Figure("price-rules", title, "answers k", axis, drawn, log_x=True, log_y=True),
-            Figure(
+            LogLogFigure(
+                "price-rules", title, "answers k", axis, costs.curves("rule | answers | epsilon")
+            ),
+            LogLogFigure(
                 "price-errors",
                 "The largest error of k counts of the same records, epsilon 1",
                 "counts k",
                 "median error",
-                medians,
-                log_x=True,
-                log_y=True,
+                [*drawn, *bound],
             ),
         ]
         checks = [
@@ -282,7 +271,7 @@ class Price(Experiment[Point, Measurement]):
                         <= 1e-9 * m.enumerated + 1e-15,
                         f"k = {p.k}: delta {m.enumerated:.6g}",
                     )
-                    for p, m in transcripts
+                    for p, m in sheet[Transcripts]
                 ),
             ),
             every(
@@ -295,7 +284,7 @@ class Price(Experiment[Point, Measurement]):
                         m.at <= 0 and (p.name == COMPOSED or m.below > 0),
                         f"{p.name}, k = {p.k}: {m.at:.2g}, below {m.below:.2g}",
                     )
-                    for p, m in privacy
+                    for p, m in sheet[Privacy]
                 ),
             ),
             every(
@@ -308,30 +297,35 @@ class Price(Experiment[Point, Measurement]):
                         m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below,
                         f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}",
                     )
-                    for p, m in normal
+                    for p, m in sheet[Normal]
                 ),
             ),
             *_check_laws(errors),
-            *(_check_errors({key: each.stated for key, each in largest.items()}) if errors else []),
-            *(figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)),
+            *_check_errors(medians),
         ]
-        notes = [
-            (
-                f"Errors at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one; no noise "
-                f"depends on the data. Nothing answers {RECORDS // 2} for all."
-            ),
-            "The bound is that of the best of all pure mechanisms with whole answers, for counts "
-            "of any size (`bounds/packing.py`). Packing gives about a third of it.",
-            "Attacks show that sqrt(k) is needed with a delta too: experiment `tracing`.",
-        ]
-        return Finding(checks, tables, figures, notes, headline=_headline(largest))
+        return Finding(checks, [costs, largest], figures, NOTES, headline=_headline(errors))
 
 
-def _headline(largest: Sized) -> str:
+NOTES = [
+    (
+        f"Errors at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one; no noise depends "
+        f"on the data. Nothing answers {RECORDS // 2} for all."
+    ),
+    (
+        "The bound is that of the best of all pure mechanisms with whole answers, for counts of "
+        "any size (`bounds/packing.py`). Packing gives about a third of it."
+    ),
+    "Attacks show that sqrt(k) is needed with a delta too: experiment `tracing`.",
+]
+
+
+def _headline(errors: Rows[Errors, Largest]) -> str:
     most = COUNTS[-1]
     pure, some = (
-        f"{largest[name, most].median[0]:,.0f}" if (name, most) in largest else "an unknown number"
+        f"{m.median[0]:,.0f}"
         for name in (K_NORM, GAUSSIAN)
+        for p, m in errors
+        if (p.name, p.k) == (name, most)
     )
     return (
         f"The largest of {most:,} counts is off by {pure} with pure noise, and no whole pure "
@@ -341,20 +335,16 @@ def _headline(largest: Sized) -> str:
 
 def _check_rules(by: dict[int, dict[str, float]]) -> Check:
     least = [epsilons["exact"] <= min(epsilons.values()) * (1 + 1e-9) for epsilons in by.values()]
-    power = (
-        {
-            rule: math.log(by[10_000][rule] / by[100][rule]) / math.log(100)
-            for rule in ("basic", "exact")
-        }
-        if by
-        else {}
-    )
+    power = {
+        rule: math.log(by[10_000][rule] / by[100][rule]) / math.log(100)
+        for rule in ("basic", "exact")
+    }
     return Check(
         (
             "the exact price is the least of all rules; from 100 to 10,000 answers it grows about "
             "as sqrt(k), where adding up grows as k"
         ),
-        bool(by) and all(least) and abs(power["basic"] - 1) < 1e-9 and 0.49 < power["exact"] < 0.56,
+        all(least) and abs(power["basic"] - 1) < 1e-9 and 0.49 < power["exact"] < 0.56,
         ", ".join(
             f"{rule}: {by[100][rule]:.4g} to {by[10_000][rule]:.4g}, power {each:.3f}"
             for rule, each in power.items()
@@ -462,14 +452,14 @@ def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
 
 def _errors_table(errors: Rows[Errors, Largest]) -> Table:
     rows: list[tuple[object, ...]] = [(p.name, p.k, *m.median, m.stated, p.runs) for p, m in errors]
-    for k in COUNTS if errors else ():
+    for k in COUNTS:
         rows += [
             (name, k, *(bound(k, EPSILON),) * 4, 0)
             for name, bound in ((BOUND, least_error), ("packing", packing_error))
         ]
-    return Table(
+    return tabulate(
         "the largest error of k counts",
-        ("answer", "counts", "median", "at least 95 % from", "to", "by its law", "runs"),
+        "answer | counts | median | at least 95 % from | to | by its law | runs",
         rows,
     )
 

@@ -2,10 +2,10 @@
 size of the domain."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.bounds.packing import (
     cell_failures,
@@ -22,30 +22,36 @@ from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds
 from local_dp.curator.selection.sparse import Goals
 from local_dp.curator.thresholds.learner import PureThresholds, hard_thresholds, random_target
-from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
-from local_dp.experiments.lab.checks import Claimed, every, holds
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    PURE_AND_APPROXIMATE,
     Check,
+    Claimed,
+    ClientCount,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Normal,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
+    crossing,
     curve,
-    of_kind,
-)
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows, crossing, curves
-from local_dp.experiments.lab.minimal_clients import (
-    ClientCount,
-    Search,
+    every,
+    holds,
+    least_count,
+    mean,
     measured_clients,
     reached_check,
+    seeded,
+    table_of,
+    tabulate,
 )
-from local_dp.experiments.lab.statistics import Normal, Rate, least_count, mean
 from local_dp.loss import ATTO, NANO, Loss
-from local_dp.noise import KeyedNoise
 from local_dp.populations.parity import SHAPES, shaped
 
 ALPHA, EPSILON, SUCCESS, LEVELS = 0.1, 1.0, 0.9, 4
@@ -75,8 +81,7 @@ FEW = {
 }
 SELDOM = 0.7  # with so few records at most so many runs are right
 HARD = ("clustered", "five points")  # shapes on which the pure tree is wrong most often
-# by tree and bits: how many runs on which shapes
-SHAPED: dict[Scale, dict[tuple[str, int], dict[str, int]]] = {
+SHAPED = {  # by tree and bits: how many runs on which shapes
     "quick": {
         ("pure", 16): {shape: 160 if shape in HARD else 30 for shape in SHAPES},
         ("pure", 64): dict.fromkeys(HARD, 60),
@@ -89,16 +94,9 @@ SHAPED: dict[Scale, dict[tuple[str, int], dict[str, int]]] = {
         ("sparse", 256): {"nested": 100, "five points": 100},
     },
 }
-# runs of the pure release, and of the others
-COUNTED: dict[Scale, tuple[int, int]] = {
-    "quick": (100, 400),
-    "full": (600, 2000),
-}
+COUNTED = {"quick": (100, 400), "full": (600, 2000)}  # runs of the pure release, and of the others
 # By the bits of the domain the records of a learner from releases; and how many runs.
-LEARNED: dict[Scale, tuple[dict[int, int], int]] = {
-    "quick": ({16: 3300, 32: 4100}, 120),
-    "full": ({16: 3300, 32: 4100, 64: 8000}, 400),
-}
+LEARNED = {"quick": ({16: 3300, 32: 4100}, 120), "full": ({16: 3300, 32: 4100, 64: 8000}, 400)}
 HALF = 0.25  # with half of the records at most so many runs are right
 TREES = {"pure": "medians, pure", "sparse": "sparse medians, delta 1e-6"}
 CELLS = {
@@ -106,8 +104,8 @@ CELLS = {
     1e-6: "thresholded histogram, delta 1e-6",
     1e-3: "thresholded histogram, delta 1e-3",
 }
-Numbers: TypeAlias = dict[int, int]  # by the bits of the domain
-Leasts: TypeAlias = dict[tuple[str, int], ClientCount]  # by tree and bits
+Numbers = dict[int, int]  # by the bits of the domain
+Leasts = dict[tuple[str, int], ClientCount]  # by tree and bits
 
 
 def loss_of(loss: Loss) -> tuple[int, int]:
@@ -115,8 +113,7 @@ def loss_of(loss: Loss) -> tuple[int, int]:
     return loss.nano, getattr(loss, "atto", 0)
 
 
-@dataclass(frozen=True)
-class Released:
+class Released(Row):
     n: int  # the least number, by exact sums
     success: float
     chance: (
@@ -126,8 +123,7 @@ class Released:
     loss: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(Row):
     """Released counts, with noise on all cells or thresholded."""
 
     delta: float
@@ -154,7 +150,7 @@ class Counts:
         # all other points of the domain err on one side only, where the sum has both
         if not self.delta:
             chance *= success(n) ** 0.5
-        draws = Draws(KeyedNoise(seed), self.bits)
+        draws = seeded(seed, self.bits)
         right = sum(
             mechanism.release(heavy, draws).worst_error(heavy) <= n // 10 for _ in range(self.runs)
         )
@@ -184,9 +180,7 @@ def tree_of(kind: str) -> TreeOfMedians[Any]:
     )
 
 
-def within(
-    kind: str, shape: str, bits: int, seeds: np.random.Generator
-) -> Callable[[int, int], int]:
+def within(kind: str, shape: str, bits: int, seeds: Generator) -> Callable[[int, int], int]:
     """For `measured_clients`: in how many of some runs all thresholds are within alpha, each on
     fresh data."""
     tree = tree_of(kind)
@@ -195,32 +189,40 @@ def within(
         kept = 0
         for seed in seeds.integers(1 << 62, size=runs).tolist():
             points = Multiset.of(shaped(shape, n, bits, seed), bits)
-            kept += tree.release(points, Draws(KeyedNoise(seed))).error(points) <= ALPHA
+            kept += tree.release(points, seeded(seed)).error(points) <= ALPHA
         return kept
 
     return successes
 
 
-@dataclass(frozen=True)
-class Searched:
-    search: Search
-    loss: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """Trees of medians: the least number of records on the shape that needs the most."""
+class OfTree(Row):
+    """Trees of medians."""
 
     tree: str
     bits: int
+
+    @property
+    def delta(self) -> float:
+        return TREE_DELTAS[self.tree]
+
+    @property
+    def mechanism(self) -> str:
+        return TREES[self.tree]
+
+
+class Searched(Row):
+    search: ClientCount
+    loss: tuple[int, int]
+
+
+class Thresholds(OfTree):
+    """The least number of records on the shape that needs the most."""
+
     trials: int
 
     def measure(self, seed: int) -> Searched:
         success = within(
-            self.tree,
-            WORST[self.tree],
-            self.bits,
-            np.random.default_rng([seed, self.bits, len(self.tree)]),
+            self.tree, WORST[self.tree], self.bits, default_rng([seed, self.bits, len(self.tree)])
         )
         guess = 60 * self.bits + 500 if self.tree == "pure" else 4000
         return Searched(
@@ -229,28 +231,21 @@ class Thresholds:
         )
 
 
-@dataclass(frozen=True)
-class Right:
+class Right(Row):
     right: Rate
     loss: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(OfTree):
     """How often all thresholds are within alpha of data of one shape."""
 
-    tree: str
-    bits: int
     shape: str
     n: int
     runs: int
 
     def measure(self, seed: int) -> Right:
         right = within(
-            self.tree,
-            self.shape,
-            self.bits,
-            np.random.default_rng([seed, self.bits, len(self.shape)]),
+            self.tree, self.shape, self.bits, default_rng([seed, self.bits, len(self.shape)])
         )(self.n, self.runs)
         return Right(Rate(right, self.runs), loss_of(tree_of(self.tree).loss))
 
@@ -259,11 +254,10 @@ class Shape:
         return self.n < ENOUGH[self.tree][self.bits]
 
     def __str__(self) -> str:
-        return f"{self.shape}, {TREES[self.tree]}, {self.bits} bits, {self.n:,} records"
+        return f"{self.shape}, {self.mechanism}, {self.bits} bits, {self.n:,} records"
 
 
-@dataclass(frozen=True)
-class Learnt:
+class Learnt(Row):
     right: Rate  # runs that learn the threshold from the releases
     half: Rate  # runs with half of the records
     # the exact chance without a release, from one part in `DEARER` of the records, averaged over
@@ -272,8 +266,7 @@ class Learnt:
     loss: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(Row):
     """A threshold of the needle, learned from all thresholds of each label's points."""
 
     bits: int
@@ -286,7 +279,7 @@ class Learned:
             Processed(MediansByLabel(EPSILON, 3), best_threshold),
             PureThresholds(EPSILON),
         )
-        generator, draws = np.random.default_rng([seed, bits, n]), Draws(KeyedNoise(seed))
+        generator, draws = default_rng([seed, bits, n]), seeded(seed)
         right, chances = {n: 0, n // 2: 0}, list[float]()
         for _ in range(self.runs):
             law = hard_thresholds(bits, ALPHA, random_target(bits, generator))["needle"]
@@ -302,15 +295,13 @@ class Learned:
         )
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Row):
     n: int  # no pure sanitizer of either class needs fewer
     points: int  # the printed SanPoints refuses below, at alpha .1
     thresholds: int  # the printed SanThresholds refuses below, at alpha .25
 
 
-@dataclass(frozen=True)
-class Proven:
+class Proven(Row):
     bits: int
 
     def measure(self, seed: int) -> Bounds:
@@ -323,11 +314,7 @@ class Proven:
         )
 
 
-Point: TypeAlias = Counts | Thresholds | Shape | Learned | Proven
-Measurement: TypeAlias = Released | Searched | Right | Learnt | Bounds
-
-
-class Sanitizing(Experiment[Point, Measurement]):
+class Sanitizing(Experiment):
     name = "sanitizing"
     chapter = PURE_AND_APPROXIMATE
     title = "What a little delta buys a trusted curator who releases data"
@@ -344,10 +331,10 @@ class Sanitizing(Experiment[Point, Measurement]):
         "Kaplan, Schnapp, Stemmer 2022"
     )
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         sizes, runs = LEARNED[scale]
         return [
-            *(Proven(bits) for bits in BITS),
+            *map(Proven, BITS),
             *(Counts(delta, bits, COUNTED[scale][delta > 0]) for delta in DELTAS for bits in BITS),
             *(
                 Thresholds(tree, bits, trials)
@@ -366,145 +353,70 @@ class Sanitizing(Experiment[Point, Measurement]):
             *(Learned(bits, n, runs) for bits, n in sizes.items()),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        by_bits = sorted(measurements, key=lambda row: row[0].bits)
-        counts, trees, shapes = (
-            of_kind(by_bits, Counts),
-            of_kind(by_bits, Thresholds),
-            of_kind(by_bits, Shape),
-        )
-        learned, proven = (
-            of_kind(by_bits, Learned),
-            {p.bits: m for p, m in of_kind(by_bits, Proven)},
-        )
+    def finding(self, sheet: Sheet) -> Finding:
+        rows = Sheet(sorted(sheet.rows, key=lambda row: row[0].bits), sheet.scale)
+        counts, trees, shapes = rows[Counts], rows[Thresholds], rows[Shape]
+        proven: dict[int, Bounds] = {p.bits: m for p, m in rows[Proven]}
         numbers = {delta: {p.bits: m.n for p, m in counts if p.delta == delta} for delta in DELTAS}
-        pure, best = numbers[0.0], numbers[1e-6]
-        between = {
-            (p.tree, p.bits): ClientCount(
-                ENOUGH[p.tree][p.bits], p.n, ENOUGH[p.tree][p.bits], p.runs
-            )
-            for p, _ in shapes
-            if p.few
-        }
-        searched = {
-            (p.tree, p.bits): m.search for p, m in trees if isinstance(m.search, ClientCount)
-        }
-        leasts: Leasts = searched or between
-        bound = curve(
-            "proven for pure sanitizers", ((bits, each.n) for bits, each in proven.items()), "bound"
-        )
-        cells = curves(
-            (CELLS[delta], bits, n) for delta in DELTAS for bits, n in numbers[delta].items()
-        )
-        medians = curves(
-            (TREES[tree], bits, count.n, count.low, count.high)
-            for (tree, bits), count in leasts.items()
-        )
-        axes = ("bits of the domain", "records")
-        figures = [
-            Figure(
-                "counts-by-domain",
-                "Records that all counts take",
-                *axes,
-                [*cells, bound],
-                log_x=True,
-                log_y=True,
-            ),
-            Figure(
-                "thresholds-released",
-                "Records that all thresholds take",
-                *axes,
-                [*medians, bound],
-                log_x=True,
-                log_y=True,
-            ),
-        ]
-        table = _table(counts, leasts, proven)
-        losses = (
-            [(p.delta, m.loss) for p, m in counts]
-            + [(TREE_DELTAS[p.tree], m.loss) for p, m in trees]
-            + [(TREE_DELTAS[p.tree], m.loss) for p, m in shapes]
-        )
-        # a sparse tree rounds delta down
-        kept = [
-            nano == EPSILON * NANO and 0.999 * delta * ATTO <= atto <= delta * ATTO
-            for delta, (nano, atto) in losses
-        ]
-        as_stated = (
-            "Every release's loss, counted from its parts, is the epsilon and the delta of the "
-            "comparison"
-        )
-        flat = {delta: sorted(set(numbers[delta].values())) for delta in DELTAS if delta}
-        most, least = (
-            max((m.n for _, m in counts), default=0),
-            min((each.points for each in proven.values()), default=0),
-        )
+        searched: Leasts = {(p.tree, p.bits): m.search for p, m in trees}
+        table = _table(counts, searched or _between(shapes), proven)
         checks = [
-            Check(as_stated, bool(kept) and all(kept), f"{len(kept)} releases"),
+            _check_losses([*counts, *trees, *shapes]),
             _check_exact(counts),
-            every(
-                "Released counts: with a delta the number of records does not depend on the domain",
-                (
-                    (len(each) == 1, f"{', '.join(f'{n:,}' for n in each)} at delta {delta:g}")
-                    for delta, each in flat.items()
-                ),
-            ),
-            _check_separation(pure, best, {bits: each.n for bits, each in proven.items()}),
-            Check(
-                (
-                    "Released counts take more records with delta 1e-6 in a domain of 2^16, and "
-                    "fewer in one of 2^32 and all larger ones"
-                ),
-                bool(pure)
-                and best[16] > pure[16]
-                and all(best[bits] < pure[bits] for bits in pure if bits >= 32),
-                f"fewer from 2^{crossing(pure, best):.0f} on",
-            ),
+            *_check_domains(numbers, {bits: each.n for bits, each in proven.items()}),
             *_check_shapes(shapes),
-            *(
-                [
-                    reached_check(
-                        [(f"{TREES[p.tree]} at {p.bits} bits", m.search) for p, m in trees]
-                    ),
-                    _check_leasts(searched),
-                ]
-                if scale == "full"
-                else []
+            *([reached_check(trees), _check_leasts(searched)] if trees else []),
+            _check_learned(rows[Learned]),
+            _check_printed(
+                max(m.n for _, m in counts), min(each.points for each in proven.values())
             ),
-            _check_learned(learned),
-            Check(
-                "At the printed sizes no delta pays in any of these domains",
-                0 < most < least,
-                f"SanPoints refuses below {least:,}; pure noise takes at most {most:,}",
-            ),
-            figure_check(figures, table),
         ]
-        shape_rows = [
-            (TREES[p.tree], p.bits, p.n, p.shape, m.right.successes, p.runs) for p, m in shapes
-        ]
-        learned_rows = [
-            (p.bits, p.n, m.right.successes, m.half.successes, p.runs, round(m.direct.value, 3))
-            for p, m in learned
-        ]
-        columns = (
-            "bits",
-            "records",
-            "right",
-            "right with half",
-            "runs",
-            f"chance without a release, one record in {DEARER}",
-        )
-        by_shape = Table(
-            "All thresholds within alpha, by the shape of the data",
-            ("mechanism", "bits", "records", "shape", "right", "runs"),
-            shape_rows,
+        shaped_columns = "mechanism | bits | records = n | shape | right = right.successes | runs"
+        learned_columns = (
+            "bits | records = n | right = right.successes | right with half = half.successes | runs"
         )
         tables = [
             table,
-            by_shape,
-            Table("Thresholds learned from released thresholds, pure", columns, learned_rows),
+            table_of(
+                "All thresholds within alpha, by the shape of the data", shaped_columns, shapes
+            ),
+            table_of(
+                "Thresholds learned from released thresholds, pure",
+                (
+                    f"{learned_columns} | chance without a release, one record in {DEARER} = "
+                    "direct.value : 3"
+                ),
+                rows[Learned],
+            ),
         ]
-        return Finding(checks, tables, figures, NOTES, headline=_headline(best, proven))
+        return Finding(
+            checks,
+            tables,
+            _figures(table, proven),
+            NOTES,
+            headline=_headline(numbers[1e-6], proven),
+        )
+
+
+def _figures(table: Table, proven: dict[int, Bounds]) -> list[Figure]:
+    bound = curve(
+        "proven for pure sanitizers", ((bits, each.n) for bits, each in proven.items()), "bound"
+    )
+    cells = table.curves("mechanism | bits | records", *CELLS.values())
+    medians = table.curves("mechanism | bits | records | 95 % from | to")
+    axes = ("bits of the domain", "records")
+    return [
+        LogLogFigure("counts-by-domain", "Records that all counts take", *axes, [*cells, bound]),
+        LogLogFigure(
+            "thresholds-released", "Records that all thresholds take", *axes, [*medians, bound]
+        ),
+    ]
+
+
+def _between(shapes: Rows[Shape, Right]) -> Leasts:
+    """Where nothing was searched: between a number that is too few and one that is enough."""
+    few = ((p, ENOUGH[p.tree][p.bits]) for p, _ in shapes if p.few)
+    return {(p.tree, p.bits): ClientCount(enough, p.n, enough, p.runs) for p, enough in few}
 
 
 NOTES = [
@@ -530,12 +442,26 @@ NOTES = [
 
 def _headline(best: Numbers, proven: dict[int, Bounds]) -> str:
     """In the greatest domain."""
-    bits = max(set(proven) & set(best), default=0)
-    if not bits:
-        return "Not everything was measured."
+    bits = max(best)
     return (
         f"All counts of 2^{bits} values take {best[bits]:,} people with a delta of 1e-6, and "
         f"without one provably {proven[bits].n:,}."
+    )
+
+
+def _check_losses(releases: Rows[Any, Any]) -> Check:
+    """A sparse tree rounds its delta down."""
+    right = [
+        m.loss[0] == EPSILON * NANO and 0.999 * p.delta * ATTO <= m.loss[1] <= p.delta * ATTO
+        for p, m in releases
+    ]
+    return Check(
+        (
+            "Every release's loss, counted from its parts, is the epsilon and the delta of the "
+            "comparison"
+        ),
+        all(right),
+        f"{len(right)} releases",
     )
 
 
@@ -561,22 +487,50 @@ def _check_exact(counts: Rows[Counts, Released]) -> Check:
     )
 
 
-def _check_separation(pure: Numbers, best: Numbers, bound: Numbers) -> Check:
-    kept = bool(pure) and all(bound[bits] <= pure[bits] <= 6 * bound[bits] for bits in pure)
+def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> list[Check]:
+    """Released counts: with a delta in any domain, against pure noise, and against every pure
+    sanitizer."""
+    pure, best = numbers[0.0], numbers[1e-6]
+    flat = {delta: sorted(set(each.values())) for delta, each in numbers.items() if delta}
+    as_proven = all(bound[bits] <= pure[bits] <= 6 * bound[bits] for bits in pure)
     beyond = [bits for bits in best if bound[bits] > best[bits]]
     last = max(beyond, default=0)
-    return Check(
-        (
-            "No purely private sanitizer needs as few records as the thresholded histogram: "
-            "proven against run"
+    return [
+        every(
+            "Released counts: with a delta the number of records does not depend on the domain",
+            (
+                (len(each) == 1, f"{', '.join(f'{n:,}' for n in each)} at delta {delta:g}")
+                for delta, each in flat.items()
+            ),
         ),
-        kept and bool(beyond) and last == max(best),
-        (
-            f"at 2^{last} proven {bound[last]:,}, run pure {pure[last]:,}, with delta 1e-6 "
-            f"{best[last]:,}; from 2^{min(beyond)} on"
-        )
-        if last
-        else "nowhere",
+        Check(
+            (
+                "No purely private sanitizer needs as few records as the thresholded histogram: "
+                "proven against run"
+            ),
+            as_proven and last == max(best),
+            (
+                f"at 2^{last} proven {bound[last]:,}, run pure {pure[last]:,}, with delta 1e-6 "
+                f"{best[last]:,}; from 2^{min(beyond)} on"
+            )
+            if last
+            else "nowhere",
+        ),
+        Check(
+            (
+                "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
+                "in one of 2^32 and all larger ones"
+            ),
+            best[16] > pure[16] and all(best[bits] < pure[bits] for bits in pure if bits >= 32),
+            f"fewer from 2^{crossing(pure, best):.0f} on",
+        ),
+    ]
+
+
+def _check_printed(most: int, least: int) -> Check:
+    evidence = f"SanPoints refuses below {least:,}; pure noise takes at most {most:,}"
+    return Check(
+        "At the printed sizes no delta pays in any of these domains", most < least, evidence
     )
 
 
@@ -673,19 +627,12 @@ def _table(counts: Rows[Counts, Released], leasts: Leasts, proven: dict[int, Bou
                 proven[bits].thresholds,
             )
         )
-    columns = (
-        "released",
-        "mechanism",
-        "bits",
-        "records",
-        "95 % from",
-        "to",
-        "proven needed, pure",
-        "printed",
+    headings = (
+        "released | mechanism | bits | records | 95 % from | to | proven needed, pure | printed"
     )
-    return Table(
+    return tabulate(
         f"Least records for {SUCCESS:.0%} success within alpha {ALPHA:g} at epsilon {EPSILON:g}",
-        columns,
+        headings,
         rows,
     )
 

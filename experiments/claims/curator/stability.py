@@ -3,11 +3,10 @@ best test."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.multisets import Multiset
@@ -18,24 +17,26 @@ from local_dp.curator.selection.stable import (
     laplace_acceptance,
     printed_acceptance,
 )
-from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
-from local_dp.experiments.lab.checks import Claimed, every, holds
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    PURE_AND_APPROXIMATE,
     Check,
+    Claimed,
     Experiment,
-    Figure,
     Finding,
+    LogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
-    Table,
+    Sheet,
     curve,
-    of_kind,
+    every,
+    holds,
+    seeded,
+    tabulate,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows, curves
-from local_dp.experiments.lab.statistics import Rate
 from local_dp.loss import ATTO, Approximate, Pure, approximate, nano_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
 
 LOSSES = ((0.5, 1e-2), (1.0, 1e-3), (1.0, 1e-6), (0.1, 1e-3))
@@ -43,8 +44,8 @@ TIMES = (0.5, 1.0, 1.5, 2.0, 2.5)  # the multiples of epsilon at which delta is 
 ONCE, TWICE = TIMES.index(1.0), TIMES.index(2.0)
 FORMS = {"printed": "as printed, Lap(1/eps)", "repaired": "repaired, Lap(2/eps)", "best": "best"}
 SHARE, SUCCESS = 0.1, 0.9  # of the point to be named, and how often it is
-RUNS: dict[Scale, int] = {"quick": 10_000, "full": 100_000}
-MOST: dict[Scale, int] = {"quick": 24, "full": 60}  # records of the databases that are enumerated
+RUNS = {"quick": 10_000, "full": 100_000}
+MOST = {"quick": 24, "full": 60}  # records of the databases that are enumerated
 
 
 def lead_of(points: Multiset) -> Lead[int]:
@@ -66,8 +67,7 @@ def acceptance(form: str, loss: Approximate) -> Callable[[int], float]:
     return forms[form]
 
 
-@dataclass(frozen=True)
-class Enumerated:
+class Enumerated(Row):
     deltas: list[float]  # at the multiples of epsilon
     pairs: int  # pairs of leads
     # of the best test: the worst delta by the mechanism's own law, in units of the stated one
@@ -75,8 +75,7 @@ class Enumerated:
     beyond: float = math.nan  # of the best test: the same at half of epsilon, as a probability
 
 
-@dataclass(frozen=True)
-class Privacy:
+class Privacy(Row):
     """The worst hockey stick over all replacements in small multisets of three values, and in long
     ones of two."""
 
@@ -147,16 +146,14 @@ def _hockey_stick(
     return named + max(0.0, (1 - answered) - growth * (1 - other))
 
 
-@dataclass(frozen=True)
-class Least:
+class Least(Row):
     repaired: int  # records, by exact sums
     best: int
     chance: float  # that the best test with its records names the point: the exact sum
     named: Rate  # the runs that do
 
 
-@dataclass(frozen=True)
-class Records:
+class Records(Row):
     """The least m at which a point of probability .1, all others being rare, is named nine times of
     ten."""
 
@@ -170,8 +167,8 @@ class Records:
         choice: StableChoice[Lead[int], int] = StableChoice(
             lambda lead: lead, loss.epsilon, loss.delta
         )
-        draws = Draws(KeyedNoise(seed))
-        counts = np.random.default_rng([seed, 1]).binomial(best, SHARE, self.runs)
+        draws = seeded(seed)
+        counts = default_rng([seed, 1]).binomial(best, SHARE, self.runs)
         named = sum(choice.release(Lead(0, int(count)), draws) == 0 for count in counts)
         return Least(repaired, best, _named(acceptance("best", loss), best), Rate(named, self.runs))
 
@@ -192,10 +189,7 @@ def _named(accepted: Callable[[int], float], m: int) -> float:
     return sum(chance * accepted(count) for count, chance in enumerate(law))
 
 
-Point: TypeAlias = Privacy | Records
-
-
-class Stability(Experiment[Point, Enumerated | Least]):
+class Stability(Experiment):
     name = "stability"
     chapter = PURE_AND_APPROXIMATE
     title = "Stable choice: naming the winner among any number of candidates"
@@ -211,34 +205,34 @@ class Stability(Experiment[Point, Enumerated | Least]):
         "Mandayam 2022"
     )
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         enumerated = (Privacy(form, MOST[scale], *loss) for loss in LOSSES for form in FORMS)
         return [*enumerated, *(Records(RUNS[scale], *loss) for loss in LOSSES)]
 
-    def conclude(
-        self, measurements: list[tuple[Point, Enumerated | Least]], scale: Scale
-    ) -> Finding:
-        privacy, records = of_kind(measurements, Privacy), of_kind(measurements, Records)
+    def finding(self, sheet: Sheet) -> Finding:
+        privacy, records = sheet[Privacy], sheet[Records]
         best = [(p, m) for p, m in privacy if p.form == "best"]
         rows = [
             (p.name, times * p.epsilon, p.delta, delta)
             for p, m in privacy
             for times, delta in zip(TIMES, m.deltas, strict=True)
         ]
-        spent = Table(
+        spent = tabulate(
             "delta against epsilon, enumerated",
-            ("test (epsilon; delta)", "epsilon", "stated delta", "delta"),
+            "test (epsilon; delta) | epsilon | stated delta | delta",
             rows,
         )
-        drawn = curves((name, x, y) for name, x, _, y in rows if name.endswith("(1; 0.001)"))
+        drawn = spent.curves(
+            "test (epsilon; delta) | epsilon | delta",
+            *(f"{form} (1; 0.001)" for form in FORMS.values()),
+        )
         stated = curve("stated: delta at epsilon", [(TIMES[0], 1e-3), (TIMES[-1], 1e-3)], "bound")
-        figure = Figure(
+        figure = LogFigure(
             "stability",
             "The loss of three tests of the lead",
             "epsilon (nats)",
             "delta",
             [*drawn, stated],
-            log_y=True,
         )
         rates = {
             f"{m.best:,} records, where the sum is {m.chance:.4f}": Claimed(
@@ -254,10 +248,9 @@ class Stability(Experiment[Point, Enumerated | Least]):
                     "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
                     "not at half the epsilon"
                 ),
-                bool(best) and all(m.exact <= 1 and m.beyond > p.delta for p, m in best),
-                f"worst over all pairs: {max((m.exact for _, m in best), default=math.nan):.4f} "
-                "of delta; at half the epsilon "
-                f"{min((m.beyond / p.delta for p, m in best), default=math.nan):.2f} or more",
+                all(m.exact <= 1 and m.beyond > p.delta for p, m in best),
+                f"worst over all pairs: {max((m.exact for _, m in best)):.4f} of delta; at half "
+                f"the epsilon {min((m.beyond / p.delta for p, m in best)):.2f} or more",
             ),
             holds(
                 (
@@ -272,46 +265,39 @@ class Stability(Experiment[Point, Enumerated | Least]):
                     "the best test takes fewer records than the repaired one everywhere: at least "
                     "4.9 % fewer, and 30 % at (0.1, 1e-3)"
                 ),
-                bool(saved) and min(saved.values()) >= 0.049 and saved.get((0.1, 1e-3), 0.0) >= 0.3,
+                min(saved.values()) >= 0.049 and saved.get((0.1, 1e-3), 0.0) >= 0.3,
                 ", ".join(
                     f"{share:.1%} at ({epsilon:g}, {delta:g})"
                     for (epsilon, delta), share in saved.items()
                 ),
             ),
-            figure_check([figure], spent),
-        ]
-        notes = [
-            (
-                "Under neighbours that add or remove a record, the lead moves by one only, and "
-                "the printed test would be right."
-            ),
-            (
-                "The number of candidates appears nowhere: a domain of 2^65536 values costs no "
-                "record more."
-            ),
         ]
         title = f"records that name a point of probability {SHARE:g} with probability {SUCCESS:.0%}"
-        columns = (
-            "epsilon",
-            "delta",
-            "records, repaired test",
-            "records, best test",
-            "named in runs of the best [95 %]",
+        headings = (
+            "epsilon | delta | records, repaired test | records, best test | named in runs of the "
+            "best [95 %]"
         )
-        named = Table(
+        named = tabulate(
             title,
-            columns,
-            [(p.epsilon, p.delta, m.repaired, m.best, str(m.named)) for p, m in records],
+            headings,
+            ((p.epsilon, p.delta, m.repaired, m.best, str(m.named)) for p, m in records),
         )
         return Finding(
-            checks, [spent, named], [figure], notes, headline=_headline(privacy, records)
+            checks, [spent, named], [figure], NOTES, headline=_headline(privacy, records)
         )
+
+
+NOTES = [
+    (
+        "Under neighbours that add or remove a record, the lead moves by one only, and the "
+        "printed test would be right."
+    ),
+    "The number of candidates appears nowhere: a domain of 2^65536 values costs no record more.",
+]
 
 
 def _headline(privacy: Rows[Privacy, Enumerated], records: Rows[Records, Least]) -> str:
     over = [m.deltas[ONCE] / p.delta for p, m in privacy if p.form == "printed"]
-    if not (over and records):
-        return "Not everything was measured."
     p, m = max(records, key=lambda row: (row[0].epsilon, -row[0].delta))
     best = (
         f"the best one names a winner of a tenth of {m.best:,} records at epsilon {p.epsilon:g}, "

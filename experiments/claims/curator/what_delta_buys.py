@@ -2,12 +2,11 @@
 Everybody holds the same bits, which are to be named."""
 
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import repeat
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.bounds import common
 from local_dp.bounds.channels import parity_interactive_bound
@@ -15,23 +14,30 @@ from local_dp.bounds.parity import parity_halving_clients
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.curator.selection import common as naming
 from local_dp.curator.selection.stable import UNIT
-from local_dp.draws import Draws
-from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    PURE_AND_APPROXIMATE,
     Check,
+    Claimed,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
-    Table,
+    Sheet,
     curve,
-    of_kind,
+    curve_of,
+    every,
+    holds,
+    measured,
+    seeded,
+    table_of,
+    within,
 )
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.statistics import Rate
 from local_dp.loss import exp_epsilon
-from local_dp.noise import KeyedNoise
 from local_dp.randomizers.compressed import purified
 from local_dp.randomizers.randomizer import NO_COIN
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -42,19 +48,18 @@ LARGE = 64  # bits from which on a curator with the delta takes the same number 
 RECORDS = 22
 GROWTH = Fraction(27183, 10000)
 # trials by the number of bits
-HASHED: dict[Scale, dict[int, int]] = {
+HASHED = {
     "quick": {12: 3000, 16: 700},
     "full": {12: 20_000, 16: 5000},
 }
-TRIALS: dict[Scale, int] = {"quick": 4000, "full": 20_000}
-TABLES: dict[Scale, int] = {"quick": 60, "full": 400}
+TRIALS = {"quick": 4000, "full": 20_000}
+TABLES = {"quick": 60, "full": 400}
 D = 8  # bits of the parity that published examples find
 PUBLISHED = (1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 3e-2)
 RUN = 3e-3  # the delta at which records are really published
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(Row):
     pure: int  # a curator without delta, at least
     approximate: int  # with delta, at least
     local: int  # locally, at least
@@ -62,8 +67,7 @@ class Counts:
     hashing: int  # locally without delta, enough
 
 
-@dataclass(frozen=True)
-class Same:
+class Same(Row):
     """L bits that everybody holds: people in closed form."""
 
     bits: int
@@ -80,16 +84,14 @@ class Same:
         return Counts(*curator, *least, common.common_hashing_clients(self.bits, EPSILON, SUCCESS))
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(Row):
     right: int
     clients: int
     chance: float  # of success, as it is computed: exactly, or at least
     people: float = 0.0  # on average, whose record was published
 
 
-@dataclass(frozen=True)
-class Curator:
+class Curator(Row):
     """Releases of the curator's mechanism for records that are all alike."""
 
     trials: int
@@ -98,15 +100,14 @@ class Curator:
         mechanism: naming.CommonRecord[tuple[int, ...], int] = naming.CommonRecord(
             Counter, EPSILON, DELTA, RECORDS
         )
-        draws, records = Draws(KeyedNoise(seed)), (7,) * RECORDS
+        draws, records = seeded(seed), (7,) * RECORDS
         chance = mechanism.law(records)[7] / UNIT
         return Named(
             sum(mechanism.release(records, draws) == 7 for _ in range(self.trials)), RECORDS, chance
         )
 
 
-@dataclass(frozen=True)
-class Hashing:
+class Hashing(Row):
     """Runs of the local protocol: one public random parity of each client's bits, by randomized
     response."""
 
@@ -114,7 +115,7 @@ class Hashing:
     trials: int
 
     def measure(self, seed: int) -> Named:
-        generator, randomizer = np.random.default_rng(seed), BinaryRR(EPSILON)
+        generator, randomizer = default_rng(seed), BinaryRR(EPSILON)
         clients = common.common_hashing_clients(self.bits, EPSILON, SUCCESS)
         right = 0
         for held in generator.integers(0, 1 << self.bits, self.trials):
@@ -128,15 +129,14 @@ class Hashing:
         return Named(right, clients, common.common_hashing_success(self.bits, EPSILON, clients))
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(Row):
     """Clients who publish their example of a parity with probability delta."""
 
     delta: float
     trials: int
 
     def measure(self, seed: int) -> Named:
-        generator = np.random.default_rng(seed)
+        generator = default_rng(seed)
         clients = common.published_parity_clients(D, self.delta, SUCCESS)
         seen, right = generator.binomial(clients, self.delta, self.trials), 0
         for count in seen.tolist():
@@ -148,20 +148,18 @@ class Published:
         return Named(right, clients, SUCCESS, float(seen.mean()))
 
 
-@dataclass(frozen=True)
-class Moved:
+class Moved(Row):
     furthest: float  # total variation of two rows of one value, in units of delta
     ratio: float  # the largest of two probabilities of one report, in units of e^(2 eps)
 
 
-@dataclass(frozen=True)
-class Clipped:
+class Clipped(Row):
     """Random approximate channels made pure, in fractions; the worst of them."""
 
     tables: int
 
     def measure(self, seed: int) -> Moved:
-        generator, furthest, ratio = np.random.default_rng(seed), Fraction(0), Fraction(0)
+        generator, furthest, ratio = default_rng(seed), Fraction(0), Fraction(0)
         for rows in map(random_rows, repeat(generator, self.tables)):
             pure, delta = purified.clipped(rows, GROWTH), purified.exact_delta(rows, GROWTH)
             furthest = max(furthest, purified.moved(rows, pure) / delta) if delta else furthest
@@ -172,7 +170,7 @@ class Clipped:
         return Moved(float(furthest), float(ratio / GROWTH**2))
 
 
-def random_rows(generator: np.random.Generator) -> list[list[Fraction]]:
+def random_rows(generator: Generator) -> list[list[Fraction]]:
     """A random channel: rows near one law, each with a report of its own that it sends rarely."""
     values, reports = generator.integers(2, 8, 2)
     table = generator.integers(1000, 2200, reports) * np.exp(
@@ -184,11 +182,7 @@ def random_rows(generator: np.random.Generator) -> list[list[Fraction]]:
     return [[Fraction(int(part), int(row.sum())) for part in row] for row in table]
 
 
-Point: TypeAlias = Same | Curator | Hashing | Published | Clipped
-Measurement: TypeAlias = Counts | Named | Moved
-
-
-class WhatDeltaBuys(Experiment[Point, Measurement]):
+class WhatDeltaBuys(Experiment):
     name = "what-delta-buys"
     chapter = PURE_AND_APPROXIMATE
     title = "Delta buys nothing locally, and everything at a curator"
@@ -201,7 +195,7 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
     )
     source = "limits 12.6; Bun, Nelson, Stemmer 2018; Desfontaines, Voss, Gipson, Mandayam 2022"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         hashed = (Hashing(bits, trials) for bits, trials in HASHED[scale].items())
         return [
             *map(Same, BITS),
@@ -211,11 +205,11 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
             Clipped(TABLES[scale]),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        same: Rows[Same, Counts] = of_kind(measurements, Same)
+    def finding(self, sheet: Sheet) -> Finding:
+        same: Rows[Same, Counts] = sheet[Same]
         checks = [
             *_check_counts(same),
-            *_check_curator(of_kind(measurements, Curator)),
+            *_check_curator(sheet[Curator]),
             measured(
                 (
                     "The one-bit protocol, run with the people of its formula, names the bits as "
@@ -223,7 +217,7 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
                 ),
                 {
                     f"{p.bits} bits, {m.clients} people": Rate(m.right, p.trials)
-                    for p, m in of_kind(measurements, Hashing)
+                    for p, m in sheet[Hashing]
                 },
                 SUCCESS,
             ),
@@ -237,20 +231,28 @@ class WhatDeltaBuys(Experiment[Point, Measurement]):
                         m.furthest <= 1 and m.ratio <= 1,
                         f"{p.tables} channels, the worst {m.furthest:.2f} delta away",
                     )
-                    for p, m in of_kind(measurements, Clipped)
+                    for p, m in sheet[Clipped]
                 ),
             ),
-            *_check_published(of_kind(measurements, Published)),
+            *_check_published(sheet[Published]),
         ]
         return Finding(
             checks,
-            [_table(same)],
+            [table_of(PEOPLE, PEOPLE_COLUMNS, same)],
             [_figure(same), _published_figure()],
             NOTES,
             headline=_headline(same),
         )
 
 
+PEOPLE = (
+    f"People to name the bits that all share, epsilon {EPSILON:g}, delta {DELTA:g}, {SUCCESS:.0%}"
+)
+PEOPLE_COLUMNS = (
+    "bits | curator, pure: at least = pure | curator, delta: at least = approximate | local, "
+    "pure: at least = local | local, delta: at least = local_delta | local, one-bit hashing: "
+    "enough = hashing"
+)
 NOTES = [
     f"Epsilon {EPSILON:g}, delta {DELTA:g}, {SUCCESS:.0%} success. Bounds of the curator hold for "
     "every mechanism, local ones for every protocol in one round or in turn (limits 12.6). The "
@@ -290,7 +292,6 @@ def _check_counts(rows: Rows[Same, Counts]) -> list[Check]:
             {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
             1.3,
             2.2,
-            also=len(rows) > 1,
         ),
     ]
 
@@ -364,55 +365,31 @@ def _check_published(rows: Rows[Published, Named]) -> list[Check]:
 
 
 def _headline(rows: Rows[Same, Counts]) -> str:
-    if not rows:
-        return "Nothing was measured."
-    bits, m = rows[-1][0].bits, rows[-1][1]
+    p, m = rows[-1]
     curator = f"{m.approximate} people with a delta of {DELTA:g}, and provably {m.pure} without"
     return (
-        f"To name {bits:,} bits that everybody shares takes a curator {curator}. Locally it takes "
-        f"at least {m.local_delta:,} with it and {m.local:,} without."
-    )
-
-
-def _table(rows: Rows[Same, Counts]) -> Table:
-    columns = (
-        "bits",
-        "curator, pure: at least",
-        "curator, delta: at least",
-        "local, pure: at least",
-        "local, delta: at least",
-        "local, one-bit hashing: enough",
-    )
-    return Table(
-        (
-            f"People to name the bits that all share, epsilon {EPSILON:g}, delta {DELTA:g}, "
-            f"{SUCCESS:.0%}"
-        ),
-        columns,
-        [(p.bits, m.pure, m.approximate, m.local, m.local_delta, m.hashing) for p, m in rows],
+        f"To name {p.bits:,} bits that everybody shares takes a curator {curator}. Locally it "
+        f"takes at least {m.local_delta:,} with it and {m.local:,} without."
     )
 
 
 def _figure(rows: Rows[Same, Counts]) -> Figure:
     curves = [
-        curve(
+        curve_of(
             "local: one bit each is enough, without a delta",
-            ((p.bits, m.hashing) for p, m in rows),
+            "bits | hashing",
+            rows,
             "theory",
             group="local",
         ),
-        curve(
+        curve_of(
             "local: at least, with the delta and without",
-            ((p.bits, m.local_delta) for p, m in rows),
+            "bits | local_delta",
+            rows,
             "bound",
             group="local",
         ),
-        curve(
-            "curator, pure: at least",
-            ((p.bits, m.pure) for p, m in rows),
-            "bound",
-            group="curator, pure",
-        ),
+        curve_of("curator, pure: at least", "bits | pure", rows, "bound", group="curator, pure"),
         curve(
             f"curator, delta {DELTA:g}: enough",
             ((p.bits, RECORDS) for p, _ in rows),
@@ -421,9 +398,7 @@ def _figure(rows: Rows[Same, Counts]) -> Figure:
         ),
     ]
     title = "People to name the bits that everybody shares"
-    return Figure(
-        "people", title, "bits", "people for 90 % success", curves, log_x=True, log_y=True
-    )
+    return LogLogFigure("people", title, "bits", "people for 90 % success", curves)
 
 
 def _published_figure() -> Figure:
@@ -456,9 +431,7 @@ def _published_figure() -> Figure:
         ),
     ]
     title = f"A parity of {D} bits: where a delta pays, it publishes records"
-    return Figure(
-        "published", title, "delta", "people", curves, model="interactive", log_x=True, log_y=True
-    )
+    return LogLogFigure("published", title, "delta", "people", curves, model="interactive")
 
 
 EXPERIMENT = WhatDeltaBuys()

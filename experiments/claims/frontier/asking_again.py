@@ -2,11 +2,10 @@
 cutting transcripts and pasting them."""
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Floats
 from local_dp.bounds import channels
@@ -14,21 +13,30 @@ from local_dp.bounds.channels import parity_interactive_bound, pasting_constant
 from local_dp.bounds.parity import parity_halving_clients
 from local_dp.bounds.response import response_gain
 from local_dp.cube import character
-from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.checks import every, measured, within
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    FRONTIER,
     Check,
     Experiment,
     Figure,
     Finding,
+    LogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
     curve,
-    of_kind,
+    curve_of,
+    every,
+    exact_recovery,
+    grid,
+    measured,
+    own_seed,
+    tabulate,
+    within,
 )
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import exact_recovery, own_seed
-from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.transcripts import (
     WorstProtocols,
     cut_distances,
@@ -40,7 +48,7 @@ from local_dp.protocols.parity.parity import ParityHalving
 
 EPSILON, SUCCESS, VARIATION = 1.0, 0.9, 0.1
 TURNS = {2: 6, 4: 8, 8: 10}
-SEARCHES: dict[Scale, tuple[tuple[int, int, int, float], ...]] = {
+SEARCHES = {
     "quick": ((2, 8, 20, 400.0), (4, 16, 7, 100.0)),  # clients, turns, steps and reach of the grid
     "full": ((2, 8, 20, 400.0), (2, 16, 40, 1000.0), (4, 16, 7, 100.0)),
 }
@@ -55,8 +63,7 @@ NEAR = 0.92  # of the constant for two clients: a search reaches this share
 DRAWN = range(4, 13)  # the d of the figure
 
 
-@dataclass(frozen=True)
-class Distances:
+class Distances(Row):
     whole: float  # h^2 of all clients together
     parts: float  # the sum of h^2 of each alone
 
@@ -65,8 +72,7 @@ class Distances:
         return self.whole / self.parts if self.parts else (math.inf if self.whole else 0.0)
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(Row):
     """The protocol of the largest ratio among some that are drawn at random."""
 
     clients: int
@@ -74,7 +80,7 @@ class Drawn:
     count: int
 
     def measure(self, seed: int) -> Distances:
-        generator, inputs = np.random.default_rng(seed), cut_inputs(self.clients)
+        generator, inputs = default_rng(seed), cut_inputs(self.clients)
         laws = (
             transcript_laws(random_protocol(self.clients, self.turns, generator), inputs)
             for _ in range(self.count)
@@ -84,8 +90,7 @@ class Drawn:
         )
 
 
-@dataclass(frozen=True)
-class Worst:
+class Worst(Row):
     """The worst protocol that a search finds."""
 
     clients: int
@@ -98,8 +103,7 @@ class Worst:
         return Distances(*cut_distances(transcript_laws(protocol, cut_inputs(self.clients))))
 
 
-@dataclass(frozen=True)
-class Curator:
+class Curator(Row):
     """A curator who sees all bits and answers their AND by randomized response: epsilon-private,
     but nothing factors."""
 
@@ -112,16 +116,14 @@ class Curator:
         return Distances(*cut_distances(np.stack([1 - ones, ones], axis=1)))
 
 
-@dataclass(frozen=True)
-class Information:
+class Information(Row):
     # the mean over parities of the h^2 that one report puts between the parity and random labels:
     # by the best channel
     best: float
     masks: float  # by randomized parities
 
 
-@dataclass(frozen=True)
-class Person:
+class Person(Row):
     """One report about a parity of d bits."""
 
     d: int
@@ -145,8 +147,7 @@ class Person:
         )
 
 
-@dataclass(frozen=True)
-class Tests:
+class Tests(Row):
     carried: float  # by the best report, relative to yes or no
     clients: int  # by yes or no
     fewer: int  # by the best report
@@ -155,15 +156,14 @@ class Tests:
     best: int  # and by the best report
 
 
-@dataclass(frozen=True)
-class Laws:
+class Laws(Row):
     """How often the likelier of two laws is the right one."""
 
     epsilon: float
     trials: int
 
     def measure(self, seed: int) -> Tests:
-        generator = np.random.default_rng(seed)
+        generator = default_rng(seed)
         shrunk, best = (
             VARIATION / response_gain(self.epsilon),
             channels.best_two_laws(self.epsilon, VARIATION),
@@ -192,14 +192,12 @@ class Laws:
         ), channels.two_laws_asked_again_bound(self.epsilon, VARIATION, SUCCESS)
 
 
-@dataclass(frozen=True)
-class Recovery:
+class Recovery(Row):
     clients: int  # by the formula
     successes: int
 
 
-@dataclass(frozen=True)
-class Halving:
+class Halving(Row):
     """How often halving, which asks in turn, finds a parity."""
 
     d: int
@@ -211,10 +209,6 @@ class Halving:
         return Recovery(
             clients, exact_recovery(ParityHalving(d=self.d), EPSILON, own)(clients, self.trials)
         )
-
-
-Point: TypeAlias = Drawn | Worst | Curator | Person | Laws | Halving
-Measurement: TypeAlias = Distances | Information | Tests | Recovery
 
 
 def limit(point: Drawn | Worst) -> float:
@@ -239,7 +233,7 @@ def parity_distances(columns: Floats, d: int) -> Floats:
     return distances
 
 
-def correct(reports: Floats, clients: int, trials: int, generator: np.random.Generator) -> int:
+def correct(reports: Floats, clients: int, trials: int, generator: Generator) -> int:
     """The trials, half of them under either law of a report, in which the right law is the likelier
     one; a fair coin decides a tie."""
     scores = np.log(reports[0] / reports[1])
@@ -255,7 +249,7 @@ def correct(reports: Floats, clients: int, trials: int, generator: np.random.Gen
     )
 
 
-class AskingAgain(Experiment[Point, Measurement]):
+class AskingAgain(Experiment):
     name = "asking-again"
     chapter = FRONTIER
     title = "Parity stays exponential, however often one asks"
@@ -267,26 +261,22 @@ class AskingAgain(Experiment[Point, Measurement]):
     )
     source = "limits 12.3; Jayram 2009"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         count, trials = (100, 200_000) if scale == "quick" else (1000, 2_000_000)
         return [
             *(Drawn(n, turns, count) for n, turns in TURNS.items()),
             *(Worst(*search) for search in SEARCHES[scale]),
-            *(Curator(n) for n in TURNS),
-            *(Person(d, epsilon) for d in (1, 2) for epsilon in (*EPSILONS, 3.0)),
+            *map(Curator, TURNS),
+            *grid(Person, (1, 2), (*EPSILONS, 3.0)),
             *(Laws(epsilon, trials) for epsilon in EPSILONS),
             *(Halving(d, 1000) for d in ((4, 6, 8, 10) if scale == "quick" else (4, 6, 8, 10, 12))),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        protocols, curated = of_kind(measurements, Drawn), of_kind(measurements, Curator)
+    def finding(self, sheet: Sheet) -> Finding:
+        protocols = sheet[Drawn]
         # the largest of equally many clients last
-        worst = sorted(of_kind(measurements, Worst), key=lambda row: (row[0].clients, row[1].ratio))
-        people, laws, halving = (
-            of_kind(measurements, Person),
-            of_kind(measurements, Laws),
-            of_kind(measurements, Halving),
-        )
+        worst = sorted(sheet[Worst], key=lambda row: (row[0].clients, row[1].ratio))
+        laws, halving = sheet[Laws], sheet[Halving]
         checks = [
             every(
                 (
@@ -321,7 +311,7 @@ class AskingAgain(Experiment[Point, Measurement]):
                         m.whole > pasting_constant() * m.parts,
                         f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum",
                     )
-                    for p, m in curated
+                    for p, m in sheet[Curator]
                 ),
             ),
             every(
@@ -334,47 +324,44 @@ class AskingAgain(Experiment[Point, Measurement]):
                         max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9,
                         f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
                     )
-                    for p, m in people
+                    for p, m in sheet[Person]
                 ),
             ),
             *_check_parity(halving),
             *_check_laws(laws),
-        ]
-        notes = [
-            f"Parity: epsilon {EPSILON:g}, found exactly with probability {SUCCESS:.0%}. Halving "
-            "asks nobody twice; no protocol that asks again is known to do better. The bound for "
-            "all protocols adds divergences up exactly (experiment parity-any-rounds); the "
-            "squared distances here bound large epsilon.",
-            "Protocols written out: a tree of single bits, where any client may speak at each "
-            "node; half of the tree's probabilities lie near 0 or 1. The worst one is searched "
-            "for on a grid of likelihood ratios, so a worse one may exist.",
-            "Two laws: any two at this total variation. The best report is found among the 8 "
-            "columns that matter. It gains where each law has a part that the other lacks, and "
-            "they share the rest. Between two laws of two symbols yes or no is the best report.",
         ]
         tables = [_parity_table(halving), _ratio_table(protocols, worst), _laws_table(laws)]
         return Finding(
             checks,
             tables,
             [_parity_figure(halving), _ratio_figure(protocols, worst), _laws_figure(laws)],
-            notes,
+            NOTES,
             headline=_headline(halving),
         )
 
 
+NOTES = [
+    f"Parity: epsilon {EPSILON:g}, found exactly with probability {SUCCESS:.0%}. Halving asks "
+    "nobody twice; no protocol that asks again is known to do better. The bound for all protocols "
+    "adds divergences up exactly (experiment parity-any-rounds); the squared distances here bound "
+    "large epsilon.",
+    "Protocols written out: a tree of single bits, where any client may speak at each node; half "
+    "of the tree's probabilities lie near 0 or 1. The worst one is searched for on a grid of "
+    "likelihood ratios, so a worse one may exist.",
+    "Two laws: any two at this total variation. The best report is found among the 8 columns that "
+    "matter. It gains where each law has a part that the other lacks, and they share the rest. "
+    "Between two laws of two symbols yes or no is the best report.",
+]
+
+
 def _check_parity(rows: Rows[Halving, Recovery]) -> list[Check]:
-    bounds = [parity_interactive_bound(d, EPSILON, SUCCESS) for d in (*DRAWN, DRAWN[-1] + 1)]
+    bounds = [least(d) for d in (*DRAWN, DRAWN[-1] + 1)]
     return [
         within(
             "With each bit the people that every protocol needs at least double; halving, which "
             "asks nobody twice, takes at most 2.3 times as many, and less than 1.9 times from d = "
             "8 on (in units of these)",
-            {
-                f"d = {p.d}": m.clients
-                / parity_interactive_bound(p.d, EPSILON, SUCCESS)
-                / (1.9 if p.d >= 8 else 2.3)
-                for p, m in rows
-            },
+            {f"d = {p.d}": m.clients / least(p.d) / (1.9 if p.d >= 8 else 2.3) for p, m in rows},
             0.75,
             1.0,
             also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
@@ -429,41 +416,38 @@ def _check_laws(rows: Rows[Laws, Tests]) -> list[Check]:
 
 
 def _headline(rows: Rows[Halving, Recovery]) -> str:
-    if not rows:
-        return "Nothing was measured."
-    d, clients = rows[-1][0].d, rows[-1][1].clients
-    bound = parity_interactive_bound(d, EPSILON, SUCCESS)
-    least = (
-        f"At d = {d} no purely private protocol finds the parity with fewer than {bound:,.0f} "
-        "people, however it asks."
+    p, m = rows[-1]
+    bound = (
+        f"At d = {p.d} no purely private protocol finds the parity with fewer than "
+        f"{least(p.d):,.0f} people, however it asks."
     )
-    return f"{least} Halving, which asks nobody twice, takes {clients:,}."
+    return f"{bound} Halving, which asks nobody twice, takes {m.clients:,}."
+
+
+def least(d: int) -> float:
+    """The people that every protocol needs."""
+    return parity_interactive_bound(d, EPSILON, SUCCESS)
 
 
 def _parity_table(halving: Rows[Halving, Recovery]) -> Table:
     rows = []
     for p, m in halving:
         unit = response_gain(EPSILON) ** 2 * 2.0**p.d
-        least = parity_interactive_bound(p.d, EPSILON, SUCCESS)
         rows.append(
             (
                 p.d,
-                round(least),
+                round(least(p.d)),
                 m.clients,
                 round(m.successes / p.trials, 3),
-                round(least / unit, 3),
+                round(least(p.d) / unit, 3),
                 round(m.clients / unit, 2),
             )
         )
-    columns = (
-        "d",
-        "every protocol, at least",
-        "halving",
-        "its success",
-        "the first in C^2 2^d",
-        "halving in C^2 2^d",
+    headings = (
+        "d | every protocol, at least | halving | its success | the first in C^2 2^d | halving in "
+        "C^2 2^d"
     )
-    return Table(f"Parity at epsilon {EPSILON:g}: people for {SUCCESS:.0%}", columns, rows)
+    return tabulate(f"Parity at epsilon {EPSILON:g}: people for {SUCCESS:.0%}", headings, rows)
 
 
 def _ratio_table(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Table:
@@ -473,7 +457,7 @@ def _ratio_table(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances
         for p, m in protocols
     ]
     title = "What all clients together reveal, in units of the sum of what each reveals alone"
-    return Table(title, ("clients", "largest drawn", "largest found", "proven limit"), rows)
+    return tabulate(title, "clients | largest drawn | largest found | proven limit", rows)
 
 
 def _laws_table(laws: Rows[Laws, Tests]) -> Table:
@@ -485,26 +469,22 @@ def _laws_table(laws: Rows[Laws, Tests]) -> Table:
         )
         for p, m in laws
     ]
-    columns = (
-        "epsilon",
-        "yes or no",
-        "best report",
-        "in turn, at least",
-        "every protocol, at least",
-        "best report carries",
-    )
-    return Table(
+    return tabulate(
         f"Two laws at total variation {VARIATION:g}: people in C^2 / t^2 for {SUCCESS:.0%}",
-        columns,
+        (
+            "epsilon | yes or no | best report | in turn, at least | every protocol, at least | "
+            "best report carries"
+        ),
         rows,
     )
 
 
 def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
     curves = [
-        curve(
+        curve_of(
             "halving, which asks nobody twice, as it was run",
-            ((p.d, m.clients) for p, m in halving),
+            "d | clients",
+            halving,
             group="halving",
         ),
         curve(
@@ -513,19 +493,14 @@ def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
             "theory",
             group="halving",
         ),
-        curve(
-            "asked again and again, proven limit",
-            ((d, parity_interactive_bound(d, EPSILON, SUCCESS)) for d in DRAWN),
-            "bound",
-        ),
+        curve("asked again and again, proven limit", ((d, least(d)) for d in DRAWN), "bound"),
     ]
-    return Figure(
+    return LogFigure(
         "asking-again-parity",
         "Parity: people needed, however they are asked",
         "bits of the hidden parity d",
         "people",
         curves,
-        log_y=True,
     )
 
 
@@ -533,7 +508,7 @@ def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distance
     curves = [
         curve("proven limit", ((p.clients, limit(p)) for p, _ in protocols), "bound"),
         curve("worst protocol found by search", {p.clients: m.ratio for p, m in worst}.items()),
-        curve("largest of those drawn at random", ((p.clients, m.ratio) for p, m in protocols)),
+        curve_of("largest of those drawn at random", "clients | ratio", protocols),
     ]
     title, axis = (
         "What all reveal together is bounded by what each reveals alone",
@@ -552,7 +527,7 @@ def _laws_figure(laws: Rows[Laws, Tests]) -> Figure:
     heights = [[count / p.unit for count in (m.clients, m.fewer, *p.bounds)] for p, m in laws]
     curves = [
         curve(label, enumerate(bars), "bars")
-        for label, bars in zip(labels, zip(*heights, strict=True), strict=bool(laws))
+        for label, bars in zip(labels, zip(*heights, strict=True), strict=True)
     ]
     ticks = tuple(f"epsilon {p.epsilon:g}" for p, _ in laws)
     return Figure(

@@ -2,10 +2,10 @@
 sees, and with coins of one's own."""
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.random import Generator, default_rng
 from scipy import special
 
 from local_dp.arrays import Floats
@@ -13,12 +13,31 @@ from local_dp.bounds import interaction
 from local_dp.bounds.interaction import ROWS, half_stretch
 from local_dp.bounds.response import response_gain
 from local_dp.cube import walsh_hadamard
-from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import slope
-from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, Normal, Positive, Rate
+from local_dp.experiments.lab.parts import (
+    FRONTIER,
+    NO_FACTOR,
+    NOTHING,
+    Check,
+    Claimed,
+    Experiment,
+    Figure,
+    Finding,
+    LogLogFigure,
+    Normal,
+    Points,
+    Positive,
+    Rate,
+    Row,
+    Rows,
+    Scale,
+    Sheet,
+    Table,
+    curve,
+    holds,
+    measured,
+    slope,
+    tabulate,
+)
 from local_dp.protocols.surveys.identity import row_statistic
 
 EPSILON, ALPHA = 1.0, 0.25
@@ -35,13 +54,10 @@ HALVES = {
 TEN, _ = HALVES
 PUBLIC, PRIVATE, FIXED = f"{ROWS} shared rows", "own rows", "rows known beforehand"
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.35, 2.0)  # of the predicted number of clients
-SIZES: dict[Scale, tuple[int, ...]] = {
-    "quick": (16, 64, 256, 1024, 2048),
-    "full": (16, 64, 256, 1024, 2048, 4096),
-}
-TRIALS: dict[Scale, int] = {"quick": 6000, "full": 20_000}
+SIZES = {"quick": (16, 64, 256, 1024, 2048), "full": (16, 64, 256, 1024, 2048, 4096)}
+TRIALS = {"quick": 6000, "full": 20_000}
 # with own rows, the largest number of trials times symbols
-OWN_CELLS: dict[Scale, int] = {
+OWN_CELLS = {
     "quick": 3 << 19,
     "full": 12 << 20,
 }
@@ -54,8 +70,7 @@ FEWER = {
 Counts = dict[str, dict[int, Positive]]  # people by design and k
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(Row):
     clients: list[int]  # as many as each figure below
     predicted: int
     alarms: list[float]  # false ones, at the stated threshold
@@ -63,8 +78,7 @@ class Errors:
     least: list[float]  # the mean of both errors, at the best threshold
 
 
-@dataclass(frozen=True)
-class Test:
+class Test(Row):
     """A test of uniformity over k symbols, at several numbers of clients."""
 
     design: str
@@ -115,7 +129,7 @@ class Test:
         return alarms, float(special.chndtr(limit, self.k - 1, moved))
 
     def measure(self, seed: int) -> Errors:
-        generator = np.random.default_rng(seed)
+        generator = default_rng(seed)
         clients, alarms, misses, least = (
             [round(factor * self.predicted) for factor in FACTORS],
             [],
@@ -132,9 +146,7 @@ class Test:
         return Errors(clients, self.predicted, alarms, misses, least)
 
 
-def moments(
-    design: str, k: int, trials: int, generator: np.random.Generator
-) -> tuple[Floats, Floats]:
+def moments(design: str, k: int, trials: int, generator: Generator) -> tuple[Floats, Floats]:
     """The mean sign of each row under a law alpha away and under the uniform one, for each trial:
     shape (trials, rows).
 
@@ -158,9 +170,7 @@ def moments(
     return 2 * ALPHA * moved / k, np.zeros(moved.shape)
 
 
-def statistics(
-    means: Floats, expected: Floats, clients: int, generator: np.random.Generator
-) -> Floats:
+def statistics(means: Floats, expected: Floats, clients: int, generator: Generator) -> Floats:
     """The test's statistic in each trial: the reports of each row are binomial."""
     gain, size = response_gain(EPSILON), max(1, clients // means.shape[1])
     plus = generator.binomial(size, (1 + means / gain) / 2)
@@ -177,7 +187,7 @@ def least_error(uniform: Floats, away: Floats) -> float:
     return float(wrong.min() / len(both))
 
 
-class Coins(Experiment[Test, Errors]):
+class Coins(Experiment):
     name = "coins"
     chapter = FRONTIER
     title = "Sharing a coin saves sqrt(k)"
@@ -190,7 +200,7 @@ class Coins(Experiment[Test, Errors]):
     )
     source = "Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5)"
 
-    def points(self, scale: Scale) -> list[Test]:
+    def points(self, scale: Scale) -> Points:
         trials = TRIALS[scale]
         return [
             Test(design, k, min(trials, OWN_CELLS[scale] // k) if design == PRIVATE else trials)
@@ -198,32 +208,32 @@ class Coins(Experiment[Test, Errors]):
             for k in SIZES[scale]
         ]
 
-    def conclude(self, measurements: Rows[Test, Errors], scale: Scale) -> Finding:
+    def finding(self, sheet: Sheet) -> Finding:
         least: Counts = {design: {} for design in (*HALVES, PUBLIC, PRIVATE)}
         tested: Counts = {design: {} for design in (PUBLIC, PRIVATE)}
-        for p, m in measurements:
+        for p, m in sheet.rows:
             for counts, errors, level, laws in (
                 (least, m.least, MEAN, 2),
                 (tested, m.misses, BETA, 1),
             ):
                 if p.design in counts:
                     counts[p.design][p.k] = needed(m.clients, errors, level, laws * p.trials)
-        formula = {(p.design, p.k): m.predicted for p, m in measurements}
+        formula = {(p.design, p.k): m.predicted for p, m in sheet.rows}
         alarms = {
             f"{p.design}, k = {p.k}": _pooled(p, m.alarms)
-            for p, m in measurements
+            for p, m in sheet.rows
             if p.design not in HALVES
         }
         found = {
             f"k = {p.k}": _pooled(p, [1 - miss for miss in m.misses])
-            for p, m in measurements
+            for p, m in sheet.rows
             if p.design == FIXED
         }
         checks = [
             _check_slopes(least, tested),
             _check_gains(least),
             _check_needs(least, tested, formula),
-            _check_errors(measurements),
+            _check_errors(sheet.rows),
             measured(
                 (
                     f"The threshold of `identity` rejects the uniform law in {BETA:.0%} of the "
@@ -256,7 +266,7 @@ class Coins(Experiment[Test, Errors]):
                 "curve is that of the best known one."
             ),
         ]
-        tables = [_people(least, tested, formula), _errors(measurements)]
+        tables = [_people(least, tested, formula), _errors(sheet.rows)]
         return Finding(
             checks, tables, [_figure(least, tested, formula)], notes, headline=_headline(least)
         )
@@ -379,8 +389,8 @@ def _check_errors(measurements: Rows[Test, Errors]) -> Check:
 
 
 def _headline(least: Counts) -> str:
-    k = max(least[TEN].keys() & least[PRIVATE].keys(), default=0)
-    if not (k and least[TEN][k].known and least[PRIVATE][k].known):
+    k = max(least[TEN].keys() & least[PRIVATE].keys())
+    if not (least[TEN][k].known and least[PRIVATE][k].known):
         return "No number of people was found that is enough both with a shared coin and without."
     return (
         f"At k = {k:,}: {least[TEN][k].value:,.0f} people with halves that 10 groups share, "
@@ -402,16 +412,14 @@ def _people(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) 
             )
             rows.append((design, k, whole(count), round(count.value / unit(k), 2), *rest))
     error = f"mean error {MEAN:g}"
-    columns = (
-        "design",
-        "symbols k",
-        f"people, {error}",
-        "in C^2 k / alpha^2",
-        f"formula, {error}",
-        f"people, both errors {BETA:g}",
-        "formula, both errors",
+    return tabulate(
+        "People needed",
+        (
+            f"design | symbols k | people, {error} | in C^2 k / alpha^2 | formula, {error} | "
+            f"people, both errors {BETA:g} | formula, both errors"
+        ),
+        rows,
     )
-    return Table("People needed", columns, rows)
 
 
 def _errors(measurements: Rows[Test, Errors]) -> Table:
@@ -427,17 +435,10 @@ def _errors(measurements: Rows[Test, Errors]) -> Table:
         )
         for p, m in measurements
     ]
-    columns = (
-        "design",
-        "symbols k",
-        "people",
-        "false alarms",
-        "misses",
-        "formula",
-        "formula, misses",
-    )
-    return Table(
-        "Errors at the stated threshold, with as many people as the formula gives", columns, rows
+    return tabulate(
+        "Errors at the stated threshold, with as many people as the formula gives",
+        "design | symbols k | people | false alarms | misses | formula | formula, misses",
+        rows,
     )
 
 
@@ -460,7 +461,7 @@ def _figure(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) 
                     )
                 )
     title, axis = "People to distinguish a law from the uniform one", "people / (C^2 k / alpha^2)"
-    return Figure("coins", title, "symbols k", axis, curves, "one-round", log_x=True, log_y=True)
+    return LogLogFigure("coins", title, "symbols k", axis, curves, "one-round")
 
 
 EXPERIMENT = Coins()

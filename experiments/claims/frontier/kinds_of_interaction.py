@@ -1,38 +1,42 @@
 """Kinds of interaction: a path that is found by asking once, in turn, and the same people again."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Ints
 from local_dp.bounds.interaction import group_lengths, ladder_clients, ladder_one_round_least
 from local_dp.errors import LocalDPError, RefusedError
-from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.checks import every, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    FRONTIER,
     Check,
+    ClientCount,
+    CrossCheck,
     Experiment,
     Figure,
     Finding,
+    LogFigure,
+    LogLogFigure,
+    Points,
+    Refusal,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
+    cross_check_shown,
     curve,
-    of_kind,
-)
-from local_dp.experiments.lab.cross_check import CrossCheck, Refusal, cross_check_shown
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import (
-    ClientCount,
-    Search,
+    every,
+    least_count,
+    measured,
     measured_clients,
     reached_check,
+    tabulate,
 )
-from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Algorithm, Watched, run
 from local_dp.ledger import Ledger
 from local_dp.loss import exp_epsilon
@@ -63,8 +67,8 @@ LOST = (1, 2, 3, 4, 6)  # rounds of which all transcripts are enumerated
 SMALL, LARGE = 4, 16  # levels at which runs are made client by client
 TIMES = 200  # how many times fewer than any one round takes
 SLACK = 0.06
-TRIALS: dict[Scale, int] = {"quick": 12_000, "full": 120_000}
-USERS: dict[Scale, int] = {"quick": 300, "full": 2000}
+TRIALS = {"quick": 12_000, "full": 120_000}
+USERS = {"quick": 300, "full": 2000}
 NAMES = {
     AGAIN: "fully interactive",
     BY_SUM: "fully interactive",
@@ -151,7 +155,7 @@ class Way:
         return list(zip(firsts, depths, each, strict=False))
 
 
-def successes(way: Way, n: int, runs: int, generator: np.random.Generator) -> int:
+def successes(way: Way, n: int, runs: int, generator: Generator) -> int:
     """In how many of so many runs the path is found: the answers to all questions of a kind from
     their binomial law.
 
@@ -178,7 +182,7 @@ def successes(way: Way, n: int, runs: int, generator: np.random.Generator) -> in
     return int(right.sum())
 
 
-def lead(depth: int, many: int, lean: float, runs: int, generator: np.random.Generator) -> Ints:
+def lead(depth: int, many: int, lean: float, runs: int, generator: Generator) -> Ints:
     """The lead of the path's bit in answers at each level along it, shape (runs, depth), among
     `many` clients.
 
@@ -207,14 +211,12 @@ def lead(depth: int, many: int, lean: float, runs: int, generator: np.random.Gen
     return ahead
 
 
-@dataclass(frozen=True)
-class Counted:
-    search: Search
+class Counted(Row):
+    search: ClientCount
     predicted: int
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(Row):
     """The least number of clients for 90 % success, beside the closed form's."""
 
     way: Way
@@ -223,7 +225,7 @@ class Count:
     def measure(self, seed: int) -> Counted:
         way, generator = (
             self.way,
-            np.random.default_rng([seed, WAYS.index(self.way.name), self.way.k, self.way.rounds]),
+            default_rng([seed, WAYS.index(self.way.name), self.way.k, self.way.rounds]),
         )
         search = measured_clients(
             lambda n, runs: successes(way, n, runs, generator),
@@ -234,8 +236,7 @@ class Count:
         return Counted(search, way.predicted)
 
 
-@dataclass(frozen=True)
-class Ratios:
+class Ratios(Row):
     together: str  # the largest ratio over all transcripts, a fraction
     alone: str  # that of one answer
     # whether a client with the epsilon of one answer for life answers all rounds in a session
@@ -243,8 +244,7 @@ class Ratios:
     sum: bool  # and where each answer is charged by itself
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(Row):
     """All transcripts of so many rounds, enumerated."""
 
     rounds: int
@@ -278,16 +278,14 @@ def _allowed(rounds: int, session: str) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Seen:
+class Seen(Row):
     crossing: CrossCheck
     interaction: str  # the kind that the server saw
     model: str  # the kind by the protocol's type
     spent: float  # the most by any client
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(Row):
     """The same way client by client: success beside that of the law, the kind of interaction, the
     loss."""
 
@@ -296,7 +294,7 @@ class Users:
 
     def measure(self, seed: int) -> Seen | Refusal:
         way, n, protocol = self.way, self.way.predicted, self.way.protocol()
-        generator = np.random.default_rng([seed, WAYS.index(way.name), way.k])
+        generator = default_rng([seed, WAYS.index(way.name), way.k])
         right, made, owed, seen = 0, 0, 0, set[tuple[str, float, int]]()
         try:
             algorithm: Algorithm[LocalQuery, Tally, str] = protocol.algorithm(EPSILON, n)
@@ -323,13 +321,11 @@ class Users:
         return Seen(crossing, interaction, protocol.model(), spent)
 
 
-Point: TypeAlias = Loss | Users | Count
-Measurement: TypeAlias = Ratios | Seen | Refusal | Counted
-Counts: TypeAlias = dict[Way, tuple[ClientCount, int]]  # the count and the prediction
+Counts = dict[Way, tuple[ClientCount, int]]  # the count and the prediction
 NOTHING = ClientCount(0, math.nan, math.nan, 0)  # compares with nothing
 
 
-class KindsOfInteraction(Experiment[Point, Measurement]):
+class KindsOfInteraction(Experiment):
     name = "kinds-of-interaction"
     chapter = FRONTIER
     title = "Asked once, asked in turn, asked again"
@@ -341,7 +337,7 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
     )
     source = "Joseph, Mao, Neel, Roth 2019; Joseph, Mao, Roth 2020; docs/limits 12.1"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         users = [
             *(Users(Way(way, SMALL, rounds_of(way, SMALL)), USERS[scale]) for way in WAYS),
             Users(Way(AGAIN, LARGE, LARGE), USERS[scale] // 2),
@@ -350,21 +346,13 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
         ways += [
             Way(way, AT, rounds) for way in (AGAIN, IN_TURN) for rounds in ROUNDS if rounds < AT
         ]
-        return [
-            *(Loss(rounds) for rounds in LOST),
-            *users,
-            *(Count(way, TRIALS[scale]) for way in ways),
-        ]
+        return [*map(Loss, LOST), *users, *(Count(way, TRIALS[scale]) for way in ways)]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        searches, users = of_kind(measurements, Count), of_kind(measurements, Users)
-        losses: Rows[Loss, Ratios] = [
-            (p, m) for p, m in of_kind(measurements, Loss) if isinstance(m, Ratios)
-        ]
-        counts: Counts = {
-            p.way: (m.search, m.predicted) for p, m in searches if isinstance(m.search, ClientCount)
-        }
-        table, figures = _table(counts), [_figure_over_rounds(counts), _figure_over_levels(counts)]
+    def finding(self, sheet: Sheet) -> Finding:
+        searches, users = sheet[Count], sheet[Users]
+        losses: Rows[Loss, Ratios] = [(p, m) for p, m in sheet[Loss] if isinstance(m, Ratios)]
+        counts: Counts = {p.way: (m.search, m.predicted) for p, m in searches}
+        table = _table(counts)
         crossed = [
             (f"{p.way.name}, k = {p.way.k}", m.crossing if isinstance(m, Seen) else m)
             for p, m in users
@@ -383,13 +371,6 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
             )
             for p, m in losses
         ]
-        columns = (
-            "rounds",
-            "largest ratio of all transcripts",
-            "by the sum of Definition 4.4",
-            "a session within epsilon",
-            "the sum within epsilon",
-        )
         checks = [
             every(
                 (
@@ -407,7 +388,7 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
             ),
             *(cross_check_shown(name, crossing) for name, crossing in crossed),
             _check_names({p.way.name: m for p, m in users}),
-            reached_check([(str(p.way), m.search) for p, m in searches]),
+            reached_check(searches),
             measured(
                 (
                     f"The closed forms predict the counts, within {SLACK:.0%} (in units of the "
@@ -419,7 +400,6 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
             ),
             *_check_counts(counts),
             *_check_rounds(counts),
-            figure_check(figures, table),
         ]
         notes = [
             f"Epsilon {EPSILON:g} for all reports of a client; {1 - BETA:.0%} of runs find all k "
@@ -433,13 +413,12 @@ class KindsOfInteraction(Experiment[Point, Measurement]):
             "confirm the true path, so they vary less than coins. The last column is the count if "
             "they did not, as with a public coin that flips each level's answers.",
         ]
-        return Finding(
-            checks,
-            [table, Table("The loss of all rounds together, E = 3", columns, rows)],
-            figures,
-            notes,
-            headline=_headline(counts),
+        headings = (
+            "rounds | largest ratio of all transcripts | by the sum of Definition 4.4 | a session "
+            "within epsilon | the sum within epsilon"
         )
+        tables = [table, tabulate("The loss of all rounds together, E = 3", headings, rows)]
+        return Finding(checks, tables, _figures(table), notes, headline=_headline(counts))
 
 
 def _of(counts: Counts, way: str, k: int, rounds: int | None = None) -> ClientCount:
@@ -449,8 +428,6 @@ def _of(counts: Counts, way: str, k: int, rounds: int | None = None) -> ClientCo
 
 def _headline(counts: Counts) -> str:
     again, turn = _of(counts, AGAIN, LARGE).n, _of(counts, IN_TURN, LARGE).n
-    if not (again and turn):
-        return "No path was counted."
     least = ladder_one_round_least(LARGE, EPSILON, BETA)
     few = f"{again:,} people if all are asked at every step, {turn:,} if others are"
     return (
@@ -550,66 +527,48 @@ def _table(counts: Counts) -> Table:
         (BOUND, k, 1, math.ceil(ladder_one_round_least(k, EPSILON, BETA)), None, None, None, None)
         for k in LEVELS
     ]
-    columns = (
-        "way",
-        "levels k",
-        "rounds",
-        "clients",
-        "95 % from",
-        "to",
-        "predicted",
-        "predicted, others as coins",
+    headings = (
+        "way | levels k | rounds | clients | 95 % from | to | predicted | predicted, others as "
+        "coins"
     )
-    return Table(f"Least clients for {1 - BETA:.0%} success", columns, [*rows, *bounds])
+    return tabulate(f"Least clients for {1 - BETA:.0%} success", headings, [*rows, *bounds])
 
 
-def _figure_over_rounds(counts: Counts) -> Figure:
-    by_way = {
-        way: [(rounds, _of(counts, way, AT, rounds)) for rounds in ROUNDS]
-        for way in (IN_TURN, AGAIN)
-    }
-    curves = [
-        curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n))
-        for way, each in by_way.items()
-    ]
-    curves.append(
+def _figures(table: Table) -> list[Figure]:
+    """Over the rounds at AT levels; and over the levels, with one round a level or one in all."""
+    over_rounds = table.where("levels k", AT).curves(
+        "way | rounds | clients | 95 % from | to", IN_TURN, AGAIN
+    )
+    over_rounds.append(
         curve(
             BOUND,
             ((x, ladder_one_round_least(AT, EPSILON, BETA)) for x in (1, ROUNDS[-1])),
             "bound",
         )
     )
-    return Figure(
-        "kinds-of-interaction",
-        f"Clients to find a path of {AT} steps, epsilon 1",
-        "rounds allowed",
-        "clients",
-        curves,
-        log_x=True,
-        log_y=True,
+    usual = replace(table, rows=[row for row in table.rows if row[2] == rounds_of(*row[:2])])
+    over_levels = usual.curves(
+        "way | levels k | clients | 95 % from | to", ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN
     )
-
-
-def _figure_over_levels(counts: Counts) -> Figure:
-    by_way = {
-        way: [(k, _of(counts, way, k)) for k in LEVELS]
-        for way in (ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN)
-    }
-    curves = [
-        curve(way, ((x, count.n, count.low, count.high) for x, count in each if count.n))
-        for way, each in by_way.items()
-    ]
-    curves.append(
+    over_levels.append(
         curve(BOUND, ((k, ladder_one_round_least(k, EPSILON, BETA)) for k in LEVELS), "bound")
     )
-    return Figure(
-        "kinds-of-interaction-levels",
-        "Clients to find a path of k steps, epsilon 1",
-        "steps k",
-        "clients",
-        curves,
-        log_y=True,
-    )
+    return [
+        LogLogFigure(
+            "kinds-of-interaction",
+            f"Clients to find a path of {AT} steps, epsilon 1",
+            "rounds allowed",
+            "clients",
+            over_rounds,
+        ),
+        LogFigure(
+            "kinds-of-interaction-levels",
+            "Clients to find a path of k steps, epsilon 1",
+            "steps k",
+            "clients",
+            over_levels,
+        ),
+    ]
 
 
 EXPERIMENT = KindsOfInteraction()

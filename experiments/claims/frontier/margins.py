@@ -4,36 +4,39 @@ whatever the distribution (limits 12.4)."""
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Floats
 from local_dp.bounds.interaction import margin_clients, margin_constant, vote_clients
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
-from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.checks import Claimed, holds
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    FRONTIER,
     Check,
+    Claimed,
+    Crossing,
     Experiment,
     Figure,
     Finding,
+    LogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
-    curve,
-    of_kind,
-)
-from local_dp.experiments.lab.cross_check import (
-    CrossCheck,
-    Crossing,
-    Refusal,
     Trial,
     cross_check,
     cross_check_shown,
+    curve,
+    curve_of,
+    holds,
+    tabulate,
 )
-from local_dp.experiments.lab.findings import Rows, curves
-from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
 from local_dp.learners.rules import DecisionLists
@@ -76,8 +79,7 @@ class Side:
         return cls(result.concepts.t, result.concepts.b, result.at_least, result.at_most)
 
 
-@dataclass(frozen=True)
-class Certified:
+class Certified(Row):
     side: Side
     certificate: dict[str, Any]
     valid: bool
@@ -85,8 +87,7 @@ class Certified:
     accepted: int  # forgeries
 
 
-@dataclass(frozen=True)
-class Certificate:
+class Certificate(Row):
     """The certificate of a class, the checker's verdict on it and on its forgeries."""
 
     function: str
@@ -130,13 +131,11 @@ def accepted(certificate: dict[str, Any]) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(Row):
     sides: list[Side]
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(Row):
     """The margin complexity of one function for several numbers of blocks of b variables; with b =
     0, of as many as the square of their number."""
 
@@ -150,13 +149,11 @@ class Blocks:
         )
 
 
-@dataclass(frozen=True)
-class Values:
+class Values(Row):
     values: list[float]
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Row):
     """The limit of the margin complexity of odd-max-bit over sqrt(B), for large B."""
 
     blocks: tuple[int, ...]
@@ -165,14 +162,12 @@ class Limits:
         return Values([margin_limit(BlockClass(LISTS, t, 1)) for t in self.blocks])
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Row):
     side: Side
     bounds: list[float]  # from the whole sign matrix
 
 
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(Row):
     """The margin complexity of a class, beside bounds from its whole sign matrix."""
 
     concepts: str
@@ -184,8 +179,7 @@ class Matrix:
         return Bounds(Side.of(result), [float(bound) for bound in on_the_matrix(result)])
 
 
-@dataclass(frozen=True)
-class Votes:
+class Votes(Row):
     squared: float  # MC^2
     clients: list[int]
     won: list[int]  # votes that are right more often than wrong
@@ -212,8 +206,7 @@ class Votes:
         return math.inf
 
 
-@dataclass(frozen=True)
-class Vote:
+class Vote(Row):
     """Votes of several sizes, for the concept and the law that are hardest."""
 
     function: str
@@ -224,7 +217,7 @@ class Vote:
     def measure(self, seed: int) -> Votes:
         result, generator = (
             margin(BlockClass(self.function, self.t, self.b)),
-            np.random.default_rng([seed, self.t, self.b]),
+            default_rng([seed, self.t, self.b]),
         )
         squared = result.at_least**2
         fewest, most = (
@@ -248,7 +241,7 @@ def enough(bound: int) -> int:
     return math.ceil(TIMES * bound)
 
 
-def advantages(result: Margin, clients: int, trials: int, generator: np.random.Generator) -> Floats:
+def advantages(result: Margin, clients: int, trials: int, generator: Generator) -> Floats:
     """n E[y h] of so many votes under the hardest law, by the law of the answers.
 
     Of each set of blocks those clients count whose mask has the right variables in it; of other
@@ -267,8 +260,7 @@ def advantages(result: Margin, clients: int, trials: int, generator: np.random.G
     return total
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(Row):
     """A small vote client by client."""
 
     clients: int
@@ -289,11 +281,7 @@ class Users:
         return cross_check(trial, seed, users=self.users, laws=4 * self.users)
 
 
-Point: TypeAlias = Certificate | Blocks | Limits | Matrix | Vote | Users
-Measurement: TypeAlias = Certified | Sides | Values | Bounds | Votes | CrossCheck | Refusal
-
-
-class Margins(Experiment[Point, Measurement]):
+class Margins(Experiment):
     name = "margins"
     chapter = FRONTIER
     title = "A file that proves how many people one round takes, whatever the distribution"
@@ -309,7 +297,7 @@ class Margins(Experiment[Point, Measurement]):
         "in limits 12.4"
     )
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         full = scale == "full"
         most = 10 if full else 8
         return [
@@ -325,117 +313,43 @@ class Margins(Experiment[Point, Measurement]):
             Users(282, 400 if full else 300),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        certificates, matrices, votes = (
-            of_kind(measurements, Certificate),
-            of_kind(measurements, Matrix),
-            of_kind(measurements, Vote),
-        )
-        blocks: Rows[Blocks, Sides] = of_kind(measurements, Blocks)
+    def finding(self, sheet: Sheet) -> Finding:
+        certificates, votes = sheet[Certificate], sheet[Vote]
+        blocks: Rows[Blocks, Sides] = sheet[Blocks]
         fixed, squares = (
             [(p, m.sides) for p, m in blocks if p.b],
             [m.sides for p, m in blocks if not p.b],
         )
-        sides = [side for _, m in blocks for side in m.sides] + [
-            m.side for _, m in (*certificates, *matrices)
-        ]
-        gaps = [abs(side.at_most / side.at_least - 1) for side in sides]
-        off = [abs(value / m.side.at_least - 1) for _, m in matrices for value in m.bounds]
-        sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
         checks = [
-            Check(
-                (
-                    "The law that bounds the margin complexity from below and the polynomial that "
-                    "bounds it from above agree to one part in a million"
-                ),
-                bool(gaps) and max(gaps) <= CLOSE,
-                f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
-            ),
-            Check(
-                (
-                    "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
-                    "written out for every concept and point give the same number"
-                ),
-                bool(off) and max(off) <= CLOSE,
-                (
-                    f"{len(matrices)} matrices of {sizes} blocks: "
-                    f"{sum(value > CLOSE for value in off)} of {len(off)} bounds differ"
-                ),
-            ),
+            *_check_sides(sheet),
             _check_certificates(certificates),
             _check_closed(
                 [side for p, each in fixed if p.function == "parity" for side in each],
-                of_kind(measurements, Limits),
+                sheet[Limits],
             ),
             _check_votes(votes),
             *(
                 cross_check_shown("the vote on odd-max-bit, 4 blocks of 2", m, least=0.85)
-                for _, m in of_kind(measurements, Users)
+                for _, m in sheet[Users]
             ),
         ]
-        rows = [
+        proofs = [
             (p.function, p.t, p.b, p.t * p.b, m.side.at_least, m.certificate["clients_at_least"])
             for p, m in certificates
         ]
-        vote_rows = [
-            (
-                _name(p),
-                m.squared**0.5,
-                m.bound,
-                m.needed if math.isinf(m.needed) else round(m.needed),
-                m.clients[-1],
-            )
-            for p, m in votes
-        ]
-        columns = (
-            "function",
-            "blocks",
-            "B",
-            "variables",
-            "margin complexity",
-            "clients of one round, at least",
-        )
-        vote_columns = (
-            "function (blocks, B)",
-            "margin complexity",
-            "any method, at least",
-            "the vote, measured",
-            "the vote, proved",
+        headings = (
+            "function | blocks | B | variables | margin complexity | clients of one round, at least"
         )
         tables = [
-            Table("The proofs of the certificates, epsilon 1", columns, rows),
+            tabulate("The proofs of the certificates, epsilon 1", headings, proofs),
             _squares_table(squares),
-            Table("Clients to learn barely in one round", vote_columns, vote_rows),
+            _votes_table(votes),
         ]
         title = "Margin complexity of one variable of each block, four in a block"
-        drawn = [
-            curve(p.function, ((side.t, side.at_least) for side in each), "theory")
-            for p, each in fixed
-        ]
-        voted = curves(
-            (_name(p), n / m.squared, won / m.trials)
-            for p, m in votes
-            for n, won in zip(m.clients, m.won, strict=True)
-        )
-        constant = margin_constant(EPSILON, SUCCESS)
-        voted.append(
-            curve(
-                "no method with fewer reaches 90 %", [(constant, 0.5), (constant, SUCCESS)], "bound"
-            )
-        )
+        drawn = [curve_of(p.function, "t | at_least", each, "theory") for p, each in fixed]
         figures = [
-            Figure(
-                "margins", title, "blocks t", "margin complexity", drawn, "one-round", log_y=True
-            ),
-            Figure(
-                "votes",
-                "One round is right more often than wrong",
-                "clients, in units of MC^2",
-                "share of runs",
-                voted,
-                "one-round",
-                log_x=True,
-            ),
+            LogFigure("margins", title, "blocks t", "margin complexity", drawn, "one-round"),
+            _votes_figure(votes),
         ]
         files = {f"certificate {p.function} {p.t} {p.b}": m.certificate for p, m in certificates}
         return Finding(
@@ -448,14 +362,85 @@ class Margins(Experiment[Point, Measurement]):
         )
 
 
+def _check_sides(sheet: Sheet) -> list[Check]:
+    """The two bounds of each class, and four ways to the same number for whole matrices."""
+    matrices = sheet[Matrix]
+    sides = [side for _, m in sheet[Blocks] for side in m.sides] + [
+        m.side for _, m in (*sheet[Certificate], *matrices)
+    ]
+    gaps = [abs(side.at_most / side.at_least - 1) for side in sides]
+    off = [abs(value / m.side.at_least - 1) for _, m in matrices for value in m.bounds]
+    sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
+    return [
+        Check(
+            (
+                "The law that bounds the margin complexity from below and the polynomial that "
+                "bounds it from above agree to one part in a million"
+            ),
+            max(gaps) <= CLOSE,
+            f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
+        ),
+        Check(
+            (
+                "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
+                "written out for every concept and point give the same number"
+            ),
+            max(off) <= CLOSE,
+            (
+                f"{len(matrices)} matrices of {sizes} blocks: "
+                f"{sum(value > CLOSE for value in off)} of {len(off)} bounds differ"
+            ),
+        ),
+    ]
+
+
+def _votes_table(votes: Rows[Vote, Votes]) -> Table:
+    rows = [
+        (
+            _name(p),
+            m.squared**0.5,
+            m.bound,
+            m.needed if math.isinf(m.needed) else round(m.needed),
+            m.clients[-1],
+        )
+        for p, m in votes
+    ]
+    headings = (
+        "function (blocks, B) | margin complexity | any method, at least | the vote, measured | "
+        "the vote, proved"
+    )
+    return tabulate("Clients to learn barely in one round", headings, rows)
+
+
+def _votes_figure(votes: Rows[Vote, Votes]) -> Figure:
+    constant = margin_constant(EPSILON, SUCCESS)
+    curves = [
+        curve(
+            _name(p),
+            ((n / m.squared, won / m.trials) for n, won in zip(m.clients, m.won, strict=True)),
+        )
+        for p, m in votes
+    ]
+    curves.append(
+        curve("no method with fewer reaches 90 %", [(constant, 0.5), (constant, SUCCESS)], "bound")
+    )
+    return Figure(
+        "votes",
+        "One round is right more often than wrong",
+        "clients, in units of MC^2",
+        "share of runs",
+        curves,
+        "one-round",
+        log_x=True,
+    )
+
+
 def _name(point: Certificate | Vote) -> str:
     return f"{point.function} ({point.t}, {point.b})"
 
 
 def _headline(certificates: Rows[Certificate, Certified]) -> str:
     lists = [(p, m) for p, m in certificates if p.function == LISTS]
-    if not lists:
-        return "No list was certified."
     p, m = max(lists, key=lambda row: int(row[1].certificate["clients_at_least"]))
     return (
         f"A file of {len(m.certificate['weights'])} whole numbers "
@@ -485,7 +470,7 @@ def _check_certificates(rows: Rows[Certificate, Certified]) -> Check:
             "Every certificate passes the independent checker, and none with one altered weight, "
             "another B or a larger count does"
         ),
-        bool(rows) and verified == len(rows) and forged > 0 == accepted_ones and not short,
+        verified == len(rows) and forged > 0 == accepted_ones and not short,
         (
             f"{verified} of {len(rows)} certificates verified; {accepted_ones} of {forged} "
             "forgeries accepted"
@@ -510,8 +495,7 @@ def _check_closed(parity: list[Side], limits: Rows[Limits, Values]) -> Check:
             "Parity of one variable of each of t blocks of B has margin complexity B^(t/2); "
             "odd-max-bit has sqrt(B) times a Fibonacci number less 1, for large B"
         ),
-        bool(parity)
-        and roots
+        roots
         and bool(values)
         and all(abs(value / (fibonacci(t + 2) - 1) - 1) <= CLOSE for t, value in values),
         (
@@ -554,14 +538,14 @@ def _squares_table(squares: list[list[Side]]) -> Table:
             (side.t, side.b, side.t * side.b, side.at_least, slope)
             for side, slope in zip(sides, slopes, strict=True)
         ]
-    columns = (
-        "blocks",
-        "B",
-        "variables",
-        "margin complexity",
-        "its growth since the line above, as a power of the variables",
+    return tabulate(
+        "Odd-max-bit, t blocks of t^2",
+        (
+            "blocks | B | variables | margin complexity | its growth since the line above, as a "
+            "power of the variables"
+        ),
+        rows,
     )
-    return Table("Odd-max-bit, t blocks of t^2", columns, rows)
 
 
 def _notes(

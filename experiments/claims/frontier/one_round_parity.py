@@ -3,11 +3,10 @@ them all."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
-import numpy as np
+from numpy.random import default_rng
 
 from local_dp.bounds import parity
 from local_dp.bounds.channels import parity_interactive_bound
@@ -15,38 +14,40 @@ from local_dp.bounds.interaction import few_rounds_clients, few_rounds_plan, few
 from local_dp.bounds.parity import parity_one_round_bound
 from local_dp.bounds.response import response_gain
 from local_dp.errors import LocalDPError
-from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    FRONTIER,
     Check,
+    Claimed,
+    ClientCount,
+    Crossing,
     Experiment,
     Figure,
     Finding,
+    LogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
-    curve,
-    of_kind,
-)
-from local_dp.experiments.lab.cross_check import (
-    CrossCheck,
-    Crossing,
-    Refusal,
     cross_check,
     cross_check_shown,
-    exact_trial,
-)
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.lab.minimal_clients import (
-    ClientCount,
-    NoCount,
-    Search,
+    curve,
+    every,
     exact_recovery,
+    exact_trial,
+    grid,
+    holds,
+    least_count,
+    measured,
     measured_clients,
     own_seed,
     reached_check,
+    tabulate,
+    wilson,
+    within,
 )
-from local_dp.experiments.lab.statistics import Rate, least_count
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
 EPSILON, TARGET = 1.0, 0.9
@@ -66,7 +67,7 @@ DIMENSIONS: dict[Scale, dict[str, tuple[int, ...]]] = {
     "quick": {**dict.fromkeys(ONE_ROUND, (4, 6, 8, 10)), **dict.fromkeys(SEVERAL, (4, 6, 8))},
     "full": dict.fromkeys((*ONE_ROUND, *SEVERAL), (4, 6, 8, 10, 12)),
 }
-AT_BOUND: dict[Scale, dict[str, tuple[int, ...]]] = {
+AT_BOUND = {
     "quick": {TWO: (8, 10), THREE: (7, 8, 10), HALVING: (7, 8)},
     "full": {TWO: (6, 7, 8, 9, 10, 12), THREE: (6, 7, 8, 9, 10, 12), HALVING: (6, 7, 8, 9, 10)},
 }
@@ -76,7 +77,7 @@ BEATEN_FROM = {
     THREE: 7,
     HALVING: 7,
 }
-TRIALS: dict[Scale, dict[str, int]] = {
+TRIALS = {
     "quick": {**dict.fromkeys(ONE_ROUND, 6000), TWO: 2000, THREE: 1200, HALVING: 800},
     "full": {**dict.fromkeys(ONE_ROUND, 12_000), TWO: 8000, THREE: 6000, HALVING: 4000},
 }
@@ -85,7 +86,7 @@ FORMULAS: dict[str, Callable[[int, float, float], int]] = {
     MASKS: parity.parity_one_round_clients,
     HALVING: parity.parity_halving_clients,
 }
-RUNS: dict[Scale, int] = {"quick": 1200, "full": 4000}  # at the bound
+RUNS = {"quick": 1200, "full": 4000}  # at the bound
 # how far success may be from the formula's: .012 at most with 4,000 runs at each d from 6 to 10, as
 # measured with seed 77
 RATE = 0.03
@@ -115,8 +116,7 @@ def guess(kind: str, d: int) -> int:
     return FORMULAS[kind](d, EPSILON, 1 - TARGET)
 
 
-@dataclass(frozen=True)
-class Information:
+class Information(Row):
     best: float  # of all channels, in nats about a parity
     random: float  # of some random ones
     deny: float  # by naming a suspect
@@ -124,8 +124,7 @@ class Information:
     bound: float
 
 
-@dataclass(frozen=True)
-class Channels:
+class Channels(Row):
     """The information of one report about a parity."""
 
     d: int
@@ -135,7 +134,7 @@ class Channels:
         d, epsilon, generator = (
             self.d,
             self.epsilon,
-            np.random.default_rng([own_seed("one round parity channels None", seed, self.d)]),
+            default_rng([own_seed("one round parity channels None", seed, self.d)]),
         )
         drawn = (
             parity.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator)
@@ -150,15 +149,14 @@ class Channels:
         )
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(Row):
     """The least number of clients of one protocol."""
 
     kind: str
     d: int
     trials: int
 
-    def measure(self, seed: int) -> Search:
+    def measure(self, seed: int) -> ClientCount:
         success = exact_recovery(
             protocol_of(self.kind, self.d),
             EPSILON,
@@ -169,16 +167,14 @@ class Count:
         )
 
 
-@dataclass(frozen=True)
-class Successes:
+class Successes(Row):
     n: int
     successes: int
     predicted: float  # the success by formula
     reason: str = ""  # of a refusal
 
 
-@dataclass(frozen=True)
-class AtBound:
+class AtBound(Row):
     """How often it succeeds with as many clients as the bound for every protocol of one round."""
 
     several: str
@@ -206,8 +202,7 @@ class AtBound:
         )
 
 
-@dataclass(frozen=True)
-class Cross:
+class Cross(Row):
     """The same protocol client by client and drawn from its law."""
 
     of: str
@@ -221,12 +216,10 @@ class Cross:
         )
 
 
-Point: TypeAlias = Channels | Count | AtBound | Cross
-Measurement: TypeAlias = Information | ClientCount | NoCount | Successes | CrossCheck | Refusal
-Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by kind and d
+Counts = dict[str, dict[int, ClientCount]]  # by kind and d
 
 
-class OneRoundParity(Experiment[Point, Measurement]):
+class OneRoundParity(Experiment):
     name = "one-round-parity"
     chapter = FRONTIER
     title = "Parity in one round, whatever is asked"
@@ -238,9 +231,9 @@ class OneRoundParity(Experiment[Point, Measurement]):
     )
     source = "limits 12.2"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         return [
-            *(Channels(d, epsilon) for d in SMALL for epsilon in EPSILONS),
+            *grid(Channels, SMALL, EPSILONS),
             *(
                 Count(kind, d, TRIALS[scale][kind])
                 for kind, sizes in DIMENSIONS[scale].items()
@@ -254,18 +247,21 @@ class OneRoundParity(Experiment[Point, Measurement]):
             *(Cross(kind, 4) for kind in (DENY, TWO, THREE)),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        channels, bounded, counted = (
-            of_kind(measurements, Channels),
-            of_kind(measurements, AtBound),
-            of_kind(measurements, Count),
-        )
-        reached = reached_check([(f"{p.kind}, d = {p.d}", m) for p, m in counted])
+    def finding(self, sheet: Sheet) -> Finding:
+        channels, bounded, counted = sheet[Channels], sheet[AtBound], sheet[Count]
+        counts: Counts = {
+            kind: {p.d: m for p, m in counted if p.kind == kind} for kind in (*ONE_ROUND, *SEVERAL)
+        }
         crossed = (
-            cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85)
-            for p, m in of_kind(measurements, Cross)
+            cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85) for p, m in sheet[Cross]
         )
-        checks = [reached, *_channel_checks(channels), _bound_check(bounded), *crossed]
+        checks = [
+            reached_check(counted),
+            *_channel_checks(channels),
+            _bound_check(bounded),
+            *crossed,
+            *_count_checks(counts),
+        ]
         rates = [
             (
                 p.several,
@@ -277,23 +273,15 @@ class OneRoundParity(Experiment[Point, Measurement]):
             )
             for p, m in bounded
         ]
-        columns = ("protocol", "d", "clients", "success", "95 % low", "95 % high", "formula")
         tables = [
+            _count_table(counts),
             _channel_table(channels),
-            Table("Success with as many clients as one round needs at least", columns, rates),
+            tabulate(
+                "Success with as many clients as one round needs at least",
+                "protocol | d | clients | success | 95 % low | 95 % high | formula",
+                rates,
+            ),
         ]
-        figures, headline = list[Figure](), "No least number of clients was found."
-        if reached.shown and counted:
-            counts = {
-                kind: {p.d: m for p, m in counted if p.kind == kind}
-                for kind in (*ONE_ROUND, *SEVERAL)
-            }
-            checks += _count_checks(counts)
-            tables, figures, headline = (
-                [_count_table(counts), *tables],
-                [_figure(counts)],
-                _headline(counts),
-            )
         notes = [
             "The bound for one round holds for every pure randomizer, different ones for "
             "different people and public coins included, at every epsilon. Naming suspects comes "
@@ -305,7 +293,7 @@ class OneRoundParity(Experiment[Point, Measurement]):
             f"Epsilon {EPSILON:g} and {TARGET:.0%} success unless stated. Counts come with 95 % "
             "intervals; tallies are drawn from their law, and at d = 4 also client by client.",
         ]
-        return Finding(checks, tables, figures, notes, headline=headline)
+        return Finding(checks, tables, [_figure(counts)], notes, headline=_headline(counts))
 
 
 def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
@@ -444,7 +432,6 @@ def _figure(counts: Counts) -> Figure:
             group=kind,
         )
         for kind, by_d in counts.items()
-        if by_d
     ]
     measured_at = [d for by_d in counts.values() for d in by_d]
     bounds = {
@@ -462,15 +449,11 @@ def _figure(counts: Counts) -> Figure:
             )
         )
     title = "Clients for 90 % exact recovery of a parity, epsilon 1"
-    return Figure(
-        "one-round-parity", title, "dimension d", "clients / (C^2 2^d)", drawn, log_y=True
-    )
+    return LogFigure("one-round-parity", title, "dimension d", "clients / (C^2 2^d)", drawn)
 
 
 def _headline(counts: Counts) -> str:
-    d = max(counts[DENY].keys() & counts[TWO].keys(), default=0)
-    if not d:
-        return "Nothing was measured at one d in one round and in two."
+    d = max(counts[DENY].keys() & counts[TWO].keys())
     bound = parity_one_round_bound(d, EPSILON, TARGET)
     return (
         f"At d = {d}: {counts[DENY][d].n:,.0f} people in one round, where no question needs fewer "
@@ -486,15 +469,11 @@ def _count_table(counts: Counts) -> Table:
             masks = round(parity.parity_masks_bound(d, EPSILON, TARGET)) if kind == MASKS else ""
             bounds = (guess(kind, d), round(_bound_of(kind, d)), masks)
             rows.append((kind, d, m.n, m.low, m.high, round(m.n / _units(d), 2), *bounds))
-    interval, bounds_columns = (
-        ("95 % low", "95 % high"),
-        ("formula", "bound of its kind", "bound for masks alone"),
+    headings = (
+        "protocol | d | clients for 90 % | 95 % low | 95 % high | in C^2 2^d | formula | bound of "
+        "its kind | bound for masks alone"
     )
-    return Table(
-        "Least number of clients, epsilon 1",
-        ("protocol", "d", "clients for 90 %", *interval, "in C^2 2^d", *bounds_columns),
-        rows,
-    )
+    return tabulate("Least number of clients, epsilon 1", headings, rows)
 
 
 def _channel_table(channels: Rows[Channels, Information]) -> Table:
@@ -507,16 +486,14 @@ def _channel_table(channels: Rows[Channels, Information]) -> Table:
         )
         for p, m in channels
     ]
-    columns = (
-        "d",
-        "epsilon",
-        "bound, nats",
-        "best of all channels / bound",
-        "a suspect named",
-        "one that agrees named",
-        "best of 250 random channels",
+    return tabulate(
+        "The information of one report about a parity",
+        (
+            "d | epsilon | bound, nats | best of all channels / bound | a suspect named | one "
+            "that agrees named | best of 250 random channels"
+        ),
+        rows,
     )
-    return Table("The information of one report about a parity", columns, rows)
 
 
 EXPERIMENT = OneRoundParity()

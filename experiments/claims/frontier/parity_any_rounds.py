@@ -2,11 +2,11 @@
 elimination comes near the bound."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.arrays import Floats
 from local_dp.bounds import channels
@@ -14,21 +14,28 @@ from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.parity import parity_halving_clients
 from local_dp.bounds.response import response_gain
 from local_dp.cube import character
-from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    FRONTIER,
     Check,
+    Claimed,
     Experiment,
     Figure,
     Finding,
+    Points,
+    Positive,
+    Rate,
+    Row,
+    Rows,
     Scale,
-    Table,
+    Sheet,
     curve,
-    of_kind,
+    every,
+    grid,
+    holds,
+    measured,
+    own_seed,
+    table_of,
 )
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import own_seed
-from local_dp.experiments.lab.statistics import Positive, Rate
 from local_dp.hardness.certificates import parity_certificate, verify_certificate
 from local_dp.hardness.transcripts import cut_inputs, random_protocol, transcript_laws
 from local_dp.interaction import run
@@ -42,27 +49,22 @@ from local_dp.randomizers.signs.suspects import Suspects
 EPSILON, TARGET, FALL = 1.0, "9/10", 2.1
 SUCCESS = float(Fraction(TARGET))
 EPSILONS = (0.5, 1.0, 2.0)
-TRIALS: dict[Scale, dict[int, int]] = {
-    "quick": {6: 40, 8: 30, 10: 14},
-    "full": {6: 600, 8: 500, 10: 300},
-}
+TRIALS = {"quick": {6: 40, 8: 30, 10: 14}, "full": {6: 600, 8: 500, 10: 300}}
 MOST = {6: 4.5, 8: 4.0, 10: 3.85}  # of C^2 2^d does elimination ask in the mean
 SIZES = range(2, 17)  # of the survivor sets
-SETS: dict[Scale, int] = {"quick": 8, "full": 200}  # of each size
+SETS = {"quick": 8, "full": 200}  # of each size
 TURNS = {2: 6, 4: 6, 8: 7}  # of protocols written out, by clients
 DRAWN = range(4, 13)
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(Row):
     """Of the protocols drawn: by how much the divergence of all clients differs from the sum of
     each alone, at most, in units of it."""
 
     off: float
 
 
-@dataclass(frozen=True)
-class AddedUp:
+class AddedUp(Row):
     """Protocols written out; without turns, a curator's AND by randomized response."""
 
     clients: int
@@ -70,7 +72,7 @@ class AddedUp:
     count: int
 
     def measure(self, seed: int) -> Sum:
-        generator, inputs = np.random.default_rng(seed), cut_inputs(self.clients)
+        generator, inputs = default_rng(seed), cut_inputs(self.clients)
         if not self.turns:
             ones = np.where(inputs.all(axis=1), 0.75, 0.25)
             return Sum(off(np.stack([ones, 1 - ones], axis=1)))
@@ -84,16 +86,14 @@ class AddedUp:
         )
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(Row):
     """The mean divergence, over the parities, of one report from random labels, by the best
     channel."""
 
     best: float
 
 
-@dataclass(frozen=True)
-class Person:
+class Person(Row):
     """One report about a parity of d bits."""
 
     d: int
@@ -115,8 +115,7 @@ class Person:
         )
 
 
-@dataclass(frozen=True)
-class Worst:
+class Worst(Row):
     """The largest ratio of two weights of one name, a fraction, over all examples and names of
     these survivor sets; and what e^epsilon allows."""
 
@@ -124,14 +123,13 @@ class Worst:
     allowed: str
 
 
-@dataclass(frozen=True)
-class Private:
+class Private(Row):
     """Suspects named among survivors, sets of each size drawn at random, at d = 4."""
 
     count: int
 
     def measure(self, seed: int) -> Worst:
-        generator = np.random.default_rng(seed)
+        generator = default_rng(seed)
         sets = (
             np.sort(generator.choice(16, size, replace=False))
             for size in SIZES
@@ -143,15 +141,13 @@ class Private:
         return Worst(str(ratio), str(exp_epsilon(Suspects(EPSILON, d=4).nano)))
 
 
-@dataclass(frozen=True)
-class Certified:
+class Certified(Row):
     certificate: dict[str, Any]
     valid: bool
     forged: int  # larger counts that pass
 
 
-@dataclass(frozen=True)
-class Certificate:
+class Certificate(Row):
     """The bound as a file, and its check."""
 
     d: int
@@ -162,25 +158,47 @@ class Certificate:
         return Certified(file, verify_certificate(file).valid, int(verify_certificate(more).valid))
 
 
-@dataclass(frozen=True)
-class Runs:
+class Runs(Row):
     mean: float  # clients
     error: float  # of the mean
     successes: int
     rounds: float  # in the mean
 
+    @property
+    def whole(self) -> int:
+        return round(self.mean)
 
-@dataclass(frozen=True)
-class Eliminated:
+    @property
+    def whole_rounds(self) -> int:
+        return round(self.rounds)
+
+
+class Eliminated(Row):
     """Runs of elimination: how many clients they ask, and how often they find the parity."""
 
     d: int
     trials: int
 
+    @property
+    def unit(self) -> float:
+        return unit(self.d)
+
+    @property
+    def bound(self) -> float:
+        return least(self.d)
+
+    @property
+    def least(self) -> int:
+        return math.ceil(self.bound * self.unit)
+
+    @property
+    def halving(self) -> int:
+        return parity_halving_clients(self.d, EPSILON, 1 - SUCCESS)
+
     def measure(self, seed: int) -> Runs:
         protocol = ParityElimination(d=self.d, fall=FALL)
         generator, most = (
-            np.random.default_rng([own_seed("parity any rounds", seed, self.d)]),
+            default_rng([own_seed("parity any rounds", seed, self.d)]),
             protocol.clients(EPSILON),
         )
         asked, rounds, successes = list[int](), list[int](), 0
@@ -196,10 +214,6 @@ class Eliminated:
             successes,
             float(np.mean(rounds)),
         )
-
-
-Point: TypeAlias = AddedUp | Person | Private | Certificate | Eliminated
-Measurement: TypeAlias = Sum | Share | Worst | Certified | Runs
 
 
 def off(laws: Floats) -> float:
@@ -221,7 +235,7 @@ def parity_divergences(columns: Floats, d: int) -> Floats:
     return np.asarray((random * np.log(random / (random + labels))).mean(axis=-1))
 
 
-class ParityAnyRounds(Experiment[Point, Measurement]):
+class ParityAnyRounds(Experiment):
     name = "parity-any-rounds"
     chapter = FRONTIER
     title = "Parity by any interaction: a bound, and a protocol that comes near it"
@@ -233,26 +247,21 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
     )
     source = "limits 12.3"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         return [
             *(
                 AddedUp(clients, turns, 20 if scale == "quick" else 200)
                 for clients, turns in TURNS.items()
             ),
             AddedUp(2, 0, 1),
-            *(Person(d, epsilon) for d in (1, 2) for epsilon in (*EPSILONS, 3.0)),
+            *grid(Person, (1, 2), (*EPSILONS, 3.0)),
             Private(SETS[scale]),
-            *(Certificate(d) for d in (*TRIALS[scale], 16)),
+            *map(Certificate, (*TRIALS[scale], 16)),
             *(Eliminated(d, trials) for d, trials in TRIALS[scale].items()),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        added, people, certificates = (
-            of_kind(measurements, AddedUp),
-            of_kind(measurements, Person),
-            of_kind(measurements, Certificate),
-        )
-        private, runs = of_kind(measurements, Private), of_kind(measurements, Eliminated)
+    def finding(self, sheet: Sheet) -> Finding:
+        certificates, runs = sheet[Certificate], sheet[Eliminated]
         checks = [
             every(
                 (
@@ -267,7 +276,7 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
                             f"clients{'' if p.turns else ', a curator'}"
                         ),
                     )
-                    for p, m in added
+                    for p, m in sheet[AddedUp]
                 ),
             ),
             every(
@@ -280,7 +289,7 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
                         m.best <= p.bound * (1 + 1e-9),
                         f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
                     )
-                    for p, m in people
+                    for p, m in sheet[Person]
                 ),
             ),
             every(
@@ -290,7 +299,7 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
                         Fraction(m.ratio) <= Fraction(m.allowed),
                         f"{float(Fraction(m.ratio)):.9f} of {float(Fraction(m.allowed)):.9f}",
                     )
-                    for _, m in private
+                    for _, m in sheet[Private]
                 ),
             ),
             every(
@@ -305,25 +314,39 @@ class ParityAnyRounds(Experiment[Point, Measurement]):
             ),
             *_run_checks(runs),
         ]
-        notes = [
-            f"Epsilon {EPSILON:g} and {SUCCESS:.0%} success unless stated. The number of clients "
-            "that elimination asks is random: its mean is compared. It asks nobody twice.",
-            (
-                "The bound holds for a fixed number of clients, by any interaction. In turn it "
-                "holds for the mean number under random labels too."
-            ),
-            "Survivors rule out by an example are not always half of the list. The randomizer "
-            "rounds their number to exactly half at random; without this the size of the set "
-            "would reveal the example.",
-        ]
         files = {f"certificate parity {p.d}": m.certificate for p, m in certificates}
         return Finding(
-            checks, [_table(runs)], [_figure(runs)], notes, files, headline=_headline(runs)
+            checks,
+            [table_of(f"Parity at epsilon {EPSILON:g}: clients for {SUCCESS:.0%}", COLUMNS, runs)],
+            [_figure(runs)],
+            NOTES,
+            files,
+            headline=_headline(runs),
         )
 
 
+NOTES = [
+    f"Epsilon {EPSILON:g} and {SUCCESS:.0%} success unless stated. The number of clients that "
+    "elimination asks is random: its mean is compared. It asks nobody twice.",
+    (
+        "The bound holds for a fixed number of clients, by any interaction. In turn it holds for "
+        "the mean number under random labels too."
+    ),
+    "Survivors rule out by an example are not always half of the list. The randomizer rounds "
+    "their number to exactly half at random; without this the size of the set would reveal the "
+    "example.",
+]
+
+
+COLUMNS = (
+    "d | every protocol, at least = least | elimination, mean clients = whole | in C^2 2^d = mean "
+    "/ unit : 3 | the bound in C^2 2^d = bound : 3 | success = successes / trials : 3 | rounds = "
+    "whole_rounds | halving, by formula = halving"
+)
+
+
 def _run_checks(rows: Rows[Eliminated, Runs]) -> list[Check]:
-    means = {p.d: Positive(m.mean / unit(p.d), m.error / m.mean, p.trials - 1) for p, m in rows}
+    means = {p.d: Positive(m.mean / p.unit, m.error / m.mean, p.trials - 1) for p, m in rows}
     rates = {f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}
     rates["all"] = Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows))
     limits = ", ".join(f"{MOST[d]:g} at d = {d}" for d in means)
@@ -349,33 +372,6 @@ def unit(d: float) -> float:
 def least(d: int) -> float:
     """The bound, in units of C^2 2^d."""
     return parity_interactive_bound(d, EPSILON, SUCCESS) / unit(d)
-
-
-def _table(rows: Rows[Eliminated, Runs]) -> Table:
-    columns = (
-        "d",
-        "every protocol, at least",
-        "elimination, mean clients",
-        "in C^2 2^d",
-        "the bound in C^2 2^d",
-        "success",
-        "rounds",
-        "halving, by formula",
-    )
-    lines = [
-        (
-            p.d,
-            math.ceil(least(p.d) * unit(p.d)),
-            round(m.mean),
-            round(m.mean / unit(p.d), 3),
-            round(least(p.d), 3),
-            round(m.successes / p.trials, 3),
-            round(m.rounds),
-            parity_halving_clients(p.d, EPSILON, 1 - SUCCESS),
-        )
-        for p, m in rows
-    ]
-    return Table(f"Parity at epsilon {EPSILON:g}: clients for {SUCCESS:.0%}", columns, lines)
 
 
 def _figure(rows: Rows[Eliminated, Runs]) -> Figure:
@@ -407,12 +403,10 @@ def _figure(rows: Rows[Eliminated, Runs]) -> Figure:
 
 
 def _headline(rows: Rows[Eliminated, Runs]) -> str:
-    if not rows:
-        return "Nothing was measured."
     p, m = rows[-1]
     return (
-        f"At d = {p.d} every protocol needs {math.ceil(least(p.d) * unit(p.d)):,} people or more; "
-        f"elimination asks {m.mean:,.0f} in the mean."
+        f"At d = {p.d} every protocol needs {p.least:,} people or more; elimination asks "
+        f"{m.mean:,.0f} in the mean."
     )
 
 

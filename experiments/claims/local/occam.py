@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import product
 from statistics import linear_regression
-from typing import ClassVar, TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 from scipy import special
 
 from local_dp.arrays import Floats, Ints
@@ -26,25 +26,34 @@ from local_dp.curator.selection.exponential import (
     Labelled,
     OccamLearner,
 )
-from local_dp.draws import Draws
-from local_dp.experiments.lab.calibration import intervals_check
-from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
-from local_dp.experiments.lab.checks import Claimed, drawn, every, holds, measured, within
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    CURATOR_AND_ATTACKS,
     Check,
+    Claimed,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
     curve,
-    of_kind,
+    curve_of,
+    drawn,
+    every,
+    grid,
+    holds,
+    intervals_check,
+    measured,
+    quantile,
+    seeded,
+    tabulate,
+    within,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import quantile
-from local_dp.experiments.lab.statistics import Rate
-from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
 
 BETA = 0.1
@@ -61,7 +70,7 @@ HYPOTHESES = 1024
 FLIP = {"realizable": 0.0, "agnostic": 0.2}  # share of labels flipped at random
 EXPONENT = {"realizable": -1.0, "agnostic": -2.0}  # of alpha in the number of examples
 
-TRIALS: dict[Scale, int] = {"quick": 400, "full": 2000}
+TRIALS = {"quick": 400, "full": 2000}
 
 
 def enough(case: str, size: int, epsilon: float, alpha: float) -> int:
@@ -79,8 +88,7 @@ def guaranteed_error(case: str, size: int, epsilon: float, n: int) -> float:
     return high if enough(case, size, epsilon, high) <= n else 1.0
 
 
-@dataclass(frozen=True)
-class Excess:
+class Excess(Row):
     quantile: float  # the 90 % quantile, with its 95 % interval
     low: float
     high: float
@@ -88,8 +96,7 @@ class Excess:
     failures: int  # runs above it
 
 
-@dataclass(frozen=True)
-class Error:
+class Error(Row):
     """How far the error of the chosen threshold lies above the best one's, with n examples."""
 
     case: str
@@ -102,18 +109,17 @@ class Error:
         each trial."""
         learner, steps = OccamLearner(Thresholds(POINTS), self.epsilon), []
         for trial in range(self.trials):
-            generator = np.random.default_rng([seed, self.n, trial])
+            generator = default_rng([seed, self.n, trial])
             x = generator.integers(0, POINTS, self.n)
             y = ((x >= TARGET) ^ (generator.random(self.n) < FLIP[self.case])).astype(np.int64)
             steps.append(
-                learner.release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63)))))
-                - TARGET
+                learner.release(Labelled(x, y), seeded(int(generator.integers(1 << 63)))) - TARGET
             )
         return np.array(steps)
 
     def measure(self, seed: int) -> Excess:
         steps, unit = self.steps_off(seed), (1 - 2 * FLIP[self.case]) / POINTS
-        away = _within_steps(steps, np.random.default_rng([seed, self.n]))
+        away = _within_steps(steps, default_rng([seed, self.n]))
         middle, low, high = (unit * end for end in quantile(away.tolist(), 1 - BETA))
         bound = guaranteed_error(self.case, POINTS + 1, self.epsilon, self.n)
         return Excess(middle, low, high, bound, int(np.sum(unit * np.abs(steps) > bound)))
@@ -126,8 +132,7 @@ class Chosen:
     chance: float  # of that, exactly
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(Row):
     """Runs at the least n, at the proven and at the printed n."""
 
     least: Chosen
@@ -139,8 +144,7 @@ class Sizes:
         return self.least, self.proven, self.printed
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(Row):
     """The least n at which the best feature is chosen with probability 1 - BETA, by the exact
     law."""
 
@@ -152,9 +156,9 @@ class Size:
     def chosen(self, n: int, seed: int) -> Chosen:
         mechanism, generator = (
             ExponentialMechanism(_fewest_errors, self.epsilon),
-            np.random.default_rng([seed, n, 1]),
+            default_rng([seed, n, 1]),
         )
-        draws = Draws(KeyedNoise(int(generator.integers(1 << 63))))
+        draws = seeded(int(generator.integers(1 << 63)))
         right = sum(
             mechanism.release(_draw_errors(self.case, self.alpha, n, generator), draws) == 0
             for _ in range(self.trials)
@@ -174,15 +178,13 @@ class Size:
         )
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(Row):
     loss: float  # over all pairs of neighbours, exactly
     drawn: list[int]  # how often each outcome of one database was
     law: list[float]  # of these outcomes
 
 
-@dataclass(frozen=True)
-class Privacy:
+class Privacy(Row):
     """The privacy of a small class on databases of three examples."""
 
     hypotheses: str
@@ -192,7 +194,7 @@ class Privacy:
         parities = self.hypotheses == "parities"
         hypotheses: HypothesisClass = Parities(2) if parities else Thresholds(3)
         small = SmallDatabases(list(product(range(4 if parities else 3), (0, 1))), 3, Labelled.of)
-        learner, draws = OccamLearner(hypotheses, self.epsilon), Draws(KeyedNoise(seed))
+        learner, draws = OccamLearner(hypotheses, self.epsilon), seeded(seed)
         database = Labelled.of(((0, 0), (1, 1), (2, 1)))
         law = learner.law(database)
         drawn = Counter(learner.release(database, draws) for _ in range(DRAWS))
@@ -205,25 +207,21 @@ class Privacy:
         )
 
 
-Place: TypeAlias = Error | Size | Privacy
-Result: TypeAlias = Excess | Sizes | Loss
-
-
-class Occam(Experiment[Place, Result]):
-    name: ClassVar[str] = "occam"
-    chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
-    title: ClassVar[str] = (
+class Occam(Experiment):
+    name = "occam"
+    chapter = CURATOR_AND_ATTACKS
+    title = (
         "Private Occam: whatever can be learned at all can be learned privately by a trusted "
         "curator"
     )
-    claim: ClassVar[str] = (
+    claim = (
         "A trusted curator who picks a hypothesis with probability falling exponentially in its "
         "errors learns any finite class H privately: to come within alpha of the best takes about "
         "ln |H| / alpha examples if some hypothesis is perfect and ln |H| / alpha^2 if none is."
     )
-    source: ClassVar[str] = "KLNRS 2008, Theorems 3.6 and 3.7; limits 4.1"
+    source = "KLNRS 2008, Theorems 3.6 and 3.7; limits 4.1"
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         trials, epsilons = TRIALS[scale], (0.5,) if scale == "quick" else (0.1, 0.5, 2.0)
         return [
             *(
@@ -237,28 +235,20 @@ class Occam(Experiment[Place, Result]):
                 for case in FLIP
                 for alpha in (0.02, 0.04, 0.08, 0.16)
             ),
-            *(
-                Privacy(name, epsilon)
-                for name in ("parities", "thresholds")
-                for epsilon in (0.5, 1.0, 2.0)
-            ),
+            *grid(Privacy, ("parities", "thresholds"), (0.5, 1.0, 2.0)),
         ]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        errors, least, privacy = (
-            of_kind(measurements, Error),
-            of_kind(measurements, Size),
-            of_kind(measurements, Privacy),
-        )
-        sizes, figure = _size_table(least), _size_figure(least)
+    def finding(self, sheet: Sheet) -> Finding:
+        errors, least = sheet[Error], sheet[Size]
+        figures = [*_error_figures(errors), _size_figure(least)]
         checks = [
-            *_check_privacy(privacy),
+            *_check_privacy(sheet[Privacy]),
             _check_errors(errors),
             *_check_sizes(least),
             _check_slopes(least),
             _check_printed(least),
+            intervals_check(),
         ]
-        checks += [figure_check([figure], sizes), intervals_check()]
         notes = [
             "The proven sizes rest on one inequality, Pr[h] <= min(1, e^(-eps (errors of h - "
             "errors of the best) / 2)), instead of uniform convergence. They show that the "
@@ -278,14 +268,14 @@ class Occam(Experiment[Place, Result]):
         ]
         return Finding(
             checks,
-            [_error_table(errors), sizes],
-            [*_error_figures(errors), figure],
+            [_error_table(errors), _size_table(least)],
+            figures,
             notes,
             headline=_headline(least),
         )
 
 
-def _within_steps(steps: Ints, generator: np.random.Generator) -> Floats:
+def _within_steps(steps: Ints, generator: Generator) -> Floats:
     """The distance of thresholds that lie anywhere between the two points they part: a continuous
     law, as the interval of a quantile needs."""
     away: Floats = np.abs(steps + generator.random(len(steps)) - 0.5)
@@ -331,7 +321,7 @@ def _binomial(n: int, rate: float) -> tuple[Floats, Floats]:
     return counts, np.exp(ways + special.xlogy(counts, rate) + special.xlog1py(n - counts, -rate))
 
 
-def _draw_errors(case: str, alpha: float, n: int, generator: np.random.Generator) -> np.ndarray:
+def _draw_errors(case: str, alpha: float, n: int, generator: Generator) -> np.ndarray:
     """The errors of HYPOTHESES independent features on n examples, the first one best by alpha:
     exact in law."""
     best, others = _error_rates(case, alpha)
@@ -389,9 +379,7 @@ def _check_sizes(least: Rows[Size, Sizes]) -> list[Check]:
         for kind, rows in runs.items()
     }
     chances = {
-        kind: float(np.mean([each.chance for _, each in rows]))
-        for kind, rows in runs.items()
-        if rows
+        kind: float(np.mean([each.chance for _, each in rows])) for kind, rows in runs.items()
     }
     return [
         holds(
@@ -419,13 +407,13 @@ def _over_least(least: Rows[Size, Sizes], kind: str) -> dict[str, float]:
 
 def _headline(least: Rows[Size, Sizes]) -> str:
     """The counts at the smallest error."""
-    alpha = min((p.alpha for p, _ in least), default=math.nan)
+    alpha = min(p.alpha for p, _ in least)
     counts = "; ".join(
         f"{p.case}, {m.least.n:,} ({m.proven.n:,} proven)" for p, m in least if p.alpha == alpha
     )
     return (
         f"The best of {HYPOTHESES:,} rules, to an excess error of {alpha:g} at epsilon 1, takes "
-        f"so many examples: {counts or 'unknown'}."
+        f"so many examples: {counts}."
     )
 
 
@@ -434,10 +422,9 @@ def _check_slopes(least: Rows[Size, Sizes]) -> Check:
     ratios = {}
     for case, expected in EXPONENT.items():
         sizes = [(math.log(p.alpha), math.log(m.least.n)) for p, m in least if p.case == case]
-        if len(sizes) > 1:
-            ratios[f"{case}, of {expected:g}"] = (
-                linear_regression(*zip(*sizes, strict=True)).slope / expected
-            )
+        ratios[f"{case}, of {expected:g}"] = (
+            linear_regression(*zip(*sizes, strict=True)).slope / expected
+        )
     return within(
         (
             "the least n grows like 1/alpha with a perfect hypothesis and like 1/alpha^2 without "
@@ -451,16 +438,17 @@ def _check_slopes(least: Rows[Size, Sizes]) -> Check:
 
 def _check_printed(least: Rows[Size, Sizes]) -> Check:
     ratios = [m.printed.n / occam_examples(HYPOTHESES, p.epsilon, p.alpha, BETA) for p, m in least]
-    chance = min((m.printed.chance for _, m in least), default=math.nan)
+    chance = min(m.printed.chance for _, m in least)
     return Check(
         (
             "the printed size of Theorem 3.7 is at least the proven agnostic one, and enough: the "
             "theorem holds agnostically although its proof does not"
         ),
-        bool(ratios) and min(ratios) >= 1 and chance >= 1 - BETA,
-        f"printed over proven from {min(ratios, default=math.nan):.3f} to "
-        f"{max(ratios, default=math.nan):.3f}; at the printed n the best is chosen with "
-        f"probability {chance:.4f} or more",
+        min(ratios) >= 1 and chance >= 1 - BETA,
+        (
+            f"printed over proven from {min(ratios):.3f} to {max(ratios):.3f}; at the printed n "
+            f"the best is chosen with probability {chance:.4f} or more"
+        ),
     )
 
 
@@ -476,15 +464,10 @@ def _error_table(errors: Rows[Error, Excess]) -> Table:
         )
         for p, m in errors
     ]
-    columns = (
-        "case",
-        "epsilon",
-        "n",
-        "90 % quantile of the excess error",
-        "proven alpha",
-        "above it [95 %]",
+    headings = (
+        "case | epsilon | n | 90 % quantile of the excess error | proven alpha | above it [95 %]"
     )
-    return Table(f"Excess error of thresholds on {POINTS} points", columns, rows)
+    return tabulate(f"Excess error of thresholds on {POINTS} points", headings, rows)
 
 
 def _size_table(least: Rows[Size, Sizes]) -> Table:
@@ -505,47 +488,32 @@ def _size_table(least: Rows[Size, Sizes]) -> Table:
                 *formulas,
             )
         )
-    columns = (
-        "case",
-        "epsilon",
-        "alpha",
-        "least n",
-        "successes at n [95 %]",
-        "proven n",
-        "printed n",
-        "n by uniform convergence",
-    )
-    return Table(
+    return tabulate(
         (
             f"Examples for an excess error below alpha with probability 90 %, {HYPOTHESES} "
             "independent features"
         ),
-        columns,
+        (
+            "case | epsilon | alpha | least n | successes at n [95 %] | proven n | printed n | n "
+            "by uniform convergence"
+        ),
         rows,
     )
 
 
 def _error_figures(errors: Rows[Error, Excess]) -> list[Figure]:
-    figures = []
+    figures = list[Figure]()
     for epsilon in sorted({p.epsilon for p, _ in errors}):
         curves = []
         for case in FLIP:
-            here = [(p.n, m) for p, m in errors if (p.case, p.epsilon) == (case, epsilon)]
-            curves.append(
-                curve(f"{case}, measured", ((n, m.quantile, m.low, m.high) for n, m in here))
-            )
-            curves.append(curve(f"{case}, proven", ((n, m.bound) for n, m in here), "bound"))
+            here = [row for row in errors if (row[0].case, row[0].epsilon) == (case, epsilon)]
+            curves += [
+                curve_of(f"{case}, measured", "n | quantile | low | high", here),
+                curve_of(f"{case}, proven", "n | bound", here, "bound"),
+            ]
         title = f"Error above the best threshold, exceeded in 10 % of runs, epsilon {epsilon:g}"
         figures.append(
-            Figure(
-                f"occam-error-{epsilon:g}",
-                title,
-                "examples n",
-                "excess error",
-                curves,
-                log_x=True,
-                log_y=True,
-            )
+            LogLogFigure(f"occam-error-{epsilon:g}", title, "examples n", "excess error", curves)
         )
     return figures
 
@@ -553,9 +521,11 @@ def _error_figures(errors: Rows[Error, Excess]) -> list[Figure]:
 def _size_figure(least: Rows[Size, Sizes]) -> Figure:
     curves = []
     for case in FLIP:
-        here = [(p.alpha, m) for p, m in least if p.case == case]
-        curves.append(curve(f"{case}, least", ((alpha, m.least.n) for alpha, m in here)))
-        curves.append(curve(f"{case}, proven", ((alpha, m.proven.n) for alpha, m in here), "bound"))
+        here = [row for row in least if row[0].case == case]
+        curves += [
+            curve_of(f"{case}, least", "alpha | least.n", here),
+            curve_of(f"{case}, proven", "alpha | proven.n", here, "bound"),
+        ]
     for label, size in (
         ("printed, agnostic", occam_examples_printed),
         ("by uniform convergence, agnostic", occam_examples_uniform),
@@ -567,14 +537,12 @@ def _size_figure(least: Rows[Size, Sizes]) -> Figure:
                 "theory",
             )
         )
-    return Figure(
+    return LogLogFigure(
         "occam-size",
         f"Examples to pick the best of {HYPOTHESES} features, epsilon 1",
         "advantage alpha",
         "least n",
         curves,
-        log_x=True,
-        log_y=True,
     )
 
 

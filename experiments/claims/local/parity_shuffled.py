@@ -2,10 +2,9 @@
 parity takes about 2^(d/2) clients."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds.channels import parity_interactive_bound
@@ -13,28 +12,31 @@ from local_dp.bounds.curator import parity_examples
 from local_dp.bounds.parity import parity_cells_clients, parity_halving_clients
 from local_dp.curator.inversion import mu_squared
 from local_dp.curator.parity.learner import amplified_learner
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import Claimed, holds, measured, within
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
+    Claimed,
+    ClientCount,
     Curve,
     Experiment,
-    Figure,
     Finding,
+    LogFigure,
+    Points,
+    Rate,
+    Row,
     Scale,
+    Sheet,
     Table,
     curve,
-    of_kind,
-)
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import (
-    ClientCount,
-    Search,
+    holds,
+    least_count,
+    measured,
     measured_clients,
     own_seed,
     reached_check,
+    tabulate,
+    within,
 )
-from local_dp.experiments.lab.statistics import Rate, least_count
 from local_dp.loss import approximate
 from local_dp.populations.parity import ParityPopulation
 from local_dp.queries.examples import ParityExample
@@ -44,9 +46,9 @@ from local_dp.shuffle.parity import blanket_for_parity, parity_of_cells
 EPSILON, DELTA, SUCCESS = 1.0, 1e-9, 0.9
 BETA = 1 - SUCCESS
 SUMMED, SHUFFLED = "noisy sum of examples", "behind a shuffler, blanket messages"
-DIMENSIONS: dict[Scale, tuple[int, ...]] = {"quick": (8, 12, 14), "full": (8, 12, 16, 20)}
+DIMENSIONS = {"quick": (8, 12, 14), "full": (8, 12, 16, 20)}
 TRIALS = {8: 3000, 12: 2000, 14: 1500, 16: 3000, 20: 600}
-BLANKETS: dict[Scale, tuple[int, ...]] = {"quick": (4, 6, 8), "full": (4, 6, 8, 10)}
+BLANKETS = {"quick": (4, 6, 8), "full": (4, 6, 8, 10)}
 RUNS = 2000  # of the blanket's law
 CLIENT_BY_CLIENT, BATCHES = 6, 150  # the dimension, and runs through the shuffler's role
 # doublings of the noisy sum's n for each dimension: a half, and what sqrt(d) adds
@@ -63,7 +65,7 @@ def cell_variance() -> float:
     return 2 / float(mu_squared(approximate(EPSILON, DELTA)))
 
 
-def drawn_cells(d: int, n: int, runs: int, generator: np.random.Generator) -> Counts:
+def drawn_cells(d: int, n: int, runs: int, generator: Generator) -> Counts:
     """The counts of n uniform examples of the parity 0, shape (2^(d + 1), runs): all labels are +1.
     Every other parity is alike, by renaming the labels."""
     cells = np.zeros((2 << d, runs), dtype=np.int64)
@@ -72,7 +74,7 @@ def drawn_cells(d: int, n: int, runs: int, generator: np.random.Generator) -> Co
     return cells
 
 
-def summed(d: int, n: int, runs: int, generator: np.random.Generator) -> Floats:
+def summed(d: int, n: int, runs: int, generator: Generator) -> Floats:
     """Differences of both cells of each x with normal noise, in place of the cells, shape (2^(d +
     1), runs): half of the draws, and the same scores."""
     cells = drawn_cells(d, n, runs, generator).astype(np.float64)
@@ -80,15 +82,13 @@ def summed(d: int, n: int, runs: int, generator: np.random.Generator) -> Floats:
     return cells
 
 
-@dataclass(frozen=True)
-class Summed:
+class Summed(Row):
     """The least number of clients that find the parity in 90 % of the runs."""
 
     d: int
-    kind: Literal["summed"] = "summed"
 
-    def measure(self, seed: int) -> Search:
-        generator = np.random.default_rng(own_seed(SUMMED, seed, self.d))
+    def measure(self, seed: int) -> ClientCount:
+        generator = default_rng(own_seed(SUMMED, seed, self.d))
 
         def successes(n: int, runs: int) -> int:
             each = max(1, _CELLS >> (self.d + 1))
@@ -98,16 +98,10 @@ class Summed:
                 for part in parts
             )
 
-        return measured_clients(
-            successes,
-            parity_cells_clients(self.d, cell_variance(), BETA),
-            target=SUCCESS,
-            trials=TRIALS[self.d],
-        )
+        return measured_clients(successes, _formula(self.d), target=SUCCESS, trials=TRIALS[self.d])
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(Row):
     clients: int
     messages: float  # of a client, on average
     found: int
@@ -118,17 +112,15 @@ class Found:
         return Rate(self.found, self.runs)
 
 
-@dataclass(frozen=True)
-class Blanketed:
+class Blanketed(Row):
     """How often the formula's number of clients find the parity with blanket messages, counted by
     their law."""
 
     d: int
-    kind: Literal["blanketed"] = "blanketed"
 
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())
-        generator, k = np.random.default_rng(own_seed(SHUFFLED, seed, self.d)), histogram.k
+        generator, k = default_rng(own_seed(SHUFFLED, seed, self.d)), histogram.k
         law, found = np.append(np.full(k, histogram.share), max(0.0, 1 - k * histogram.share)), 0
         for _ in range(RUNS):
             cells = (
@@ -139,13 +131,11 @@ class Blanketed:
         return Found(n, histogram.messages_each, found, RUNS)
 
 
-@dataclass(frozen=True)
-class Batches:
+class Batches(Row):
     """The same, client by client: all messages of all clients in one batch, ordered by the
     shuffler's role."""
 
     d: int
-    kind: Literal["batches"] = "batches"
 
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())
@@ -153,9 +143,7 @@ class Batches:
         for batch in range(BATCHES):
             own = own_seed("batch", seed, batch)
             population = ParityPopulation(self.d, own % (1 << self.d), n, own)
-            words = np.random.default_rng(own).integers(
-                0, 1 << 32, (n, histogram.tries), dtype=np.uint64
-            )
+            words = default_rng(own).integers(0, 1 << 32, (n, histogram.tries), dtype=np.uint64)
             messages = histogram.respond(population.values(ParityExample(self.d), 0, n), words)
             passed = Shuffler.of(own, CROWD).passed(messages[:, None].astype(np.uint64))[:, 0]
             shares = histogram.estimate(histogram.tally(passed.astype(np.int64), n)).value
@@ -163,42 +151,34 @@ class Batches:
         return Found(n, histogram.messages_each, found, BATCHES)
 
 
-Place: TypeAlias = Summed | Blanketed | Batches
-Result: TypeAlias = Search | Found
-
-
-class ParityShuffled(Experiment[Place, Result]):
-    name: ClassVar[str] = "parity-shuffled"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Parity between local and central: a shuffler takes the square root"
-    claim: ClassVar[str] = (
+class ParityShuffled(Experiment):
+    name = "parity-shuffled"
+    chapter = LOCAL_MODEL
+    title = "Parity between local and central: a shuffler takes the square root"
+    claim = (
         "Clients who trust nobody need about 2^d of them to find a parity of d bits, a trusted "
         "curator a number that grows with d. Between the two lies a sum of all examples that only "
         "its noise protects, as a shuffler with blanket messages or an aggregator makes it: about "
         "2^(d/2) clients are enough."
     )
-    source: ClassVar[str] = "Cheu, Zhilyaev 2022; lower bounds, cited: Cheu, Ullman 2021; Yan 2021"
+    source = "Cheu, Zhilyaev 2022; lower bounds, cited: Cheu, Ullman 2021; Yan 2021"
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         return [
-            *(Summed(d) for d in DIMENSIONS[scale]),
-            *(Blanketed(d) for d in BLANKETS[scale]),
+            *map(Summed, DIMENSIONS[scale]),
+            *map(Blanketed, BLANKETS[scale]),
             Batches(CLIENT_BY_CLIENT),
         ]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        searches = {p.d: m for p, m in of_kind(measurements, Summed)}
-        blankets = {p.d: m for p, m in of_kind(measurements, Blanketed)}
-        batches = {p.d: m for p, m in of_kind(measurements, Batches)}
-        counts = {d: m for d, m in searches.items() if isinstance(m, ClientCount)}
+    def finding(self, sheet: Sheet) -> Finding:
+        counts = {p.d: m for p, m in sheet[Summed]}
+        blankets = {p.d: m for p, m in sheet[Blanketed]}
+        batches = {p.d: m for p, m in sheet[Batches]}
         checks = [
-            reached_check([(f"{SUMMED}, d = {d}", m) for d, m in searches.items()]),
+            reached_check(counts),
             measured(
                 "the noisy sum needs .97 to 1.03 of the clients that its formula says",
-                {
-                    f"d = {d}": least_count(m) / parity_cells_clients(d, cell_variance(), BETA)
-                    for d, m in counts.items()
-                },
+                {f"d = {d}": least_count(m) / _formula(d) for d, m in counts.items()},
                 0.97,
                 1.03,
             ),
@@ -233,14 +213,7 @@ class ParityShuffled(Experiment[Place, Result]):
             f"Clients or records that find a parity in {SUCCESS:.0%} of runs, epsilon {EPSILON:g}"
         )
         figures = [
-            Figure(
-                "parity-shuffled",
-                title,
-                "dimension d",
-                "least n",
-                _curves(counts, blankets),
-                log_y=True,
-            )
+            LogFigure("parity-shuffled", title, "dimension d", "least n", _curves(counts, blankets))
         ]
         return Finding(checks, tables, figures, notes, headline=_headline(counts))
 
@@ -249,21 +222,24 @@ def _curator(d: int) -> int:
     return parity_examples(amplified_learner(EPSILON, BETA), d, SUCCESS)
 
 
+def _alone(d: int) -> float:
+    return parity_interactive_bound(d, EPSILON, SUCCESS)
+
+
+def _formula(d: int) -> int:
+    return parity_cells_clients(d, cell_variance(), BETA)
+
+
 def _between(counts: dict[int, ClientCount]) -> list[Check]:
     """The exponents, and the distances to both sides at the greatest d that is measured."""
-    if len(counts) < 2:
-        return []
     first, last = min(counts), max(counts)
-    growth = least_count(counts[last]) / least_count(counts[first])
-    doublings = [
-        math.log2(each(last) / each(first)) / (last - first)
-        for each in (lambda d: parity_interactive_bound(d, EPSILON, SUCCESS), _curator)
-    ]
     measured_last = least_count(counts[last])
+    growth = measured_last / least_count(counts[first])
+    doublings = [
+        math.log2(each(last) / each(first)) / (last - first) for each in (_alone, _curator)
+    ]
     sides = {
-        "over clients alone, by a proven bound": Claimed(
-            measured_last / parity_interactive_bound(last, EPSILON, SUCCESS), high=1 / 20
-        ),
+        "over clients alone, by a proven bound": Claimed(measured_last / _alone(last), high=1 / 20),
         "over a curator": Claimed(measured_last / _curator(last), 100),
     }
     return [
@@ -293,54 +269,25 @@ def _between(counts: dict[int, ClientCount]) -> list[Check]:
 
 
 def _table(counts: dict[int, ClientCount], found: dict[int, Found]) -> Table:
-    rows: list[tuple[Any, ...]] = []
-    for d, m in counts.items():
-        rows.append(
-            (
-                SUMMED,
-                d,
-                m.n,
-                m.low,
-                m.high,
-                parity_cells_clients(d, cell_variance(), BETA),
-                round(parity_interactive_bound(d, EPSILON, SUCCESS)),
-                _curator(d),
-            )
-        )
-    for d, each in found.items():
-        rows.append(
-            (
-                SHUFFLED,
-                d,
-                "",
-                "",
-                "",
-                each.clients,
-                round(parity_interactive_bound(d, EPSILON, SUCCESS)),
-                _curator(d),
-            )
-        )
-    columns = (
-        "from",
-        "d",
-        "clients for 90 %, measured minimum",
-        "95 % low",
-        "95 % high",
-        "formula",
-        "clients alone, proven bound",
-        "curator",
+    rows = [
+        (SUMMED, d, m.n, m.low, m.high, _formula(d), round(_alone(d)), _curator(d))
+        for d, m in counts.items()
+    ]
+    mixed = [
+        (SHUFFLED, d, "", "", "", each.clients, round(_alone(d)), _curator(d))
+        for d, each in found.items()
+    ]
+    headings = (
+        "from | d | clients for 90 %, measured minimum | 95 % low | 95 % high | formula | clients "
+        "alone, proven bound | curator"
     )
-    return Table("Clients or records that find a parity", columns, rows)
+    return tabulate("Clients or records that find a parity", headings, [*rows, *mixed])
 
 
 def _curves(counts: dict[int, ClientCount], blankets: dict[int, Found]) -> list[Curve]:
     dimensions = sorted({*counts, *blankets})
     return [
-        curve(
-            "clients alone, proven bound",
-            [(d, parity_interactive_bound(d, EPSILON, SUCCESS)) for d in dimensions],
-            "bound",
-        ),
+        curve("clients alone, proven bound", [(d, _alone(d)) for d in dimensions], "bound"),
         curve(
             "clients alone, halving in rounds",
             [(d, parity_halving_clients(d, EPSILON, BETA)) for d in dimensions if d <= 12],
@@ -353,13 +300,10 @@ def _curves(counts: dict[int, ClientCount], blankets: dict[int, Found]) -> list[
 
 
 def _headline(counts: dict[int, ClientCount]) -> str:
-    if not counts:
-        return "No number of clients was found."
     d = max(counts)
-    alone = parity_interactive_bound(d, EPSILON, SUCCESS)
     return (
         f"At d = {d} a noisy sum of examples takes {counts[d].n:,} clients, clients alone "
-        f"{alone:,.0f} at least, a curator {_curator(d):,}."
+        f"{_alone(d):,.0f} at least, a curator {_curator(d):,}."
     )
 
 

@@ -6,23 +6,32 @@ minutes on one core.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Floats
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import measured
-from local_dp.experiments.lab.claim import Curve, Experiment, Figure, Finding, Scale, Table, curve
-from local_dp.experiments.lab.minimal_clients import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     ClientCount,
-    Search,
+    Curve,
+    Experiment,
+    Figure,
+    Finding,
+    Points,
+    Row,
+    Rows,
+    Scale,
+    Sheet,
+    curve,
+    least_count,
+    measured,
     measured_clients,
     reached_check,
+    table_of,
 )
-from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
 from local_dp.oracles.local.oracles import AggregateOracle
@@ -61,17 +70,19 @@ NARROW = 16  # a tally of so few counts is likely to be drawn more than once
 MADE_UP = 1
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(Row):
     planned: int  # by the closed form, for this population
     any: int  # and for any population
     randomizer: str
     accuracy: float
-    count: Search
+    count: ClientCount
+
+    @property
+    def interval(self) -> str:
+        return f"{self.count.low} to {self.count.high}"
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(Row):
     """A protocol at one epsilon, and the runs of its search."""
 
     task: str
@@ -87,9 +98,7 @@ class Task:
         tolerance = tolerance_of(protocol)
         assert tolerance is not None
         plan = plan_of(protocol, self.epsilon, protocol.synthetic(MADE_UP, 0))
-        generator = np.random.default_rng(
-            [seed, *stream_key(f"planning {self.task} {self.epsilon:g}", seed)]
-        )
+        generator = default_rng([seed, *stream_key(f"planning {self.task} {self.epsilon:g}", seed)])
         planned = plan.clients(tolerance)
         count = measured_clients(
             within(protocol, self.epsilon, tolerance, generator),
@@ -102,24 +111,21 @@ class Task:
         )
 
 
-Counted = list[tuple[Task, Planned, ClientCount]]
-
-
-class Planning(Experiment[Task, Planned]):
-    name: ClassVar[str] = "planning"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Planning: how many clients an accuracy takes"
-    claim: ClassVar[str] = (
+class Planning(Experiment):
+    name = "planning"
+    chapter = LOCAL_MODEL
+    title = "Planning: how many clients an accuracy takes"
+    claim = (
         "The closed form of `local-dp plan` gives the least number of clients within 5 %. With so "
         "many, the largest error of a survey, of eight frequencies, of a mean or of a median "
         "stays within the accuracy in 95 % of the runs, at epsilon 0.1, 1 and 4."
     )
-    source: ClassVar[str] = (
+    source = (
         "Central limit form of Warner 1965, Kairouz et al. 2014, Bassily and Smith 2015, Duchi, "
         "Jordan and Wainwright 2013"
     )
 
-    def points(self, scale: Scale) -> list[Task]:
+    def points(self, scale: Scale) -> Points:
         return [
             Task(task, epsilon, (TRIALS_IN_ROUNDS if task in IN_ROUNDS else TRIALS)[scale])
             for task in TASKS
@@ -127,33 +133,29 @@ class Planning(Experiment[Task, Planned]):
             if scale == "full" or task not in IN_ROUNDS or epsilon == 1
         ]
 
-    def conclude(self, measurements: list[tuple[Task, Planned]], scale: Scale) -> Finding:
-        known: Counted = [
-            (task, found, found.count)
-            for task, found in measurements
-            if isinstance(found.count, ClientCount)
-        ]
-        reached = reached_check([(str(task), found.count) for task, found in measurements])
-        if not known:
-            return Finding([reached], headline="No count was found.")
-        ratios = {str(task): least_count(count) / found.planned for task, found, count in known}
+    def finding(self, sheet: Sheet) -> Finding:
+        plans = sheet[Task]
+        ratios = {str(p): least_count(m.count) / m.planned for p, m in plans}
         off = {name: 1 / ratio.value - 1 for name, ratio in ratios.items()}
         worst = max(off, key=lambda name: abs(off[name]))
-        plans = measured(
-            (
-                f"Every plan is within {WITHIN:.0%} of the least number of clients (which is in "
-                "units of the plan)"
-            ),
-            ratios,
-            1 - WITHIN,
-            1 + WITHIN,
+        statement = (
+            f"Every plan is within {WITHIN:.0%} of the least number of clients (which is in units "
+            "of the plan)"
         )
-        headline = (
-            f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number "
-            f"of clients ({worst})."
+        columns = (
+            "task | epsilon | accuracy | randomizer | planned | measured = count.n | 95 % "
+            "interval = interval | planned / measured = planned / count.n : 3 | planned, any "
+            "population = any | runs = count.trials"
         )
         return Finding(
-            [reached, plans], [_table(known)], [_figure(known)], [NOTE], headline=headline
+            [reached_check(plans), measured(statement, ratios, 1 - WITHIN, 1 + WITHIN)],
+            [table_of("Planned and measured numbers of clients", columns, plans)],
+            [_figure(plans)],
+            [NOTE],
+            headline=(
+                f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured "
+                f"number of clients ({worst})."
+            ),
         )
 
 
@@ -163,45 +165,17 @@ NOTE = (
 )
 
 
-def _table(known: Counted) -> Table:
-    columns = (
-        "task",
-        "epsilon",
-        "accuracy",
-        "randomizer",
-        "planned",
-        "measured",
-        "95 % interval",
-        "planned / measured",
-        "planned, any population",
-        "runs",
-    )
-    rows = [
-        (
-            *(task.task, task.epsilon, found.accuracy, found.randomizer, found.planned, count.n),
-            *(
-                f"{count.low} to {count.high}",
-                round(found.planned / count.n, 3),
-                found.any,
-                count.trials,
-            ),
-        )
-        for task, found, count in known
-    ]
-    return Table("Planned and measured numbers of clients", columns, rows)
-
-
-def _figure(known: Counted) -> Figure:
-    places = range(len(known))
+def _figure(plans: Rows[Task, Planned]) -> Figure:
+    places = range(len(plans))
     ratios = [
-        (place, *(found.planned / end for end in (count.n, count.high, count.low)))
-        for place, (_, found, count) in enumerate(known)
+        (place, *(m.planned / end for end in (m.count.n, m.count.high, m.count.low)))
+        for place, (_, m) in enumerate(plans)
     ]
     bands = [
-        Curve(f"{WITHIN:.0%} {side}", places, [1 + sign * WITHIN] * len(known), "bound")
+        Curve(f"{WITHIN:.0%} {side}", places, [1 + sign * WITHIN] * len(plans), "bound")
         for side, sign in (("above", 1), ("below", -1))
     ]
-    ticks = tuple(f"{task.task}, {task.epsilon:g}" for task, _, _ in known)
+    ticks = tuple(f"{p.task}, {p.epsilon:g}" for p, _ in plans)
     curves = [curve("planned / measured, 95 % interval", ratios), *bands]
     return Figure(
         "planned-over-measured",
@@ -215,7 +189,7 @@ def _figure(known: Counted) -> Figure:
 
 
 def within(
-    protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator
+    protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: Generator
 ) -> Callable[[int, int], int]:
     """For `minimal_clients`: in how many of some runs the largest error is within the accuracy.
 
@@ -262,7 +236,7 @@ def _report_law(randomizer: Randomizer, law: Floats) -> Floats:
 
 
 def _drawn(
-    laws: list[tuple[Any, Floats]], n: int, generator: np.random.Generator, runs: int
+    laws: list[tuple[Any, Floats]], n: int, generator: Generator, runs: int
 ) -> Iterator[tuple[tuple[Tally, ...], int]]:
     """The tallies of n clients a query in so many runs, drawn from their laws, and how many runs
     gave them."""
@@ -288,7 +262,7 @@ def _drawn(
 
 
 def _within_in_rounds(
-    protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator
+    protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: Generator
 ) -> Callable[[int, int], int]:
     """The same for a protocol of several rounds, run by run in the aggregate tier."""
     people = _Known(protocol.synthetic(MADE_UP, 0))

@@ -3,36 +3,42 @@ curator."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.laplace import laplace_reports
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
+    Claimed,
+    Crossing,
+    Curve,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Normal,
+    Points,
+    Positive,
+    Row,
     Scale,
+    Sheet,
     Table,
-    curve,
-    of_kind,
-)
-from local_dp.experiments.lab.cross_check import (
-    CrossCheck,
-    Crossing,
-    Refusal,
     Trial,
+    about,
+    about_log,
     cross_check,
     cross_check_shown,
+    holds,
+    measured,
+    relative_error,
+    slope,
+    tabulate,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
-from local_dp.experiments.lab.statistics import Normal, Positive
 from local_dp.interaction import run
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Rows
@@ -42,10 +48,10 @@ from local_dp.records import Records
 SHARE = 0.3
 LAPLACE, CURATOR = 1.4, 67  # times more and times less than randomized response
 
-Way: TypeAlias = Callable[[Records, float, np.random.Generator], float]
+Way = Callable[[Records, float, Generator], float]
 
 
-def _by_survey(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+def _by_survey(records: Records, epsilon: float, generator: Generator) -> float:
     """The shipped survey: randomized response, tallies drawn from their law."""
     n = len(records)
     return float(
@@ -55,12 +61,12 @@ def _by_survey(records: Records, epsilon: float, generator: np.random.Generator)
     )
 
 
-def _by_laplace(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+def _by_laplace(records: Records, epsilon: float, generator: Generator) -> float:
     """Every client adds Lap(2/eps) to +1 or -1; the mean, back on the 0..1 scale."""
     return (float(laplace_reports(2.0 * records["yes"] - 1.0, epsilon, generator).mean()) + 1) / 2
 
 
-def _by_curator(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+def _by_curator(records: Records, epsilon: float, generator: Generator) -> float:
     """A trusted curator sees all records and adds Lap(1/(eps n)) to their share: one record moves
     it by 1/n."""
     return float(records["yes"].mean() + generator.laplace(scale=1 / (epsilon * len(records))))
@@ -80,8 +86,7 @@ def _people(n: int) -> Records:
     return Records({"yes": answers})
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(Row):
     """The shipped survey with every client answering, beside its law: how often it is within 1.645
     predicted errors, which is 90 % of the time."""
 
@@ -108,14 +113,12 @@ class Users:
         return cross_check(trial, seed, users=1600, laws=6400)
 
 
-@dataclass(frozen=True)
-class MeanSquare:
+class MeanSquare(Row):
     mean_square: float  # of the error against the clients' own share
     relative_error: float  # its standard error, as a share of it
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Row):
     """A mechanism among n clients, in independent runs."""
 
     way: str
@@ -137,7 +140,7 @@ class Setting:
         """
         return math.sqrt((5 if self.way == "curator" else 2 + 3 / self.n) / self.trials) / 2
 
-    def off(self, row: "Row") -> Positive:
+    def off(self, row: "Line") -> Positive:
         """The measured error in units of the predicted one."""
         return Positive(
             row.rmse / predicted(self.way, self.epsilon, self.n), self.law_error, self.trials / 4
@@ -145,7 +148,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Row:
+class Line:
     """The root mean square error at n, and the standard error of its logarithm."""
 
     n: int
@@ -157,7 +160,7 @@ class Row:
         return about_log(self.rmse, self.spread)
 
 
-Lines: TypeAlias = dict[tuple[float, str], list[Row]]  # by epsilon and mechanism, in the order of n
+Lines = dict[tuple[float, str], list[Line]]  # by epsilon and mechanism, in the order of n
 
 
 def predicted(way: str, epsilon: float, n: int) -> float:
@@ -170,24 +173,22 @@ def predicted(way: str, epsilon: float, n: int) -> float:
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | MeanSquare]):
+class RandomizedResponse(Experiment):
     """`ways` are the mechanisms under test; a wrong one must make the verdict "not shown"."""
 
-    name: ClassVar[str] = "randomized-response"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = (
-        "Without a trusted curator, ten times the accuracy takes a hundred times the people"
-    )
-    claim: ClassVar[str] = (
+    name = "randomized-response"
+    chapter = LOCAL_MODEL
+    title = "Without a trusted curator, ten times the accuracy takes a hundred times the people"
+    claim = (
         "Estimate the share of yes among n people. If everybody randomizes their own answer, the "
         "error falls as 1 over the square root of n; if a trusted curator collects the true "
         "answers and adds noise once, it falls as 1/n. Randomized response, a coin flip, beats "
         "adding Laplace noise to every answer."
     )
-    source: ClassVar[str] = "KLNRS 2008, Sections 4.1 and 4.3; Warner 1965; limits 1"
+    source = "KLNRS 2008, Sections 4.1 and 4.3; Warner 1965; limits 1"
     ways: dict[str, Way] = field(default_factory=lambda: dict(WAYS))
 
-    def points(self, scale: Scale) -> list[Users | Setting]:
+    def points(self, scale: Scale) -> Points:
         sizes = (
             (100, 1000, 10_000)
             if scale == "quick"
@@ -215,7 +216,7 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
         if isinstance(point, Users):
             return point.measure(seed)
         way, epsilon, n = point.way, point.epsilon, point.n
-        generator = np.random.default_rng([seed, list(SLOPES).index(way), round(1000 * epsilon), n])
+        generator = default_rng([seed, list(SLOPES).index(way), round(1000 * epsilon), n])
         records = _people(n)
         truth = float(records["yes"].mean())
         squares = np.array(
@@ -226,12 +227,10 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
         )
         return MeanSquare(float(squares.mean()), relative_error(squares))
 
-    def conclude(
-        self, measurements: list[tuple[Users | Setting, Crossing | MeanSquare]], scale: Scale
-    ) -> Finding:
+    def finding(self, sheet: Sheet) -> Finding:
         lines: Lines = {}
         off: dict[Setting, Positive] = {}
-        for point, square in sorted(of_kind(measurements, Setting), key=lambda each: each[0].n):
+        for point, square in sorted(sheet[Setting], key=lambda each: each[0].n):
             row = _row(point.n, square.mean_square, square.relative_error)
             lines.setdefault((point.epsilon, point.way), []).append(row)
             off[point] = point.off(row)
@@ -247,7 +246,7 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
             _order_check(off),
             *(
                 cross_check_shown("The survey of 200 people", crossing, 0.88)
-                for _, crossing in of_kind(measurements, Users)
+                for _, crossing in sheet[Users]
             ),
         ]
         notes = [
@@ -256,26 +255,20 @@ class RandomizedResponse(Experiment[Users | Setting, CrossCheck | Refusal | Mean
                 "cost of privacy alone; sampling adds its own 1/sqrt(n)."
             )
         ]
-        tables, figures = (
-            _tables(lines, slopes),
-            [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})],
-        )
-        return Finding(
-            [*checks, figure_check(figures, tables[1])],
-            tables,
-            figures,
-            notes,
-            headline=_headline(lines),
-        )
+        tables = _tables(lines, slopes)
+        figures = [
+            _figure(tables[1], epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})
+        ]
+        return Finding(checks, tables, figures, notes, headline=_headline(lines))
 
 
-def _row(n: int, mean_square: float, relative: float) -> Row:
+def _row(n: int, mean_square: float, relative: float) -> Line:
     """The error at n; the logarithm of a root is half as far off as the mean square is,
     relatively."""
-    return Row(n, math.sqrt(mean_square), relative / 2)
+    return Line(n, math.sqrt(mean_square), relative / 2)
 
 
-def line_slope(rows: list[Row]) -> tuple[float, float]:
+def line_slope(rows: list[Line]) -> tuple[float, float]:
     """The slope of ln error on ln n, and its standard error, from the measured errors and their
     spreads."""
     n, error, spread = (
@@ -286,13 +279,12 @@ def line_slope(rows: list[Row]) -> tuple[float, float]:
 
 def _headline(lines: Lines) -> str:
     """At the greatest epsilon, with the most people."""
-    epsilon = max((epsilon for epsilon, _ in lines), default=math.nan)
+    epsilon = max(epsilon for epsilon, _ in lines)
     last = {way: rows[-1] for (own, way), rows in lines.items() if own == epsilon}
-    told = ", ".join(f"{row.rmse:.2g} ({way})" for way, row in last.items())
+    errors = ", ".join(f"{row.rmse:.2g} ({way})" for way, row in last.items())
     return (
-        f"At epsilon {epsilon:g} a share among "
-        f"{max((row.n for row in last.values()), default=0):,.0f} people is off by "
-        f"{told or 'an unknown amount'}."
+        f"At epsilon {epsilon:g} a share among {max(row.n for row in last.values()):,.0f} people "
+        f"is off by {errors}."
     )
 
 
@@ -320,7 +312,7 @@ def _slope_check(off: dict[Setting, Positive]) -> Check:
 
 def _order_check(off: dict[Setting, Positive]) -> Check:
     """With the most people. The formulas give 1.41 and more, and 67.8 and more."""
-    most = max((point.n for point in off), default=0)
+    most = max(point.n for point in off)
     errors = {
         (point.way, point.epsilon): each * predicted(point.way, point.epsilon, point.n)
         for point, each in off.items()
@@ -348,41 +340,30 @@ def _tables(lines: Lines, slopes: dict[tuple[float, str], tuple[float, float]]) 
         for (epsilon, way), (value, spread) in sorted(slopes.items())
     ]
     return [
-        Table(
+        tabulate(
             "Slopes of ln error on ln n, with 95 % intervals",
-            ("epsilon", "mechanism", "slope", "low", "high"),
+            "epsilon | mechanism | slope | low | high",
             fits,
         ),
-        Table(
+        tabulate(
             "Root mean square error of the share, with 95 % intervals",
-            ("epsilon", "mechanism", "n", "error", "low", "high", "predicted"),
+            "epsilon | mechanism | n | error | low | high | predicted",
             errors,
         ),
     ]
 
 
-def _figure(lines: Lines, epsilon: float) -> Figure:
-    curves = []
+def _figure(errors: Table, epsilon: float) -> Figure:
+    own, curves = errors.where("epsilon", epsilon), list[Curve]()
     for way in SLOPES:
-        rows = lines[epsilon, way]
-        curves.append(curve(way, [(row.n, row.rmse, *row.interval) for row in rows]))
-        curves.append(
-            curve(
-                f"{way}, predicted",
-                [(row.n, predicted(way, epsilon, row.n)) for row in rows],
-                "theory",
-            )
-        )
+        (theory,) = own.curves("mechanism | n | predicted", way, style="theory")
+        curves += [
+            *own.curves("mechanism | n | error | low | high", way),
+            replace(theory, label=f"{way}, predicted"),
+        ]
     title = f"Error of an estimated share against the number of people, epsilon {epsilon:g}"
-    return Figure(
-        f"error-epsilon-{epsilon:g}",
-        title,
-        "people",
-        "root mean square error",
-        curves,
-        "one-round",
-        log_x=True,
-        log_y=True,
+    return LogLogFigure(
+        f"error-epsilon-{epsilon:g}", title, "people", "root mean square error", curves, "one-round"
     )
 
 

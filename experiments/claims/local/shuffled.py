@@ -1,28 +1,38 @@
 """The shuffled model: between nobody trusted and one curator, a party that only mixes reports."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
+    Claimed,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Points,
+    Positive,
+    Row,
+    Rows,
     Scale,
-    Table,
+    Sheet,
     curve,
-    of_kind,
+    curve_of,
+    every,
+    grid,
+    holds,
+    measured,
+    relative_error,
+    table_of,
+    tabulate,
+    within,
 )
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import relative_error
-from local_dp.experiments.lab.statistics import Positive
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -37,7 +47,7 @@ ALONE, ONE, MANY, CURATOR = "local", "shuffled, one report", "shuffled, blanket 
 MODELS = (ALONE, ONE, MANY, CURATOR)
 SHARES = np.arange(K, 0, -1) / (K * (K + 1) / 2)  # of the symbols, none alike
 CLIENTS = (1000, 10_000, 100_000)
-RUNS: dict[Scale, int] = {"quick": 4000, "full": 40_000}
+RUNS = {"quick": 4000, "full": 40_000}
 SMALL = ((2, 4, 0.1), (2, 10, 0.01), (3, 4, 0.05), (4, 3, 0.02))
 # times the error of the next of MODELS: 28.4, 1.34 and 2.33 by the closed forms
 MORE = {
@@ -59,16 +69,14 @@ def randomizer(name: str) -> FiniteChannel:
     return made
 
 
-@dataclass(frozen=True)
-class Epsilons:
+class Epsilons(Row):
     uppers: dict[str, float]  # by rule
     lower: float
     upper: float  # the best one
     exact: bool  # whether the ends are those of one worst data set
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(Row):
     """Every bound of n shuffled reports of a randomizer."""
 
     name: str
@@ -79,15 +87,13 @@ class Bounds:
         return Epsilons(dict(bounds.uppers), bounds.lower, bounds.upper, bounds.exact)
 
 
-@dataclass(frozen=True)
-class WorstDeltas:
+class WorstDeltas(Row):
     uppers: dict[str, float]  # over all data sets, at each upper bound on epsilon
     lower: float  # and at the lower one
     least: float  # the lower bound on epsilon itself
 
 
-@dataclass(frozen=True)
-class Enumerated:
+class Enumerated(Row):
     """All data sets of a few clients, in fractions: no more than delta at the upper bounds, no less
     at the lower."""
 
@@ -104,8 +110,7 @@ class Enumerated:
         return WorstDeltas(uppers, float(deltas[-1]), bounds.lower)
 
 
-@dataclass(frozen=True)
-class Squares:
+class Squares(Row):
     """The mean square of errors over symbols and runs, its standard error as a share of it, and the
     mean square that theory expects."""
 
@@ -115,14 +120,17 @@ class Squares:
     expected: float
 
     @property
+    def predicted(self) -> float:
+        return math.sqrt(self.expected)
+
+    @property
     def root(self) -> Positive:
         """The root mean square. A run's mean over the symbols is about chi-squared with K - 1
         degrees of freedom."""
         return Positive(math.sqrt(self.mean_square), self.relative_error / 2, self.runs - 1)
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(Row):
     """A histogram in one model, run by run, of the same people in every run."""
 
     model: str
@@ -130,7 +138,7 @@ class Errors:
 
     def measure(self, seed: int) -> Squares:
         generator, counts = (
-            np.random.default_rng([seed, MODELS.index(self.model)]),
+            default_rng([seed, MODELS.index(self.model)]),
             np.round(SHARES * TARGET.clients).astype(np.int64),
         )
         counts[0] += TARGET.clients - counts.sum()
@@ -159,7 +167,7 @@ def _many(model: str, counts: Any) -> Any:
     histogram, n = multi_message(K, TARGET), TARGET.clients
     law = np.append(np.full(K, histogram.share), 1 - K * histogram.share)
 
-    def draw(generator: np.random.Generator) -> Any:
+    def draw(generator: Generator) -> Any:
         blanket = generator.multinomial(n * histogram.tries, law)[:K]
         return histogram.estimate(type(histogram.tally(np.arange(K), n))(counts + blanket, n)).value
 
@@ -170,48 +178,36 @@ def _curator(model: str, counts: Any) -> Any:
     """Discrete Laplace noise on each count, of which a replaced record changes two."""
     n, ratio = TARGET.clients, math.exp(-TARGET.epsilon / 2)
 
-    def draw(generator: np.random.Generator) -> Any:
+    def draw(generator: Generator) -> Any:
         return (counts + generator.geometric(1 - ratio, K) - generator.geometric(1 - ratio, K)) / n
 
     return draw, 2 * ratio / (1 - ratio) ** 2 / n**2
 
 
-Place: TypeAlias = Bounds | Enumerated | Errors
-Result: TypeAlias = Epsilons | WorstDeltas | Squares
-
-
-class Shuffled(Experiment[Place, Result]):
-    name: ClassVar[str] = "shuffled"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "A shuffler: the step between local and central"
-    claim: ClassVar[str] = (
+class Shuffled(Experiment):
+    name = "shuffled"
+    chapter = LOCAL_MODEL
+    title = "A shuffler: the step between local and central"
+    claim = (
         "A trusted shuffler mixes all reports and hides their senders, so each report hides among "
         "the others: its loss falls about as 1 / sqrt(n). The loss is known from both sides, for "
         "randomized response exactly, over all data sets. A histogram at the same epsilon, with a "
         "small delta, errs far less than without a shuffler. With blanket messages it errs almost "
         "as little as a curator's."
     )
-    source: ClassVar[str] = (
-        "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
-    )
+    source = "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         return [
-            *(Bounds(name, n) for name in (RR, KARY, HADAMARD) for n in CLIENTS),
+            *grid(Bounds, (RR, KARY, HADAMARD), CLIENTS),
             *(Enumerated(*small) for small in SMALL),
             *(Errors(model, RUNS[scale]) for model in MODELS),
         ]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        bounds, enumerated, errors = (
-            of_kind(measurements, Bounds),
-            of_kind(measurements, Enumerated),
-            of_kind(measurements, Errors),
-        )
+    def finding(self, sheet: Sheet) -> Finding:
+        bounds, errors = sheet[Bounds], sheet[Errors]
         gaps = {n: each.upper / each.lower - 1 for n, each in _at(bounds, KARY).items()}
-        ratios = {
-            point.model: squares.root / math.sqrt(squares.expected) for point, squares in errors
-        }
+        ratios = {point.model: squares.root / squares.predicted for point, squares in errors}
         checks = [
             _check_order(bounds),
             _check_exact(bounds),
@@ -220,7 +216,7 @@ class Shuffled(Experiment[Place, Result]):
                 ((n < 10_000 or gap < 1e-3, f"n = {n:,}: {gap:.2g}") for n, gap in gaps.items()),
             ),
             _check_power(bounds),
-            _check_enumerated(enumerated),
+            _check_enumerated(sheet[Enumerated]),
             measured(
                 (
                     "every histogram errs as its closed form says (root mean square errors in "
@@ -233,25 +229,18 @@ class Shuffled(Experiment[Place, Result]):
             ),
             _check_models(errors),
         ]
-        columns = ("randomizer", "reports", *RULES, "best upper bound", "lower bound")
         rows = [
             (point.name, point.n, *(each.uppers[rule] for rule in RULES), each.upper, each.lower)
             for point, each in bounds
         ]
-        title, roots = (
-            f"Errors of a histogram of {TARGET.clients:,} clients at epsilon {TARGET.epsilon:g}",
-            ("model", "root mean square", "predicted"),
-        )
+        title = f"Errors of a histogram of {TARGET.clients:,} clients at epsilon {TARGET.epsilon:g}"
         tables = [
-            Table("Epsilon after shuffling", columns, rows),
-            Table(
-                title,
-                roots,
-                [
-                    (point.model, squares.root.value, math.sqrt(squares.expected))
-                    for point, squares in errors
-                ],
+            tabulate(
+                "Epsilon after shuffling",
+                f"randomizer | reports | {' | '.join(RULES)} | best upper bound | lower bound",
+                rows,
             ),
+            table_of(title, "model | root mean square = root.value | predicted", errors),
         ]
         notes = [
             (
@@ -272,11 +261,10 @@ def _at(bounds: Rows[Bounds, Epsilons], name: str) -> dict[int, Epsilons]:
 
 
 def _headline(bounds: Rows[Bounds, Epsilons]) -> str:
-    epsilons = _at(bounds, RR).get(10_000)
-    loss = f"{epsilons.upper:.4g}" if epsilons else "an unknown epsilon"
+    loss = _at(bounds, RR)[10_000].upper
     return (
-        f"Among 10,000 shuffled reports, randomized response of epsilon {LOCAL:g} loses {loss} on "
-        f"the worst data set, at delta {DELTA:g}."
+        f"Among 10,000 shuffled reports, randomized response of epsilon {LOCAL:g} loses "
+        f"{loss:.4g} on the worst data set, at delta {DELTA:g}."
     )
 
 
@@ -369,35 +357,18 @@ def _check_models(errors: Rows[Errors, Squares]) -> Check:
 
 
 def _bounds_figure(bounds: Rows[Bounds, Epsilons]) -> Figure:
-    curves = [
-        curve(rule, [(n, each.uppers[rule]) for n, each in _at(bounds, RR).items()], "bound")
-        for rule in RULES
-    ]
-    for name in (RR, KARY, HADAMARD):
-        curves.append(
-            curve(
-                f"{name}, upper",
-                [(n, each.upper) for n, each in _at(bounds, name).items()],
-                "theory",
-                name,
-            )
-        )
-        curves.append(
-            curve(
-                f"{name}, lower",
-                [(n, each.lower) for n, each in _at(bounds, name).items()],
-                group=name,
-            )
-        )
-    return Figure(
+    rows = {name: [row for row in bounds if row[0].name == name] for name in (RR, KARY, HADAMARD)}
+    curves = [curve(rule, ((p.n, m.uppers[rule]) for p, m in rows[RR]), "bound") for rule in RULES]
+    for name, each in rows.items():
+        curves.append(curve_of(f"{name}, upper", "n | upper", each, "theory", name))
+        curves.append(curve_of(f"{name}, lower", "n | lower", each, group=name))
+    return LogLogFigure(
         "shuffled-epsilon",
         "Epsilon after shuffling",
         "reports shuffled together",
         "epsilon",
         curves,
         "shuffled",
-        log_x=True,
-        log_y=True,
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import ClassVar, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.arrays import Floats, Words
 from local_dp.bounds.response import (
@@ -19,29 +20,37 @@ from local_dp.bounds.response import (
 )
 from local_dp.errors import RefusedError
 from local_dp.experiments.claims.laplace import clipped, laplace_reports
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
+    NO_FACTOR,
     Check,
+    Claimed,
+    Crossing,
     Experiment,
     Figure,
     Finding,
-    Scale,
-    Table,
-    curve,
-    of_kind,
-)
-from local_dp.experiments.lab.cross_check import (
-    Crossing,
+    LogLogFigure,
+    Points,
+    Positive,
+    Rate,
     Refusal,
+    Row,
+    Rows,
+    Scale,
+    Sheet,
+    Table,
     Trial,
+    about_log,
     cross_check,
     cross_check_shown,
+    curve,
+    curve_of,
+    every,
+    holds,
+    measured,
+    tabulate,
+    wilson,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import about_log, wilson
-from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
@@ -64,7 +73,7 @@ BETA = 0.05
 USERS_MEAN = 0.6
 FEWER = 0.9  # the part of the exact count that must not be enough
 SPENDING = ("fresh clients", "one random query", "split budget")
-Answers: TypeAlias = tuple[float, ...]
+Answers = tuple[float, ...]
 
 
 def _columns(t: int, clients: int, seed: int, mean: float = 0.0) -> Finite:
@@ -85,14 +94,12 @@ def queries(t: int, tau: float) -> Nonadaptive[StatisticalQuery, float, Answers]
     )
 
 
-@dataclass(frozen=True)
-class Successes:
+class Successes(Row):
     good: int  # runs with every answer within tau
     clients: int  # of a query
 
 
-@dataclass(frozen=True)
-class Accuracy:
+class Accuracy(Row):
     """t queries asked of `part` of the clients that the count asks for."""
 
     epsilon: float
@@ -116,7 +123,7 @@ class Accuracy:
         population = _columns(self.t, self.t * clients, seed)
         good = 0
         for trial in range(self.trials):
-            generator = np.random.default_rng(
+            generator = default_rng(
                 [seed, 1, trial, round(1000 * self.epsilon), self.t, round(100 * self.part)]
             )
             try:
@@ -136,8 +143,7 @@ class Accuracy:
         return (1 - rr_failure(successes.clients, self.epsilon, self.tau)) ** self.t
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(Row):
     """The same with every client answering, beside its law, and a mean that no decoder finds by
     doing nothing."""
 
@@ -163,8 +169,7 @@ class Users:
         )
 
 
-@dataclass(frozen=True)
-class Variances:
+class Variances(Row):
     """The sample variance of an unbiased report of each mechanism, and its standard error."""
 
     response: tuple[float, float]
@@ -177,8 +182,7 @@ class Variances:
         return Positive(variance, error / variance) / Positive(unit, unit_error / unit)
 
 
-@dataclass(frozen=True)
-class Reports:
+class Reports(Row):
     """n one-client estimates of a mean of signs, half of them +1: shipped randomized response,
     literal Laplace noise, and that noise clipped."""
 
@@ -186,7 +190,7 @@ class Reports:
     n: int
 
     def measure(self, seed: int) -> Variances:
-        generator = np.random.default_rng([seed, 2, round(1000 * self.epsilon)])
+        generator = default_rng([seed, 2, round(1000 * self.epsilon)])
         bits = (np.arange(self.n) % 2).astype(np.uint8)
         randomizer = BinaryRR(self.epsilon)
         words: Words = generator.integers(
@@ -222,8 +226,7 @@ def _variance(reports: Floats) -> tuple[float, float]:
     return float(centred.mean()), float(centred.std()) / math.sqrt(len(reports))
 
 
-@dataclass(frozen=True)
-class Costs:
+class Costs(Row):
     mean_square: float  # the mean square error of an answer
     error: float  # its standard error
     sum_square: float  # of the sum of t answers over t: larger if their errors go together
@@ -231,8 +234,7 @@ class Costs:
     spent: float
 
 
-@dataclass(frozen=True)
-class Spending:
+class Spending(Row):
     """The same simulated clients, for t queries, spent in one of three ways. Costs are in units of
     C^2 / n, the error of one query."""
 
@@ -246,7 +248,7 @@ class Spending:
         return f"epsilon {self.epsilon:g}, t = {self.t}"
 
     def measure(self, seed: int) -> Costs | Refusal:
-        generator = np.random.default_rng(
+        generator = default_rng(
             [seed, 3, SPENDING.index(self.way), round(1000 * self.epsilon), self.t]
         )
         squares, sums = [], []
@@ -303,29 +305,25 @@ class Spending:
         return Z95 * costs.error / self.unit
 
 
-Place: TypeAlias = Accuracy | Users | Reports | Spending
-Result: TypeAlias = Successes | Crossing | Variances | Costs
-
-
 @dataclass(frozen=True)
-class SqToLocal(Experiment[Place, Result]):
+class SqToLocal(Experiment):
     """`count` is the number of clients of a query, under test; a wrong one must make the verdict
     "not shown"."""
 
-    name: ClassVar[str] = "sq-to-local"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Any algorithm that only needs averages can learn from private reports"
-    claim: ClassVar[str] = (
+    name = "sq-to-local"
+    chapter = LOCAL_MODEL
+    title = "Any algorithm that only needs averages can learn from private reports"
+    claim = (
         "An algorithm that only asks for averages over the population (statistical queries) runs "
         "on randomized answers: enough clients answer each query, and all averages are within the "
         "tolerance tau except with probability beta. The exact number of clients is known, and it "
         "is tight. Up to epsilon 1 randomized response needs about half the clients that Laplace "
         "noise does; fresh clients for every query beat splitting everybody's privacy budget."
     )
-    source: ClassVar[str] = "KLNRS 2008, Claim 4.1, Lemmas 4.2 and 4.3, Theorem 4.8; limits 1"
+    source = "KLNRS 2008, Claim 4.1, Lemmas 4.2 and 4.3, Theorem 4.8; limits 1"
     count: Callable[[float, float], ClientsFor] = tight_clients
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         full = scale == "full"
         settings = (
             *(((0.25, 0.1, 1), (2.0, 0.1, 1), (1.0, 0.2, 8)) if full else ()),
@@ -355,19 +353,16 @@ class SqToLocal(Experiment[Place, Result]):
             ),
         ]
 
-    def measure(self, point: Place, seed: int) -> Result:
+    def measure(self, point: Any, seed: int) -> Any:
         return (
             point.measure(seed, self.count)
             if isinstance(point, (Accuracy, Users))
             else point.measure(seed)
         )
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        accuracy = sorted(
-            of_kind(measurements, Accuracy),
-            key=lambda row: (row[0].epsilon, row[0].t, -row[0].part),
-        )
-        variances, runs = of_kind(measurements, Reports), of_kind(measurements, Spending)
+    def finding(self, sheet: Sheet) -> Finding:
+        accuracy = sorted(sheet[Accuracy], key=lambda row: (row[0].epsilon, row[0].t, -row[0].part))
+        variances, runs = sheet[Reports], sheet[Spending]
         spending = [(point, costs) for point, costs in runs if isinstance(costs, Costs)]
         refused = [
             f"{point.way} is refused: {refusal.refused}"
@@ -376,7 +371,7 @@ class SqToLocal(Experiment[Place, Result]):
         ]
         users = [
             cross_check_shown("Two queries with the exact count", crossing, 1 - BETA)
-            for _, crossing in of_kind(measurements, Users)
+            for _, crossing in sheet[Users]
         ]
         checks = [
             *_accuracy_checks(accuracy),
@@ -385,18 +380,11 @@ class SqToLocal(Experiment[Place, Result]):
             *_spending_checks(spending, refused),
         ]
         tables, figures = _tables(accuracy, variances, spending), _figures(variances, spending)
-        return Finding(
-            [*checks, figure_check(figures[1:], tables[2], ends=False)],
-            tables,
-            figures,
-            headline=_headline(accuracy),
-        )
+        return Finding(checks, tables, figures, headline=_headline(accuracy))
 
 
 def _headline(rows: Rows[Accuracy, Successes]) -> str:
     """Of the last setting: the exact count, and fewer clients."""
-    if not rows:
-        return "No accuracy was measured."
     last = rows[-1][0]
     rates = ", ".join(
         f"{successes.clients:,} in {successes.good / point.trials:.1%}"
@@ -534,18 +522,11 @@ def _tables(
     spending: Rows[Spending, Costs],
 ) -> list[Table]:
     return [
-        Table(
+        tabulate(
             "Runs with every answer within tau, with 95 % intervals",
             (
-                "epsilon",
-                "tau",
-                "queries",
-                "part of the count",
-                "clients a query",
-                "rate",
-                "low",
-                "high",
-                "predicted",
+                "epsilon | tau | queries | part of the count | clients a query | rate | low | "
+                "high | predicted"
             ),
             [
                 (
@@ -561,17 +542,11 @@ def _tables(
                 for p, s in accuracy
             ],
         ),
-        Table(
+        tabulate(
             "Variance of one unbiased report at mean 0",
             (
-                "epsilon",
-                "randomized response",
-                "C^2",
-                "Laplace",
-                "Laplace / randomized response",
-                "predicted",
-                "clipped Laplace",
-                "predicted, clipped",
+                "epsilon | randomized response | C^2 | Laplace | Laplace / randomized response | "
+                "predicted | clipped Laplace | predicted, clipped"
             ),
             [
                 (
@@ -586,9 +561,9 @@ def _tables(
                 for p, v in variances
             ],
         ),
-        Table(
+        tabulate(
             "Mean square error in units of one query asked of everybody",
-            ("epsilon", "queries", "way", "cost", "95 % interval +-", "predicted"),
+            "epsilon | queries | way | cost | 95 % interval +- | predicted",
             [(p.epsilon, p.t, p.way, p.cost(c), p.spread(c), p.predicted) for p, c in spending],
         ),
     ]
@@ -629,11 +604,7 @@ def _figures(variances: Rows[Reports, Variances], spending: Rows[Spending, Costs
                 way, [(point.t, cost, cost - spread, cost + spread) for point, cost, spread in rows]
             )
         )
-        costs.append(
-            curve(
-                f"{way}, predicted", [(point.t, point.predicted) for point, _, _ in rows], "theory"
-            )
-        )
+        costs.append(curve_of(f"{way}, predicted", "t | predicted", rows, "theory"))
     axis = "mean square error, units of C^2 / n"
     return [
         Figure(
@@ -645,15 +616,13 @@ def _figures(variances: Rows[Reports, Variances], spending: Rows[Spending, Costs
             "one-round",
             log_x=True,
         ),
-        Figure(
+        LogLogFigure(
             "spending",
             "Three ways to spend the same clients, epsilon 1",
             "queries",
             axis,
             costs,
             "one-round",
-            log_x=True,
-            log_y=True,
         ),
     ]
 

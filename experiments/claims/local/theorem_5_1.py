@@ -2,28 +2,33 @@
 matching family (limits 3.1, E4 and E5)."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, Final
 
-import numpy as np
+from numpy.random import default_rng
 
 from local_dp.bounds.masked_parity import coset_tolerance, success_bound
-from local_dp.experiments.lab.calibration import intervals_check
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import every, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
-    Table,
+    Sheet,
     curve,
-    of_kind,
+    every,
+    grid,
+    intervals_check,
+    measured,
+    tabulate,
 )
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.statistics import Rate
 from local_dp.hardness.adversary import described
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
@@ -82,8 +87,7 @@ def _at(spectra: Iterable[Spectrum], tolerance: float) -> tuple[Spectrum, ...]:
     )
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Row):
     """The exact success of a learner of q queries about the mask, beside the success that its
     hidden set certifies and the bound of the theorem."""
 
@@ -120,8 +124,7 @@ class Setting:
         return 1 / (4 * self.tau**2)
 
 
-@dataclass(frozen=True)
-class Verified:
+class Verified(Row):
     valid: bool  # the checker's verdict on a certificate
     statement: str
     forgeries: int  # of the certificate
@@ -165,23 +168,20 @@ def _first_ignored(queries: tuple[StatisticalQuery, ...], d: int) -> dict[str, A
 
 
 def _targets(d: int, count: int, seed: int) -> list[Concept]:
-    words = np.random.default_rng([seed, d]).integers(0, 2**63, size=(count, 2))
+    words = default_rng([seed, d]).integers(0, 2**63, size=(count, 2))
     return [Concept(d, int(r) % 2**d, int(a) % 2) for r, a in words]
 
 
-@dataclass(frozen=True)
-class Certified:
+class Certified(Row):
     settings: list[Setting]
     check: Verified  # of the certificate
     certificate: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Printed:
+class Printed(Row):
     """The bent learner against the midpoint oracle, at the tolerance of the printed theorem."""
 
     d: int
-    kind: Literal["printed"] = "printed"
 
     def measure(self, seed: int) -> Certified:
         tolerance = printed_tolerance(self.d)
@@ -196,17 +196,14 @@ class Printed:
         return Certified([setting], _verified(certificate, *others), certificate)
 
 
-@dataclass(frozen=True)
-class Wins:
+class Wins(Row):
     wins: dict[str, int]  # concepts that are learnt, by the bias of the answers
 
 
-@dataclass(frozen=True)
-class Biased:
+class Biased(Row):
     """The bent learner where every answer is wrong by the whole tolerance."""
 
     d: int
-    kind: Literal["biased"] = "biased"
 
     def measure(self, seed: int) -> Wins:
         learner, wins = bent_learner(self.d, printed_tolerance(self.d)), dict.fromkeys(BIASES, 0)
@@ -219,14 +216,12 @@ class Biased:
         return Wins(wins)
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(Row):
     settings: list[Setting]  # just below the threshold and at it
     check: Verified  # of the certificate at it
 
 
-@dataclass(frozen=True)
-class Threshold:
+class Threshold(Row):
     """The coset family with the parameter k."""
 
     d: int
@@ -242,13 +237,11 @@ class Threshold:
         return Sides(settings, _verified(hidden_set_certificate(learner.queries, self.d)))
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Row):
     settings: list[Setting]
 
 
-@dataclass(frozen=True)
-class Sweep:
+class Sweep(Row):
     """A family of learners at several tolerances and numbers of queries."""
 
     d: int
@@ -273,15 +266,13 @@ class Sweep:
         )
 
 
-@dataclass(frozen=True)
-class Learnt:
+class Learnt(Row):
     wins: int  # concepts that are learnt
     queries: int
     check: Verified | None  # of the certificate of an oracle whose queries are fixed in advance
 
 
-@dataclass(frozen=True)
-class TwoRounds:
+class TwoRounds(Row):
     """The learner of two rounds against the same oracle, for each of the 2^(d+1) concepts."""
 
     d: int
@@ -300,17 +291,13 @@ class TwoRounds:
         return Learnt(wins, self.d + 1, _verified(certificate) if certificate else None)
 
 
-Place: TypeAlias = Printed | Biased | Threshold | Sweep | TwoRounds
-Result: TypeAlias = Certified | Wins | Sides | Settings | Learnt
-
-
-class Theorem51(Experiment[Place, Result]):
-    name: ClassVar[str] = "theorem-5.1"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = (
+class Theorem51(Experiment):
+    name = "theorem-5.1"
+    chapter = LOCAL_MODEL
+    title = (
         "A published impossibility theorem, refuted by running the impossible learner, and repaired"
     )
-    claim: ClassVar[str] = (
+    claim = (
         "A masked parity hides one bit behind a string r of d bits. The paper says that "
         "statistical queries chosen in advance need about 2^d of them to learn it at the "
         "tolerance 2^(-2d/3). In fact d + 1 are enough for even d from 8 on. What is true: q "
@@ -318,28 +305,24 @@ class Theorem51(Experiment[Place, Result]):
         "family of learners meets that. Two rounds need d + 1 queries and only the tolerance "
         "1/(2d)."
     )
-    source: ClassVar[str] = (
+    source = (
         "Kasiviswanathan et al. 2008, Theorem 5.1; refuted and corrected (limits 3.1, E4 and E5)"
     )
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         full = scale == "full"
         cosets = ((8, 0), (10, 2), (12, 4)) if full else ((8, 2), (10, 6))
         return [
-            *(Printed(d) for d in ((4, 8, 9, 10, 12, 16) if full else (4, 8, 10, 16))),
-            *(Biased(d) for d in (4, 8, 10, 16, 20, 32)),
+            *map(Printed, (4, 8, 9, 10, 12, 16) if full else (4, 8, 10, 16)),
+            *map(Biased, (4, 8, 10, 16, 20, 32)),
             *(Threshold(d, k) for d, smallest in cosets for k in range(smallest, d + 1, 2)),
-            *(Sweep(d, family) for d in ((6, 8, 10) if full else (6, 8)) for family in FAMILIES),
-            *(TwoRounds(d) for d in ((8, 10) if full else (8,))),
+            *grid(Sweep, (6, 8, 10) if full else (6, 8), FAMILIES),
+            *map(TwoRounds, (8, 10) if full else (8,)),
         ]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        printed, biased, thresholds = (
-            of_kind(measurements, Printed),
-            of_kind(measurements, Biased),
-            of_kind(measurements, Threshold),
-        )
-        sweep, rounds = of_kind(measurements, Sweep), of_kind(measurements, TwoRounds)
+    def finding(self, sheet: Sheet) -> Finding:
+        printed, biased, thresholds = sheet[Printed], sheet[Biased], sheet[Threshold]
+        sweep, rounds = sheet[Sweep], sheet[TwoRounds]
         settings = [setting for _, m in (*printed, *thresholds, *sweep) for setting in m.settings]
         verified = [m.check for _, m in (*printed, *thresholds, *rounds) if m.check]
         checks = [
@@ -363,15 +346,11 @@ class Theorem51(Experiment[Place, Result]):
             intervals_check(),
         ]
         tables = [
-            Table(
+            tabulate(
                 "The bent learner against the midpoint oracle",
                 (
-                    "d",
-                    "queries asked",
-                    "queries the printed theorem demands",
-                    "tolerance 2^(-2d/3)",
-                    "success",
-                    "what the certificate proves",
+                    "d | queries asked | queries the printed theorem demands | tolerance "
+                    "2^(-2d/3) | success | what the certificate proves"
                 ),
                 [
                     (s.d, s.q + s.d, 2**s.d - 1, s.tau, s.success, m.check.statement)
@@ -379,9 +358,9 @@ class Theorem51(Experiment[Place, Result]):
                     for s in m.settings
                 ],
             ),
-            Table(
+            tabulate(
                 "The bent learner when every answer is wrong by the whole tolerance",
-                ("d", *BIASES),
+                f"d | {' | '.join(BIASES)}",
                 [
                     (p.d, *(f"{m.wins[name]} of {BIASED_TARGETS}" for name in BIASES))
                     for p, m in biased
@@ -406,7 +385,7 @@ _NOTE = (
 
 def _headline(printed: Rows[Printed, Certified], settings: list[Setting]) -> str:
     """The largest dimension in which every concept was played."""
-    d, success = max(((p.d, float(m.settings[0].share)) for p, m in printed), default=(0, 0.0))
+    d, success = max((p.d, float(m.settings[0].share)) for p, m in printed)
     over = sum(setting.share > setting.bound * (1 + 1e-12) for setting in settings)
     return (
         f"At d = {d} the learner that the printed theorem rules out learns {success:.0%} of all "
@@ -434,7 +413,7 @@ def _refuted(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> C
             f"{', '.join(f'{float(success):.3f} at d = {d}' for d, success in successes.items())} "
             "against the midpoint oracle, over all concepts"
         ),
-        also=bool(successes) and all(success == 1 for success in successes.values()),
+        also=set(successes.values()) == {1},
     )
 
 
@@ -450,7 +429,7 @@ def _lost(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Chec
         },
         high=0,
         more=f"success {', '.join(map(str, small))} against the midpoint oracle",
-        also=bool(small) and max(small) <= Fraction(1, 2),
+        also=max(small) <= Fraction(1, 2),
     )
 
 
@@ -468,7 +447,7 @@ def _bounded(settings: list[Setting]) -> Check:
             "No non-adaptive learner exceeds its certified success, nor the corrected bound 1/2 + "
             "q / (8 tau^2 2^d)"
         ),
-        bool(settings) and same and not over,
+        same and not over,
         (
             f"{len(settings)} triples (d, tau, q) played over all concepts, {len(over)} above the "
             "certificate or the bound"
@@ -483,7 +462,7 @@ def _tight(thresholds: Rows[Threshold, Sides]) -> Check:
         "The bound is tight: against the midpoint oracle, 2^(d-k) bent-coset queries always "
         "succeed just below the tolerance 2^(-k/2-1), where 4 tau^2 2^d = 2^(d-k), and guess a at "
         "it",
-        bool(flips) and all(flips) and all(abs(ratio - 1) < 1e-6 for ratio in reached),
+        all(flips) and all(abs(ratio - 1) < 1e-6 for ratio in reached),
         f"{sum(flips)} of {len(flips)} pairs (d, k) flip from 1 to 1/2 exactly there",
     )
 
@@ -496,7 +475,7 @@ def _certified(verified: list[Verified]) -> Check:
     )
     return Check(
         "Every certificate passes the independent checker, and no forgery of one does",
-        bool(verified) and valid == len(verified) and forged > 0 == accepted,
+        valid == len(verified) and forged > 0 == accepted,
         (
             f"{valid} of {len(verified)} certificates verified; {accepted} of {forged} forgeries "
             "accepted"
@@ -522,20 +501,18 @@ def _frontier_figure(
         )
     )
     title = "The frontier of non-adaptive learning: certain success on and above each line"
-    return Figure(
+    return LogLogFigure(
         "frontier",
         title,
         "queries q about the mask",
         "1 / (4 tau^2), the fineness of the answers",
         curves,
         "one-round",
-        log_x=True,
-        log_y=True,
     )
 
 
 def _success_figure(sweep: Rows[Sweep, Settings]) -> Figure:
-    d = max((p.d for p, _ in sweep), default=0)
+    d = max(p.d for p, _ in sweep)
     curves = [
         curve(p.family, ((s.q, float(s.share)) for s in m.settings if s.tau == SHOWN))
         for p, m in sweep

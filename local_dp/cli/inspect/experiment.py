@@ -7,8 +7,8 @@ from typing import ClassVar
 from local_dp.api.declare import CLUSTER, Drawn, argument, option
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES, chosen, load
-from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.report import write_report
+from local_dp.experiments.lab.shapes import Scale
 from local_dp.noise import SEED_BITS
 from local_dp.text.layout import paragraph, screen_width
 from local_dp.text.screen import SCREEN

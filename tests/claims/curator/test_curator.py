@@ -4,12 +4,12 @@ wrong learners and mechanisms lose them."""
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from local_dp.bounds.curator import (
-    exponential_parity_examples,
     occam_examples_printed,
     occam_examples_realizable,
     parity_examples,
@@ -24,12 +24,11 @@ from local_dp.curator.selection.exponential import (
 )
 from local_dp.draws import Draws
 from local_dp.experiments.claims.local import occam
-from local_dp.experiments.claims.local.occam import Error, Place, Privacy, Result, Size, Sizes
+from local_dp.experiments.claims.local.occam import Error, Privacy, Size, Sizes
 from local_dp.experiments.claims.local.parity import central as central_half
 from local_dp.experiments.claims.local.parity import claim as parity
 from local_dp.experiments.claims.local.parity.central import Central, central_finding
-from local_dp.experiments.lab.claim import Check, of_kind
-from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.parts import Check, Rows, Sheet
 from local_dp.experiments.lab.store import plain
 from tests.support.long import short
 from tests.support.runs.shared import Once
@@ -64,35 +63,19 @@ def central() -> list[Central]:
 
 def checks() -> list[Check]:
     """Of the curator's half, measured anew."""
-    return central_finding([(point, point.measure(3)) for point in central()])[2]
+    return central_finding(Sheet([(point, point.measure(3)) for point in central()], "quick"))[2]
 
 
 def test_the_curators_half_is_shown(once: Once) -> None:
-    """On a small run every statement about the curator is shown, with a table row for each point
-    and a curve for each learner."""
-    points: list[parity.Place] = [*central()]
+    """On a small run every statement about the curator is shown."""
+    points: list[Any] = [*central()]
     measured = once.measured(
         "parity-central",
         parity.EXPERIMENT,
         points,
         lambda point: parity.EXPERIMENT.measure(point, 3),
     )
-    curves, (sized, audited), checks = central_finding(measured)
-    assert all(shown(checks).values())
-    assert len(sized.rows) + len(audited.rows) == len(measured)
-    assert [list(curve.x) for curve in curves] == [[4, 8]] * 6
-
-
-def test_the_figure_is_of_one_epsilon() -> None:
-    """The curve of the closed form leaves out the sizes at epsilon 0.5."""
-    mechanisms = [central_half.Mechanism(32, epsilon, 20) for epsilon in (1.0, 0.5)]
-    measured = [(point, point.measure(3)) for point in mechanisms]
-    (closed,) = (
-        curve for curve in central_half._curves([*measured], []) if "closed form" in curve.label
-    )
-    assert list(zip(closed.x, closed.y, strict=True)) == [
-        (32, exponential_parity_examples(32, 1.0, 0.9))
-    ]
+    assert all(shown(central_finding(Sheet(measured, "quick"))[2]).values())
 
 
 def test_a_learner_that_leaks_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,21 +118,19 @@ def test_a_mechanism_that_draws_at_another_epsilon_is_not_shown(
     )[0].shown
 
 
-def small_occam() -> Rows[Place, Result]:
+def small_occam() -> Rows[Any, Any]:
     """The quick points with fewer trials, no more than 1,600 examples for thresholds, measured."""
     points = [
         point if isinstance(point, Privacy) else replace(point, trials=50)
         for point in occam.EXPERIMENT.points("quick")
     ]
     small = [point for point in points if not (isinstance(point, Error) and point.n > 1600)]
-    return [occam.EXPERIMENT.read(plain(point), plain(point.measure(3))) for point in small]
+    return [(point, occam.EXPERIMENT.read(point, plain(point.measure(3)))) for point in small]
 
 
 def test_occam_is_shown() -> None:
     finding = occam.EXPERIMENT.conclude(small_occam(), "quick")
     assert finding.verdict == "shown", finding.checks
-    assert [figure.name for figure in finding.figures] == ["occam-error-0.5", "occam-size"]
-    assert all(len(table.rows) > 0 for table in finding.tables)
 
 
 def test_occam_with_a_wrong_bound_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,12 +174,7 @@ def test_a_choice_that_is_not_the_mechanisms_is_not_shown(
     assert all(
         shown(
             occam._check_sizes(
-                of_kind(
-                    once.measured(
-                        "occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5)
-                    ),
-                    Size,
-                )
+                once.measured("occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5))
             )
         ).values()
     )

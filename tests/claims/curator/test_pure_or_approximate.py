@@ -19,7 +19,7 @@ from local_dp.experiments.claims.curator.pure_or_approximate.runs import (
     Records,
     needle_success,
 )
-from local_dp.experiments.lab.claim import Finding, Regions
+from local_dp.experiments.lab.parts import Finding, Regions
 from tests.support.runs.quick import Quick, Twin, lost
 
 pytestmark = pytest.mark.long

@@ -24,8 +24,7 @@ from local_dp.experiments.claims.curator.sanitizing import (
     Shape,
     Thresholds,
 )
-from local_dp.experiments.lab.claim import Finding, Scale
-from local_dp.experiments.lab.minimal_clients import ClientCount
+from local_dp.experiments.lab.parts import ClientCount, Finding, Scale
 from tests.support.runs.quick import Quick, Twin, lost
 
 pytestmark = pytest.mark.long

@@ -30,16 +30,13 @@ from local_dp.experiments.claims.local.interaction.lists import (
     Rates,
     Users,
 )
-from local_dp.experiments.lab.claim import Check, Scale
-from local_dp.experiments.lab.cross_check import CrossCheck, Refusal
-from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
+from local_dp.experiments.lab.parts import Check, ClientCount, CrossCheck, Refusal, Scale
 from local_dp.experiments.lab.store import plain
 from local_dp.hardness.transcripts import OneRound, as_randomized_response
 from local_dp.interaction import Adaptive
 from local_dp.learners.moments import LowDegree
 from local_dp.theorems.from_sq import local_from_sq
 from tests.support.long import short
-from tests.support.runs.quick import well_formed
 
 Measured = list[tuple[Any, Any]]
 SCALES: tuple[Scale, ...] = ("quick", "full")
@@ -73,23 +70,22 @@ def as_promised(scale: Scale = "quick") -> Measured:
 
 def lost(measured: Measured, scale: Scale = "quick") -> list[Check]:
     """The checks that are not shown, after a journey through JSON."""
-    rows = [EXPERIMENT.read(*json.loads(json.dumps(plain(list(pair))))) for pair in measured]
+    rows = [
+        (point, EXPERIMENT.read(point, json.loads(json.dumps(plain(each)))))
+        for point, each in measured
+    ]
     return [check for check in EXPERIMENT.conclude(rows, scale).checks if not check.shown]
 
 
 def test_what_the_claim_says_is_shown() -> None:
-    """Measurements as the claim has them give the verdict "shown", with finite tables and figures,
-    at either scale."""
+    """Measurements as the claim has them give the verdict "shown", at either scale."""
     for scale in SCALES:
-        finding = EXPERIMENT.conclude(as_promised(scale), scale)
-        assert finding.verdict == "shown", lost(as_promised(scale), scale)
-        well_formed(finding)
+        assert not lost(as_promised(scale), scale)
 
 
 @pytest.mark.parametrize(("kind", "learner", "wrong", "statement"), [
     (Least, ROUNDS, ClientCount(9 * 10**8, 8 * 10**8, 10**9, 500), "fewer clients in rounds"),
     (Least, BEST, ClientCount(10_000, 9000, 11_000, 500), "fewer clients in rounds"),
-    (Least, ROUNDS, NoCount("success stays at 0.00"), "finds one"),
     (Grid, "degree 1", Rates([[0.0] * 80] * 7), "No other one-round method"),
     (Grid, "averaging", Rates([[0.015, 0.014] * 40] * 7), "Averaging"),
     (Placed, ROUNDS, Learned(0), "advantage of rounds"),
@@ -102,8 +98,8 @@ def test_what_the_claim_says_is_shown() -> None:
 def test_wrong_methods_lose_the_verdict(
     kind: type, learner: str | None, wrong: Any, statement: str
 ) -> None:
-    """Rounds that need more clients, one-round methods that need fewer, searches that fail, and
-    laws that are not the clients' are not shown."""
+    """Rounds that need more clients, one-round methods that need fewer, and laws that are not the
+    clients' are not shown."""
     # the check that only the full scale has
     scale: Scale = "full" if "fewer clients in rounds" in statement else "quick"
     measured = [

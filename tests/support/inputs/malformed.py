@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.experiments.lab.claim import Check, Curve, Figure, Finding, Table
+from local_dp.experiments.lab.parts import Check, Curve, Figure, Finding, Table
 from local_dp.experiments.lab.store import MeasurementStore, write_results
 from local_dp.loss import NANO, Pure
 from local_dp.masked.statistical import hidden_set_certificate, random_learner

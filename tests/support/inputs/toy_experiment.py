@@ -2,56 +2,56 @@
 a protocol that is wrong."""
 
 import os
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
     Curve,
     Experiment,
     Figure,
     Finding,
+    Points,
     Region,
     Regions,
+    Row,
     Scale,
-    Table,
+    Sheet,
     curve,
+    table_of,
 )
 
 
-@dataclass(frozen=True)
-class People:
+class People(Row):
     """So many people are asked."""
 
     n: int
 
 
-@dataclass(frozen=True)
-class Error:
+class Error(Row):
     """The mean absolute error, and half of its 95 % interval."""
 
     error: float
     half: float
 
 
-class Toy(Experiment[People, Error]):
+class Toy(Experiment):
     """The mean absolute error of randomized response falls as the square root of the number of
     clients."""
 
-    name: ClassVar[str] = "toy"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Asking four times as many people halves the error"
-    claim: ClassVar[str] = (
+    name = "toy"
+    chapter = LOCAL_MODEL
+    title = "Asking four times as many people halves the error"
+    claim = (
         "If everybody lies with a known probability, the share of yes can still be estimated, "
         "with an error that falls as 1/√n."
     )
-    source: ClassVar[str] = "Warner 1965 & <friends>"
-    bias: ClassVar[float] = 0.0
+    source = "Warner 1965 & <friends>"
+    comment = "<b>bold</b>, $5"
+    bias = 0.0
 
-    def points(self, scale: Scale) -> list[People]:
+    def points(self, scale: Scale) -> Points:
         return [People(4**power * 100) for power in range(5 if scale == "full" else 3)]
 
     def measure(self, point: People, seed: int) -> Error:
@@ -66,12 +66,15 @@ class Toy(Experiment[People, Error]):
         errors = abs(drawn) * 2.16
         return Error(float(errors.mean()), float(1.96 * errors.std() / 20))
 
-    def conclude(self, measurements: list[tuple[People, Error]], scale: Scale) -> Finding:
-        n = [point.n for point, _ in measurements]
-        error = [measured.error for _, measured in measurements]
+    def finding(self, sheet: Sheet) -> Finding:
+        errors = table_of(
+            "Error <against> n", "n | error | comment", [(*row, self) for row in sheet[People]]
+        )
+        n = [point.n for point, _ in sheet[People]]
+        error = [each.error for _, each in sheet[People]]
         points = [
             (point.n, each.error, each.error - each.half, each.error + each.half)
-            for point, each in measurements
+            for point, each in sheet[People]
         ]
         theory = [2.16 * (2 / np.pi) ** 0.5 * 0.5 / count**0.5 for count in n]
         slope = float(np.polyfit(np.log(n), np.log(error), 1)[0])
@@ -99,16 +102,7 @@ class Toy(Experiment[People, Error]):
                     f"slope {slope:.3f} & nothing else",
                 )
             ],
-            tables=[
-                Table(
-                    "Error <against> n",
-                    ("n", "error", "comment"),
-                    [
-                        (count, each, "<b>bold</b>, $5")
-                        for count, each in zip(n, error, strict=True)
-                    ],
-                )
-            ],
+            tables=[errors],
             figures=[
                 Figure(
                     "error",
@@ -137,8 +131,8 @@ class Toy(Experiment[People, Error]):
 class WrongToy(Toy):
     """The same with a server that forgets to remove the bias."""
 
-    name: ClassVar[str] = "wrong-toy"
-    bias: ClassVar[float] = 0.2
+    name = "wrong-toy"
+    bias = 0.2
 
 
 EXPERIMENT = Toy()

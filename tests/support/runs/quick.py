@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import pytest
 
-from local_dp.experiments.lab.claim import Experiment, Figure, Finding
+from local_dp.experiments.lab.parts import Experiment, Figure, Finding
 from local_dp.experiments.lab.store import plain
 from local_dp.experiments.lab.style import PALETTE, looks
 from tests.support.runs.shared import Once
@@ -50,10 +49,7 @@ class Quick:
     one seed."""
 
     def __init__(
-        self,
-        experiment: Experiment[Any, Any],
-        points: list[Any] | None = None,
-        seed: int | None = None,
+        self, experiment: Experiment, points: list[Any] | None = None, seed: int | None = None
     ) -> None:
         self.experiment = experiment
         self.seed = seed
@@ -65,9 +61,10 @@ class Quick:
         return self.experiment.points("quick") if self._points is None else self._points
 
     def measure(self, place: int) -> Any:
-        """The measurement of a point now, which a run reads from plain data."""
-        point = self.experiment.read_point(plain(self.points[place]))
-        return self.experiment.measure(point, SEED + place if self.seed is None else self.seed)
+        """The measurement of a point now."""
+        return self.experiment.measure(
+            self.points[place], SEED + place if self.seed is None else self.seed
+        )
 
     def right(self, place: int) -> Any:
         """The first measurement of a point: once for all tests of a file."""
@@ -170,18 +167,6 @@ def coloured(finding: Finding) -> None:
                 )
                 <= 8
             ), figure.name
-
-
-def well_formed(finding: Finding) -> None:
-    """Asserts that every row is as long as its table's headings, and every curve, of which there is
-    one, finite and as long as its axis."""
-    assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
-    coloured(finding)
-    curves = [
-        curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves
-    ]
-    assert curves
-    assert all(len(curve.x) == len(curve.y) > 0 and np.isfinite(curve.y).all() for curve in curves)
 
 
 def lost(finding: Finding) -> str:

@@ -7,15 +7,14 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
-from local_dp.experiments.lab.claim import Experiment
+from local_dp.experiments.lab.parts import Experiment
 from local_dp.experiments.lab.store import canonical
 
 P = TypeVar("P")
-M = TypeVar("M")
 
 
 def shared_folder(factory: pytest.TempPathFactory) -> Path:
@@ -50,18 +49,17 @@ class Once:
         self.folder = folder
 
     def measured(
-        self,
-        name: str,
-        experiment: Experiment[P, M],
-        points: list[P],
-        measure: Callable[[P], object],
-    ) -> list[tuple[P, M]]:
+        self, name: str, experiment: Experiment, points: list[P], measure: Callable[[P], object]
+    ) -> list[tuple[P, Any]]:
         """Each point with its measurement, as they come back from a file of results."""
         files = [self.folder / f"{name}-{place}.json" for place in range(len(points))]
         for wait in (False, True):  # first what nobody is at
             for file, point in zip(files, points, strict=True):
                 self._make(file, point, measure, wait=wait)
-        return [experiment.read(*json.loads(file.read_text())) for file in files]
+        return [
+            (point, experiment.read(point, json.loads(file.read_text())))
+            for file, point in zip(files, points, strict=True)
+        ]
 
     def _make(self, file: Path, point: P, measure: Callable[[P], object], *, wait: bool) -> None:
         if file.exists():
@@ -69,5 +67,5 @@ class Once:
         with locked(file.with_suffix(".lock"), wait=wait) as mine:
             if mine and not file.exists():
                 partial = file.with_suffix(".partial")
-                partial.write_text(canonical([point, measure(point)]))
+                partial.write_text(canonical(measure(point)))
                 partial.rename(file)

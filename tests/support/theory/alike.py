@@ -4,7 +4,7 @@ law."""
 import math
 from typing import Any
 
-from local_dp.experiments.lab.minimal_clients import exact_recovery
+from local_dp.experiments.lab.parts import exact_recovery
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import PopulationOracle

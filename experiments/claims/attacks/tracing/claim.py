@@ -3,10 +3,10 @@ decoders."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import field, replace
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools
@@ -24,30 +24,37 @@ from local_dp.attacks import (
 )
 from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.draws import Draws
 from local_dp.experiments.claims.attacks.tracing.signed import (
     Signed,
-    Verified,
     check_signed,
     signed_points,
     signed_table,
 )
-from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    CURATOR_AND_ATTACKS,
+    NO_FACTOR,
+    NOTHING,
     Check,
+    Claimed,
     Experiment,
     Figure,
     Finding,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
     curve,
-    of_kind,
+    holds,
+    mean,
+    measured,
+    positive_mean,
+    seeded,
+    tabulate,
+    wilson,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows, curves
-from local_dp.experiments.lab.intervals import wilson
-from local_dp.experiments.lab.statistics import NO_FACTOR, NOTHING, Rate, mean, positive_mean
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
@@ -62,29 +69,29 @@ from local_dp.theorems.from_sq import one_sign_each
 
 N, EPSILON = 25, 1.0  # members, and as many strangers beside them
 ONE_PERCENT = 2.3263  # the score that a stranger exceeds with probability .01, in the normal limit
-BITS: dict[Scale, tuple[int, ...]] = {"quick": (100, 400, 1225), "full": (100, 625, 2500, 10_000)}
-TABLES: dict[Scale, dict[str, int]] = {  # of each model: clients take seconds
+BITS = {"quick": (100, 400, 1225), "full": (100, 625, 2500, 10_000)}
+TABLES = {  # of each model: clients take seconds
     "quick": {"exact means": 40, "means rounded to 0 or 1": 40, "a curator": 16, "clients": 6},
     "full": {"exact means": 60, "means rounded to 0 or 1": 60, "a curator": 20, "clients": 10},
 }
-COALITIONS: dict[Scale, tuple[int, ...]] = {"quick": (3, 5), "full": (3, 5, 10, 20)}
+COALITIONS = {"quick": (3, 5), "full": (3, 5, 10, 20)}
 # the strategy whose pirate scores a part 1 / pi of all bits: from c = 10 on Tardos's own score
 # reaches him
 COPIED = "one copied"
 LENGTHS = (1, 2, 3, 4, 6)  # in units of c^2 ln(N / .01)
-RUNS: dict[Scale, int] = {"quick": 20, "full": 40}
+RUNS = {"quick": 20, "full": 40}
 OFTEN = 5  # times as many runs at the full length
 LONG = 10  # larger coalitions get a quarter of the runs
-TRAITORS: dict[Scale, tuple[int, int]] = {"quick": (3, 60), "full": (10, 200)}  # of how many users
-BROADCASTS: dict[Scale, int] = {"quick": 20, "full": 20}
+TRAITORS = {"quick": (3, 60), "full": (10, 200)}  # of how many users
+BROADCASTS = {"quick": 20, "full": 20}
 # how far mean scores may be from those predicted: .4 % (exact) and .9 % (rounded) in 300 tables and
 # more, as measured with seed 11
 NEAR = 0.04
 # of the runs accuse an innocent at most: 4 of 8,000, as measured with 100 runs of each strategy,
 # coalition and length; .01 is proved
 SPARED = 0.002
-Answers: TypeAlias = tuple[float, ...]
-Attack: TypeAlias = Nonadaptive[StatisticalQuery, float, Traced]
+Answers = tuple[float, ...]
+Attack = Nonadaptive[StatisticalQuery, float, Traced]
 
 
 def _exact(attack: Attack, rows: Records, seed: int) -> Answers:
@@ -95,7 +102,7 @@ def _curated(attack: Attack, rows: Records, seed: int) -> Answers:
     """Laplace noise, epsilon 1 and delta 1 / (10 n) for all answers by optimal composition."""
     part = optimal_part(approximate(EPSILON, 1 / (10 * len(rows))), len(attack.queries))
     trusted = TrustedOracle[Records](
-        rows, Account(Pure(len(attack.queries) * part.nano)), Draws(KeyedNoise(seed))
+        rows, Account(Pure(len(attack.queries) * part.nano)), seeded(seed)
     )
     return run(curated_from_sq(_plain(attack), part.epsilon, len(rows)), trusted)
 
@@ -126,8 +133,7 @@ def _caught(accused: Bools, c: int) -> tuple[bool, bool]:
     return bool(accused[:c].any()), bool(accused[c:].any())
 
 
-@dataclass(frozen=True)
-class Traces:
+class Traces(Row):
     shares: list[float]  # of each table: the share of members who score above 99 % of strangers
     scores: list[float]  # the mean score of its members
     errors: list[float]  # the largest error of its means
@@ -143,8 +149,7 @@ class Traces:
         return max(self.errors)
 
 
-@dataclass(frozen=True)
-class Means:
+class Means(Row):
     """Members traced from d means of several tables."""
 
     model: str
@@ -155,7 +160,7 @@ class Means:
         answer, rounded = MODELS[self.model]
         traces = Traces([], [], [], 0, 0)
         for each in range(self.tables):
-            generator = np.random.default_rng([seed, each])
+            generator = default_rng([seed, each])
             shares = generator.uniform(0.01, 0.99, self.d)
             rows = generator.random((2 * N, self.d)) < shares  # members, then strangers
             attack = tracing(shares, rows, 0.5, rounded=rounded)
@@ -203,8 +208,7 @@ def _rounded_score(n: int) -> float:
     return float(decides.mean() / math.sqrt(squares.mean()))
 
 
-@dataclass(frozen=True)
-class Accusations:
+class Accusations(Row):
     caught: dict[str, int]  # by strategy or decoder: runs in which a pirate or traitor is accused
     falsely: int  # runs in which an innocent is
     bits: int = 0  # of the code
@@ -217,8 +221,7 @@ class Accusations:
         return min(self.caught.values())
 
 
-@dataclass(frozen=True)
-class Codes:
+class Codes(Row):
     """Words of c pirates by every strategy, from a code of `length` c^2 ln(N / .01) bits."""
 
     c: int
@@ -231,7 +234,7 @@ class Codes:
         caught, scores, falsely, tardos_own = dict.fromkeys(STRATEGIES, 0), list[float](), 0, 0
         for number, name in enumerate(STRATEGIES):
             for each in range(self.runs):
-                generator = np.random.default_rng([seed, number, each])
+                generator = default_rng([seed, number, each])
                 code = tardos(users, length, 1 / (20 * c), generator)
                 word = marked(code.rows[:c], STRATEGIES[name](code.rows[:c], generator))
                 traces = traced(code.shares, word.astype(np.float64), code.rows)
@@ -246,8 +249,7 @@ class Codes:
         return f"c = {self.c}"
 
 
-@dataclass(frozen=True)
-class Traitors:
+class Traitors(Row):
     """Decoders built from the keys of c of the users."""
 
     c: int
@@ -258,7 +260,7 @@ class Traitors:
         c, users = self.c, self.users
         caught, falsely = dict.fromkeys(("exact means", "coin flips", "a curator"), 0), 0
         for each in range(self.runs):
-            generator = np.random.default_rng([seed, each])
+            generator = default_rng([seed, each])
             code, keys = (
                 tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator),
                 keys_of(generator, users),
@@ -277,16 +279,12 @@ class Traitors:
         return Accusations(caught, falsely)
 
 
-Point: TypeAlias = Means | Codes | Traitors | Signed
-Measurement: TypeAlias = Traces | Accusations | Verified
-
-
 def _runs(c: int, length: int, runs: int) -> int:
     """More at the full length, and a quarter for large coalitions."""
     return runs * (OFTEN if length == max(LENGTHS) else 1) // (4 if c > LONG else 1)
 
 
-class Tracing(Experiment[Point, Measurement]):
+class Tracing(Experiment):
     name = "tracing"
     chapter = CURATOR_AND_ATTACKS
     title = "Tracing: who is in the table?"
@@ -305,7 +303,7 @@ class Tracing(Experiment[Point, Measurement]):
         "notes 5.2, 5.3 and 6.3"
     )
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         return [
             *(Means(model, d, TABLES[scale][model]) for model in MODELS for d in BITS[scale]),
             *(
@@ -317,33 +315,29 @@ class Tracing(Experiment[Point, Measurement]):
             *signed_points(scale),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        means, codes = of_kind(measurements, Means), of_kind(measurements, Codes)
-        traitors, signed = of_kind(measurements, Traitors), of_kind(measurements, Signed)
-        rows = [
-            (p.name, p.length, m.worst / p.runs, *wilson(m.worst, p.runs), m.bits) for p, m in codes
+    def finding(self, sheet: Sheet) -> Finding:
+        means, codes, traitors, signed = sheet[Means], sheet[Codes], sheet[Traitors], sheet[Signed]
+        caught = [
+            (p.name, p.length, m.bits, m.worst / p.runs, *wilson(m.worst, p.runs)) for p, m in codes
         ]
+        shares = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
         tables = [
-            Table(
+            tabulate(
                 f"share found among {N} members and {N} strangers",
-                ("who answers", "attributes d", "members", "strangers", "largest error"),
-                [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means],
+                "who answers | attributes d | members | strangers | largest error",
+                shares,
             ),
-            Table(
+            tabulate(
                 "runs in which a pirate is accused, of 20 c users [95 %]",
                 (
-                    "pirates",
-                    "length / (c^2 ln(N / .01))",
-                    "bits",
-                    "caught, worst of eight strategies",
-                    "from",
-                    "to",
+                    "pirates | length / (c^2 ln(N / .01)) | bits | caught, worst of eight "
+                    "strategies | from | to"
                 ),
-                [(*row[:2], row[5], *row[2:5]) for row in rows],
+                caught,
             ),
-            Table(
+            tabulate(
                 "traitor tracing",
-                ("decoder", "traitors", "of users", "caught in", "of runs"),
+                "decoder | traitors | of users | caught in | of runs",
                 [
                     (name, p.c, p.users, count, p.runs)
                     for p, m in traitors
@@ -352,14 +346,17 @@ class Tracing(Experiment[Point, Measurement]):
             ),
             signed_table(signed),
         ]
+        accused = tables[1].curves(
+            "pirates | length / (c^2 ln(N / .01)) | caught, worst of eight strategies | from | to"
+        )
         figures = [
-            _means_figure(means),
+            _means_figure(tables[0]),
             Figure(
                 "tracing-codes",
                 "Pirates accused, worst of eight strategies",
                 "length / (c^2 ln(N / .01))",
                 "share of runs",
-                curves(r[:5] for r in rows),
+                accused,
             ),
         ]
         checks = [
@@ -369,8 +366,6 @@ class Tracing(Experiment[Point, Measurement]):
             *_check_codes(codes),
             _check_traitors(traitors),
             check_signed(signed),
-            figure_check(figures[:1], tables[0], ends=False),
-            figure_check(figures[1:], tables[1]),
         ]
         notes = [
             (
@@ -383,7 +378,7 @@ class Tracing(Experiment[Point, Measurement]):
 
 
 def _headline(means: Rows[Means, Traces]) -> str:
-    d = max((p.d for p, _ in means), default=0)
+    d = max(p.d for p, _ in means)
     shares = ", ".join(f"{m.members:.0%} ({p.model})" for p, m in means if p.d == d)
     return f"From {d:,} means of a table of {N} rows this share of its members is traced: {shares}."
 
@@ -412,7 +407,7 @@ def _check_scores(means: Rows[Means, Traces]) -> Check:
 
 def _check_either(means: Rows[Means, Traces]) -> Check:
     """Where d is largest; errors of one size have a mean without an error."""
-    d = max((p.d for p, _ in means), default=0)
+    d = max(p.d for p, _ in means)
     found = {p.model: mean(m.shares) for p, m in means if p.d == d}
     errors = {p.model: positive_mean(m.errors) for p, m in means if p.d == d}
     claims, least, inexact = (
@@ -522,21 +517,17 @@ def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
     )
 
 
-def _means_figure(means: Rows[Means, Traces]) -> Figure:
-    ends = [p.d for p, _ in means[:1]] + [max((p.d for p, _ in means), default=1)]
-    chance = curve("strangers", ((d, 0.01) for d in ends), "bound")
+def _means_figure(shares: Table) -> Figure:
+    sizes = shares.column("attributes d")
+    curves = [
+        *shares.curves("who answers | attributes d | members"),
+        curve("strangers", ((d, 0.01) for d in (sizes[0], max(sizes))), "bound"),
+    ]
     title, axis = (
         f"Members found among strangers, n = {N}",
         "share of members above 99 % of strangers",
     )
-    return Figure(
-        "tracing",
-        title,
-        "attributes d",
-        axis,
-        [*curves((p.model, p.d, m.members) for p, m in means), chance],
-        log_x=True,
-    )
+    return Figure("tracing", title, "attributes d", axis, curves, log_x=True)
 
 
 EXPERIMENT = Tracing()

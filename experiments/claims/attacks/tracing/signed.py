@@ -1,10 +1,8 @@
 """Signed rows: what private synthetic data cannot hold, unless it may be copied (part of
 `tracing`)."""
 
-from dataclasses import dataclass
-from typing import TypeAlias
-
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.arrays import Floats
 from local_dp.attacks import Signer
@@ -13,17 +11,23 @@ from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.query_release.synthetic import concentrated_mwem
 from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
-from local_dp.draws import Draws
-from local_dp.experiments.lab.checks import Claimed, holds
-from local_dp.experiments.lab.claim import Check, Scale, Table
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.statistics import mean
+from local_dp.experiments.lab.parts import (
+    Check,
+    Claimed,
+    Row,
+    Rows,
+    Scale,
+    Table,
+    holds,
+    mean,
+    seeded,
+    tabulate,
+)
 from local_dp.interaction import run
 from local_dp.loss import approximate
-from local_dp.noise import KeyedNoise
 
 LOSS = approximate(1.0, 1e-6)
-BITS: dict[Scale, tuple[int, int]] = {"quick": (7, 8), "full": (9, 8)}  # of a message, of its tag
+BITS = {"quick": (7, 8), "full": (9, 8)}  # of a message, of its tag
 COPIES = (1, 40)  # records to each message
 TABLE, MWEM, HISTOGRAM, NOTHING = (
     "the table itself",
@@ -35,12 +39,11 @@ TABLE, MWEM, HISTOGRAM, NOTHING = (
 # claim at seeds 3 and 4
 RARE = 0.025
 CLOSER = 0.5  # measured there: .40
-RUNS: dict[Scale, int] = {"quick": 8, "full": 16}
-Judged: TypeAlias = tuple[float, float] | None
+RUNS = {"quick": 8, "full": 16}
+Judged = tuple[float, float] | None
 
 
-@dataclass(frozen=True)
-class Verified:
+class Verified(Row):
     shares: dict[
         str, list[Judged]
         # of each way's rows in each run: the share that verifies, the largest error of a 3-way
@@ -48,8 +51,7 @@ class Verified:
     ]
 
 
-@dataclass(frozen=True)
-class Signed:
+class Signed(Row):
     """Tables of so many records to each signed message, each under a key of its own."""
 
     message: int
@@ -60,14 +62,14 @@ class Signed:
     def measure(self, seed: int) -> Verified:
         runs = [
             self._judged(own)
-            for own in np.random.default_rng(seed).integers(1 << 62, size=self.runs).tolist()
+            for own in default_rng(seed).integers(1 << 62, size=self.runs).tolist()
         ]
         return Verified(
             {way: [run[way] for run in runs] for way in (TABLE, MWEM, HISTOGRAM, NOTHING)}
         )
 
     def _judged(self, seed: int) -> dict[str, Judged]:
-        signer = Signer(np.random.default_rng(seed).bytes(32), self.message, self.tag)
+        signer = Signer(default_rng(seed).bytes(32), self.message, self.tag)
         table = signer.table(
             np.repeat(np.arange(1 << signer.message, dtype=np.uint64), self.copies)
         )
@@ -104,15 +106,13 @@ def signed_points(scale: Scale) -> list[Signed]:
 
 def _weighed(table: BinaryTable, workload: Marginals, seed: int) -> Floats:
     algorithm = concentrated_mwem(workload, table.size, LOSS).algorithm(table.size)
-    return run(
-        algorithm, TrustedOracle(table, ConcentratedAccount(LOSS), Draws(KeyedNoise(seed)))
-    ).weights
+    return run(algorithm, TrustedOracle(table, ConcentratedAccount(LOSS), seeded(seed))).weights
 
 
 def _frequent(table: BinaryTable, seed: int) -> Floats:
     """The rows of enough people to be released, by their noisy counts."""
     released = ThresholdedHistogram(LOSS.epsilon, LOSS.delta).release(
-        Multiset.of(table.rows, table.d), Draws(KeyedNoise(seed))
+        Multiset.of(table.rows, table.d), seeded(seed)
     )
     weights = np.zeros(1 << table.d)
     weights[released.values.astype(np.int64)] = np.maximum(released.counts, 0)
@@ -126,14 +126,9 @@ def signed_table(signed: Rows[Signed, Verified]) -> Table:
         (copies, name, *(np.mean(judged, axis=0).tolist() if judged else (None, None)))
         for copies, name, judged in each
     ]
-    return Table(
+    return tabulate(
         "rows that verify",
-        (
-            "records to a message",
-            "rows of",
-            "share that verifies",
-            "largest error of a 3-way marginal",
-        ),
+        "records to a message | rows of | share that verifies | largest error of a 3-way marginal",
         rows,
     )
 

@@ -2,7 +2,6 @@
 pays."""
 
 import math
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,27 +29,37 @@ from local_dp.experiments.claims.curator.many_answers.runs import (
     Errors,
     Privacy,
     Queries,
-    Share,
     Small,
 )
-from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured, within
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import curves
-from local_dp.experiments.lab.statistics import NO_FACTOR, Positive, Rate, positive_mean, ratio
+from local_dp.experiments.lab.parts import (
+    CURATOR_AND_ATTACKS,
+    NO_FACTOR,
+    Check,
+    Claimed,
+    Experiment,
+    Figure,
+    Finding,
+    LogLogFigure,
+    Points,
+    Positive,
+    Rate,
+    Scale,
+    Sheet,
+    Table,
+    every,
+    holds,
+    measured,
+    positive_mean,
+    ratio,
+    tabulate,
+    within,
+)
 
-QUERIES: dict[Scale, tuple[int, ...]] = {
-    "quick": (100, 1000, 2000),
-    "full": (100, 1000, 10_000, 100_000),
-}
+QUERIES = {"quick": (100, 1000, 2000), "full": (100, 1000, 10_000, 100_000)}
 SMALL_SIZES, SMALL_ROWS = (100, 1000, 10_000), (4, 10)
-SIZES: dict[Scale, tuple[int, ...]] = {
-    "quick": (1000, 5000, 15_000),
-    "full": (300, 1000, 5000, 15_000, 100_000),
-}
+SIZES = {"quick": (1000, 5000, 15_000), "full": (300, 1000, 5000, 15_000, 100_000)}
 COLUMNS = 12
-RUNS: dict[Scale, int] = {"quick": 12, "full": 16}
+RUNS = {"quick": 12, "full": 16}
 TITLES = (
     (
         f"largest error of k random queries, {runs.RECORDS:,} records of {1 << runs.POINTS_BITS} "
@@ -59,10 +68,10 @@ TITLES = (
     "largest error of all 27 conjunctions of 3 bits",
     f"largest error of a cell of all 3-way marginals of {COLUMNS} columns",
 )
-Sized: TypeAlias = dict[int, Errors]  # by the number of queries or of records
+Sized = dict[int, Errors]  # by the number of queries or of records
 
 
-class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | Share]):
+class ManyAnswers(Experiment):
     name = "many-answers"
     chapter = CURATOR_AND_ATTACKS
     title = "Many answers: a table of weights against noise on each of them"
@@ -85,19 +94,19 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
         "Ligett, McSherry 2012; Gaboardi et al. 2014"
     )
 
-    def points(self, scale: Scale) -> list[Privacy | Queries | Small | AllMarginals]:
+    def points(self, scale: Scale) -> Points:
         trials = RUNS[scale]
         return [
-            *(Privacy(what) for what in runs.PROVED),
+            *map(Privacy, runs.PROVED),
             *(Queries(k, trials) for k in QUERIES[scale]),
             *(Small(n, SMALL_ROWS, 2 * trials) for n in SMALL_SIZES),
             *(AllMarginals(n, COLUMNS, trials) for n in SIZES[scale]),
         ]
 
-    def conclude(self, measurements: list[tuple[Any, Any]], scale: Scale) -> Finding:
-        queries: Sized = {p.k: m for p, m in of_kind(measurements, Queries)}
-        small: Sized = {p.n: m for p, m in of_kind(measurements, Small)}
-        marginals: Sized = {p.n: m for p, m in of_kind(measurements, AllMarginals)}
+    def finding(self, sheet: Sheet) -> Finding:
+        queries: Sized = {p.k: m for p, m in sheet[Queries]}
+        small: Sized = {p.n: m for p, m in sheet[Small]}
+        marginals: Sized = {p.n: m for p, m in sheet[AllMarginals]}
         answered = [
             (
                 name,
@@ -109,9 +118,10 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
             for k, m in queries.items()
             for name in WEIGHTS
         ]
-        columns = ("answer", "queries", "answered", "alpha", "largest error of these")
-        halted = Table(
-            "random queries that were answered before the changes were used up", columns, answered
+        halted = tabulate(
+            "random queries that were answered before the changes were used up",
+            "answer | queries | answered | alpha | largest error of these",
+            answered,
         )
         tables = [
             _table(TITLES[0], "queries", queries),
@@ -119,39 +129,27 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
             _table(TITLES[1], "records", small),
             _table(TITLES[2], "records", marginals),
         ]
-        shares = sorted((row[:3] for row in answered), key=lambda row: list(WEIGHTS).index(row[0]))
+        asked = (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED, WORST)
+        shares = halted.curves("answer | queries | answered", *WEIGHTS)
         figures = [
-            _figure(
-                "queries",
-                TITLES[0],
-                "queries k",
-                queries,
-                (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED, WORST),
-            ),
+            _figure("queries", "queries k", tables[0], asked),
             Figure(
                 "many-answers-halted",
                 "The share of the queries that PMW answers",
                 "queries k",
                 "share answered",
-                curves(shares),
+                shares,
                 log_x=True,
             ),
-            _figure(
-                "small",
-                TITLES[1],
-                "records n",
-                small,
-                next((tuple(m.errors) for m in small.values()), ()),
-            ),
+            _figure("small", "records n", tables[2]),
             _figure(
                 "marginals",
-                TITLES[2],
                 "records n",
-                marginals,
+                tables[3],
                 (PRODUCT, HISTOGRAM, DUAL, CONCENTRATED, FOURIER, NEAREST),
             ),
         ]
-        proved = {p.what: m.share for p, m in of_kind(measurements, Privacy)}
+        proved = {p.what: m.share for p, m in sheet[Privacy]}
         checks = [
             within(
                 (
@@ -170,21 +168,20 @@ class ManyAnswers(Experiment[Privacy | Queries | Small | AllMarginals, Errors | 
             _check_halted({k: m for k, m in queries.items() if k >= 1000}),
             _check_small({n: m for n, m in small.items() if n >= 1000}),
             *_check_marginals(marginals),
-            *(figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)),
         ]
-        notes = [
-            "The first rule of private multiplicative weights is right on all data. A tenth or a "
-            "fiftieth of its changes is a bet on the data at hand, made without seeing them. A "
-            "run that lost its bet reports so: its error is that of the queries that it answered. "
-            "MWEM's number of rounds comes from n, the number of columns and the budget."
-        ]
-        return Finding(checks, tables, figures, notes, headline=_headline(queries, marginals))
+        return Finding(checks, tables, figures, NOTES, headline=_headline(queries, marginals))
+
+
+NOTES = [
+    "The first rule of private multiplicative weights is right on all data. A tenth or a fiftieth "
+    "of its changes is a bet on the data at hand, made without seeing them. A run that lost its "
+    "bet reports so: its error is that of the queries that it answered. MWEM's number of rounds "
+    "comes from n, the number of columns and the budget."
+]
 
 
 def _headline(queries: Sized, marginals: Sized) -> str:
     """The largest errors at the most queries, and at the most records that MWEM is compared on."""
-    if not queries or not marginals:
-        return "Nothing was asked of random queries or of marginals."
     k, n = max(queries), max(marginals)
     first = ", ".join(
         f"{np.mean(queries[k].errors[name]):.2g} ({name})"
@@ -208,7 +205,7 @@ def _pooled(measured: Sized, worse: str, better: str) -> Positive:
         for m in measured.values()
         for pair in zip(m.errors[worse], m.errors[better], strict=False)
     ]
-    return positive_mean([top / bottom for top, bottom in pairs]) if pairs else NO_FACTOR
+    return positive_mean([top / bottom for top, bottom in pairs])
 
 
 def _check_weights(queries: Sized) -> list[Check]:
@@ -247,8 +244,6 @@ def _check_weights(queries: Sized) -> list[Check]:
             promised,
         ),
     ]
-    if len(queries) < 2:
-        return checks
     few, many = min(queries), max(queries)
     grown = {
         name: float(np.mean(queries[many].predicted[name]) / np.mean(queries[few].predicted[name]))
@@ -466,25 +461,18 @@ def _table(title: str, size: str, measured: Sized) -> Table:
         for name, errors in m.errors.items():
             means = [float(np.mean(m.means[name]))] if m.means else []
             rows.append((name, n, *positive_mean(errors).stated, *means, len(errors)))
-    cells = ("mean error",) if any(m.means for m in measured.values()) else ()
-    return Table(title, ("answer", size, "largest error", "95 % from", "to", *cells, "runs"), rows)
-
-
-def _figure(name: str, title: str, axis: str, measured: Sized, labels: tuple[str, ...]) -> Figure:
-    drawn = curves(
-        (label, n, *positive_mean(m.errors[label]).stated)
-        for label in labels
-        for n, m in measured.items()
-        if label in m.errors
+    headings = (
+        f"answer | {size} | largest error | 95 % from | to | "
+        f"{'mean error | ' if len(rows[0]) > 6 else ''}runs"
     )
-    return Figure(
-        f"many-answers-{name}",
-        title[0].upper() + title[1:],
-        axis,
-        "largest error (share of the records)",
-        drawn,
-        log_x=True,
-        log_y=True,
+    return tabulate(title, headings, rows)
+
+
+def _figure(name: str, axis: str, table: Table, labels: tuple[str, ...] = ()) -> Figure:
+    drawn = table.curves(f"answer | {table.columns[1]} | largest error | 95 % from | to", *labels)
+    title = table.title[0].upper() + table.title[1:]
+    return LogLogFigure(
+        f"many-answers-{name}", title, axis, "largest error (share of the records)", drawn
     )
 
 

@@ -3,11 +3,12 @@ whole transcripts."""
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 from scipy import special
 
 from local_dp.accounting.losses import rho_within
@@ -39,9 +40,9 @@ from local_dp.curator.query_release.synthetic import (
     pure_mwem,
 )
 from local_dp.draws import Draws
+from local_dp.experiments.lab.parts import Row, seeded
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
-from local_dp.noise import KeyedNoise
 
 EPSILON, DELTA = 1.0, 1e-6
 BUDGET = approximate(EPSILON, DELTA)
@@ -79,8 +80,7 @@ WORST_ROUNDS = concentrated_rounds(POINTS_BITS, RECORDS, rho_within(BUDGET).rho)
 Named = dict[str, list[float]]
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(Row):
     """By answer and run, as shares of the records: the largest error, and the mean one of
     marginals.
 
@@ -101,7 +101,7 @@ def _add(errors: Named, values: Mapping[str, float]) -> None:
         errors.setdefault(name, []).append(value)
 
 
-def zipf(generator: np.random.Generator) -> Counts:
+def zipf(generator: Generator) -> Counts:
     """n records of 256 points, point number i of weight 1 / i, the points in a random order."""
     weights = generator.permutation(1 / np.arange(1, (1 << POINTS_BITS) + 1))
     return generator.multinomial(RECORDS, weights / weights.sum())
@@ -116,8 +116,7 @@ def noisy_histogram(database: Counts, draws: Draws) -> Floats:
     return on_simplex(noisy.counts.astype(np.float64), float(database.sum()))
 
 
-@dataclass(frozen=True)
-class Queries:
+class Queries(Row):
     """k random queries on 100,000 records of 256 points."""
 
     k: int
@@ -126,8 +125,8 @@ class Queries:
     def measure(self, seed: int) -> Errors:
         k, errors, predicted, noise, answered = self.k, Named(), Named(), Named(), Named()
         for trial in range(self.runs):
-            generator = np.random.default_rng([seed, k, trial])
-            draws = Draws(KeyedNoise(seed), k << 8 | trial)
+            generator = default_rng([seed, k, trial])
+            draws = seeded(seed, k << 8 | trial)
             database, queries = (
                 zipf(generator),
                 CountingQueries.random(k, 1 << POINTS_BITS, generator),
@@ -162,7 +161,7 @@ class Queries:
                 errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()}
             )
             if BOOSTED_QUERIES[0] <= k <= BOOSTED_QUERIES[1] and trial < BOOSTED_RUNS:
-                others = Draws(KeyedNoise(seed), k << 8 | 1 << 7 | trial)
+                others = seeded(seed, k << 8 | 1 << 7 | trial)
                 _add(errors, _boosted(database, queries, truth, others))
                 if trial < WORST_RUNS:
                     mwem = CountingMwem(queries, WORST_ROUNDS, EPSILON, DELTA)
@@ -251,8 +250,7 @@ def _weighed(database: Counts, queries: CountingQueries, share: float, draws: Dr
     return run(weights.algorithm(), TrustedOracle(database, ConcentratedAccount(BUDGET), draws))
 
 
-@dataclass(frozen=True)
-class Small:
+class Small(Row):
     """All 27 conjunctions of 3 bits of n records, by small databases of so many rows and by their
     baselines."""
 
@@ -263,8 +261,8 @@ class Small:
     def measure(self, seed: int) -> Errors:
         n, queries, errors = self.n, CountingQueries.conjunctions(3), Named()
         for trial in range(self.runs):
-            draws = Draws(KeyedNoise(seed), n << 8 | trial)
-            database = np.random.default_rng([seed, n, trial]).multinomial(n, np.arange(1, 9) / 36)
+            draws = seeded(seed, n << 8 | trial)
+            database = default_rng([seed, n, trial]).multinomial(n, np.arange(1, 9) / 36)
             truth = queries.counts(database)
             answers: dict[str, Floats | Counts] = {
                 LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
@@ -293,14 +291,13 @@ class Small:
 def population(n: int, d: int) -> BinaryTable:
     """n records of d columns from three kinds of people, fixed for each d: each kind has its own
     probability of 1 for every column."""
-    fixed = np.random.default_rng([17, d])
+    fixed = default_rng([17, d])
     chances, shares = fixed.uniform(0.05, 0.95, (3, d)), (0.5, 0.3, 0.2)
-    generator = np.random.default_rng([18, d, n])
+    generator = default_rng([18, d, n])
     return BinaryTable.of(generator.random((n, d)) < chances[generator.choice(3, n, p=shares)])
 
 
-@dataclass(frozen=True)
-class AllMarginals:
+class AllMarginals(Row):
     """All 3-way marginals of n records of d columns, cell by cell."""
 
     n: int
@@ -312,7 +309,7 @@ class AllMarginals:
         truth, largest, means = workload.answers(database), Named(), Named()
         for trial in range(self.runs):
             answers = {
-                name: answer(database, workload, Draws(KeyedNoise(seed), self.n << 8 | trial))
+                name: answer(database, workload, seeded(seed, self.n << 8 | trial))
                 for name, answer in ANSWERS.items()
             }
             errors = {
@@ -372,13 +369,11 @@ ANSWERS: dict[str, Callable[[BinaryTable, Marginals, Draws], Floats]] = {
 }
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(Row):
     share: float  # of the stated loss
 
 
-@dataclass(frozen=True)
-class Privacy:
+class Privacy(Row):
     """The largest loss of a whole transcript over all pairs of small neighbours."""
 
     what: str

@@ -3,11 +3,10 @@ lies, and cheap baselines that do as well."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Counts
@@ -26,9 +25,7 @@ from local_dp.experiments.claims.curator.oracles.online import (
     BITS,
     SEQUENCES,
     Regret,
-    Regrets,
     Spread,
-    Spreads,
     online_finding,
 )
 from local_dp.experiments.claims.curator.oracles.privacy import (
@@ -40,23 +37,34 @@ from local_dp.experiments.claims.curator.oracles.privacy import (
     HALF,
     WHOLE,
     Alone,
-    Change,
-    Cost,
-    Deltas,
-    Largest,
     Loss,
     Price,
     Robust,
 )
-from local_dp.experiments.lab.chapters import HEURISTICS
-from local_dp.experiments.lab.checks import Claimed, every, holds
-from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import curves
-from local_dp.experiments.lab.statistics import Rate, mean, ratio
+from local_dp.experiments.lab.parts import (
+    HEURISTICS,
+    Check,
+    Claimed,
+    Experiment,
+    Figure,
+    Finding,
+    LogLogFigure,
+    Points,
+    Rate,
+    Row,
+    Scale,
+    Sheet,
+    every,
+    grid,
+    holds,
+    mean,
+    ratio,
+    seeded,
+    table_of,
+    tabulate,
+)
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
-from local_dp.noise import KeyedNoise
 
 DELTA = 1e-6
 # bits, those that the labels depend on, the share of labels that are wrong
@@ -82,18 +90,12 @@ GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM = (
     "uniform table",
 )
 TABLES = (GAME, ONE_DRAW, HISTOGRAM, PRODUCT, UNIFORM)
-EXAMPLES: dict[Scale, tuple[int, ...]] = {
-    "quick": (100, 300, 1000, 3000, 10_000),
-    "full": (100, 300, 1000, 3000, 10_000, 30_000),
-}
-LEARNED: dict[Scale, int] = {"quick": 150, "full": 1000}  # runs
+EXAMPLES = {"quick": (100, 300, 1000, 3000, 10_000), "full": (100, 300, 1000, 3000, 10_000, 30_000)}
+LEARNED = {"quick": 150, "full": 1000}  # runs
 ERRING = 300  # examples, from which two ways that both err are compared run by run
-ROWS: dict[Scale, tuple[int, ...]] = {
-    "quick": (1000, 6366, 100_000),
-    "full": (1000, 6366, 30_000, 100_000, 1_000_000),
-}
+ROWS = {"quick": (1000, 6366, 100_000), "full": (1000, 6366, 30_000, 100_000, 1_000_000)}
 # runs; a quarter of them on the fewest rows, which only the figure shows
-PLAYED: dict[Scale, int] = {
+PLAYED = {
     "quick": 12,
     "full": 24,
 }
@@ -101,13 +103,11 @@ FEW, MANY = 1000, 3000  # examples of which RSPM has too few, and enough
 SOME, ALL = 6366, 100_000  # rows, by which the game is compared
 
 
-@dataclass(frozen=True)
-class Errors:
+class Errors(Row):
     errors: dict[str, list[float]]  # by method, run by run
 
 
-@dataclass(frozen=True)
-class Learning:
+class Learning(Row):
     """How much more often than the best conjunction the selected one errs: exactly, from the two
     masks."""
 
@@ -124,17 +124,14 @@ class Learning:
         }
         errors: dict[str, list[float]] = {name: [] for name in learners}
         for each in range(self.runs):
-            generator = np.random.default_rng([seed, n, each])
-            examples, draws = (
-                _examples(n, generator),
-                Draws(KeyedNoise(int(generator.integers(1 << 63)))),
-            )
+            generator = default_rng([seed, n, each])
+            examples, draws = _examples(n, generator), seeded(int(generator.integers(1 << 63)))
             for name, learn in learners.items():
                 errors[name].append(excess(learn(examples, draws)))
         return Errors(errors)
 
 
-def _examples(n: int, generator: np.random.Generator) -> Labelled:
+def _examples(n: int, generator: Generator) -> Labelled:
     """Labels say whether the first RELEVANT bits are all 1, some of them wrong."""
     bits = generator.random((n, D)) < ONE
     return Labelled(
@@ -161,8 +158,7 @@ def excess(mask: int) -> float:
     return (1 - 2 * FLIPPED) * (ONE ** mask.bit_count() + ONE**RELEVANT - 2 * ONE**common)
 
 
-@dataclass(frozen=True)
-class Tables:
+class Tables(Row):
     """The largest error over all conjunctions and their complements, in each run, of tables that
     stand for one of n rows."""
 
@@ -170,16 +166,16 @@ class Tables:
     runs: int
 
     def measure(self, seed: int) -> Errors:
-        generators = (np.random.default_rng([seed, self.rows, each]) for each in range(self.runs))
+        generators = (default_rng([seed, self.rows, each]) for each in range(self.runs))
         errors = [table_errors(_rows(self.rows, generator), generator) for generator in generators]
         return Errors({name: [each[name] for each in errors] for name in TABLES})
 
 
-def table_errors(rows: Counts, generator: np.random.Generator) -> dict[str, float]:
+def table_errors(rows: Counts, generator: Generator) -> dict[str, float]:
     """The largest error of each way, in one run: rows are numbers of COLUMNS bits."""
     queries, draws = (
         Closed(Conjunctions(COLUMNS), (1 << COLUMNS) - 1),
-        Draws(KeyedNoise(int(generator.integers(1 << 63)))),
+        seeded(int(generator.integers(1 << 63))),
     )
     counts = np.bincount(rows, minlength=1 << COLUMNS)
     made = {
@@ -194,7 +190,7 @@ def table_errors(rows: Counts, generator: np.random.Generator) -> dict[str, floa
     return {name: largest_error(queries, counts, table) for name, table in made.items()}
 
 
-def _rows(n: int, generator: np.random.Generator) -> Counts:
+def _rows(n: int, generator: Generator) -> Counts:
     """Two kinds of rows, whose bits are 1 with probability .85 and .3."""
     return np.asarray(
         (generator.random((n, COLUMNS)) < np.where(generator.random((n, 1)) < 0.5, 0.85, 0.3))
@@ -203,11 +199,7 @@ def _rows(n: int, generator: np.random.Generator) -> Counts:
 
 
 def _played(
-    queries: Separated,
-    rows: Counts,
-    player: DataPlayer,
-    draws: Draws,
-    generator: np.random.Generator,
+    queries: Separated, rows: Counts, player: DataPlayer, draws: Draws, generator: Generator
 ) -> Counts:
     """The game's table, at (EPSILON, DELTA) for all rounds together, by optimal composition."""
     part = optimal_part(approximate(EPSILON, DELTA), ROUNDS)
@@ -241,11 +233,7 @@ def _product(rows: Counts, draws: Draws) -> Counts:
     return np.rint(1e9 * table).astype(np.int64)
 
 
-Point: TypeAlias = Loss | Alone | Robust | Price | Learning | Tables | Regret | Spread
-Measurement: TypeAlias = Largest | Deltas | Cost | Change | Errors | Regrets | Spreads
-
-
-class Oracles(Experiment[Point, Measurement]):
+class Oracles(Experiment):
     name = "oracles"
     chapter = HEURISTICS
     title = "Solvers as oracles: proven, failing or lying"
@@ -262,26 +250,22 @@ class Oracles(Experiment[Point, Measurement]):
     )
     source = "Neel, Roth, Wu 2019, Theorems 4 to 8, Sections 4 and 5; Hazan, Koren 2016"
 
-    def points(self, scale: Scale) -> list[Point]:
+    def points(self, scale: Scale) -> Points:
         return [
-            *(Loss(name, noise) for name in CLASSES for noise in (WHOLE, HALF)),
-            *(Alone(way) for way in (BELIEVED, CHECKED)),
+            *grid(Loss, CLASSES, (WHOLE, HALF)),
+            *map(Alone, (BELIEVED, CHECKED)),
             *(Robust(*terms) for terms in ((1.0, 0.05), (0.5, 0.03))),
-            *(Price(parts) for parts in (2, 4, 12, 24)),
+            *map(Price, (2, 4, 12, 24)),
             *(Learning(n, LEARNED[scale] * {ERRING: 4, FEW: 2}.get(n, 1)) for n in EXAMPLES[scale]),
             *(Tables(n, PLAYED[scale] // (4 if n == min(ROWS[scale]) else 1)) for n in ROWS[scale]),
-            *(Regret(name) for name in SEQUENCES),
-            *(Spread(d) for d in BITS),
+            *map(Regret, SEQUENCES),
+            *map(Spread, BITS),
         ]
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        alone, robust, prices = (
-            of_kind(measurements, Alone),
-            of_kind(measurements, Robust),
-            of_kind(measurements, Price),
-        )
-        learned = {p.examples: m.errors for p, m in of_kind(measurements, Learning)}
-        played = {p.rows: m.errors for p, m in of_kind(measurements, Tables)}
+    def finding(self, sheet: Sheet) -> Finding:
+        alone, robust = sheet[Alone], sheet[Robust]
+        learned = {p.examples: m.errors for p, m in sheet[Learning]}
+        played = {p.rows: m.errors for p, m in sheet[Tables]}
         errors = [
             (name, n, *mean(by[name]).stated) for name in LEARNERS for n, by in learned.items()
         ]
@@ -294,34 +278,32 @@ class Oracles(Experiment[Point, Measurement]):
             for way, each in deltas
             for epsilon, delta in zip(EPSILONS, each, strict=True)
         ]
-        costs = [
-            (p.epsilon, p.delta, m.pieces, m.runs, m.epsilon, m.delta, m.worst) for p, m in robust
-        ]
-        online_checks, online_tables, online_figures = online_finding(
-            of_kind(measurements, Regret), of_kind(measurements, Spread)
-        )
+        online_checks, online_tables, online_figures = online_finding(sheet[Regret], sheet[Spread])
         tables = [
-            Table(
+            tabulate(
                 "errors above the best conjunction's, means",
-                ("method", "examples", "error", "95 % from", "to"),
+                "method | examples | error | 95 % from | to",
                 errors,
             ),
-            Table(
+            tabulate(
                 "largest error of a conjunction, means",
-                ("method", "rows", "error", "95 % from", "to"),
+                "method | rows | error | 95 % from | to",
                 differences,
             ),
-            Table(
-                "delta of a solver that lies, at each epsilon", ("solver", "epsilon", "delta"), lies
+            tabulate(
+                "delta of a solver that lies, at each epsilon", "solver | epsilon | delta", lies
             ),
-            Table(
+            table_of(
                 "the terms and the cost of PRSMA",
-                ("eps*", "delta*", "pieces", "runs of each", "epsilon", "delta", "delta found"),
-                costs,
+                (
+                    "eps* = epsilon | delta* = delta | pieces | runs of each = runs | epsilon = "
+                    "1.epsilon | delta = 1.delta | delta found = worst"
+                ),
+                robust,
             ),
             *online_tables,
         ]
-        drawn = [curves(table.rows, grouped=True) for table in tables[:3]]
+        drawn = [table.curves(" | ".join(table.columns), grouped=True) for table in tables[:3]]
         figures = [
             Figure(
                 "oracles",
@@ -331,111 +313,50 @@ class Oracles(Experiment[Point, Measurement]):
                 drawn[0],
                 log_x=True,
             ),
-            Figure(
+            LogLogFigure(
                 "oracles-tables",
                 "Tables that stand for one of n rows, epsilon 1",
                 "rows n",
                 "largest error",
                 drawn[1],
-                log_x=True,
-                log_y=True,
             ),
-            Figure(
+            LogLogFigure(
                 "oracles-lies",
                 "Hiding a label from a solver that lies, computed",
                 "epsilon",
                 "delta",
                 drawn[2],
-                log_x=True,
-                log_y=True,
             ),
             *online_figures,
         ]
         checks = [
-            every(
-                (
-                    "RSPM with whole noise and one tie-break loses epsilon, exactly, and with "
-                    "half the noise twice that: enumerated over databases of two examples"
-                ),
-                (
-                    (
-                        abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9,
-                        f"{p.queries}, {p.noise}: {m.loss:.4f}",
-                    )
-                    for p, m in of_kind(measurements, Loss)
-                ),
-            ),
-            every(
-                (
-                    "a solver that lies reveals a label with certainty, believed or checked: "
-                    "delta is 1 at every epsilon"
-                ),
-                (
-                    (
-                        set(m.deltas) == {1},
-                        f"{p.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}",
-                    )
-                    for p, m in alone
-                ),
-            ),
-            every(
-                (
-                    "with PRSMA the same solver keeps to epsilon and delta, enumerated over all "
-                    "databases of one record for each piece"
-                ),
-                (
-                    (
-                        0 < m.worst <= m.delta < 0.6,
-                        f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}",
-                    )
-                    for _, m in robust
-                ),
-            ),
-            every(
-                (
-                    "the change by one surviving piece more is at worst the stated one: less than "
-                    "twice eps* (in units of it)"
-                ),
-                (
-                    (
-                        -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2,
-                        f"{m.changed * p.parts:.4f} at 1/{p.parts}",
-                    )
-                    for p, m in prices
-                ),
-            ),
+            *_check_enumerated(sheet),
             *_check_learners(learned),
             *_check_game(played),
             *online_checks,
-            *(
-                figure_check([figure], table)
-                for figure, table in zip(figures, [*tables[:3], *online_tables[:1]], strict=True)
-            ),
         ]
-        notes = [
-            f"Conjunctions of {D} bits, {FLIPPED:.0%} of the labels wrong, half of them 1; tables "
-            f"of {COLUMNS} binary columns, all conjunctions and their complements, {ROUNDS} "
-            f"rounds. Epsilon is {EPSILON:g}, delta {DELTA:g} for the game and none elsewhere. "
-            "Errors of conjunctions are exact, over the population; the points of figures are "
-            "means with 95 % intervals.",
-            "The lying solver is wrong only on data whose first label is 1: there it claims a "
-            "query that does not exist. Checked, that is a failure, which reveals as much as the "
-            "claim. Its table has as many records as PRSMA has pieces; larger pieces cost the "
-            "same and need a smaller base.",
-            (
-                "These methods are meant for classes whose answers cannot be listed, for the "
-                "exponential mechanism or for a histogram. No figure here shows these."
-            ),
-        ]
-        return Finding(checks, tables, figures, notes, headline=_headline(learned, played))
+        return Finding(checks, tables, figures, NOTES, headline=_headline(learned, played))
 
 
-Sized: TypeAlias = dict[int, dict[str, list[float]]]  # errors by the number of examples or rows
+NOTES = [
+    f"Conjunctions of {D} bits, {FLIPPED:.0%} of the labels wrong, half of them 1; tables of "
+    f"{COLUMNS} binary columns, all conjunctions and their complements, {ROUNDS} rounds. Epsilon "
+    f"is {EPSILON:g}, delta {DELTA:g} for the game and none elsewhere. Errors of conjunctions are "
+    "exact, over the population; the points of figures are means with 95 % intervals.",
+    "The lying solver is wrong only on data whose first label is 1: there it claims a query that "
+    "does not exist. Checked, that is a failure, which reveals as much as the claim. Its table "
+    "has as many records as PRSMA has pieces; larger pieces cost the same and need a smaller base.",
+    (
+        "These methods are meant for classes whose answers cannot be listed, for the exponential "
+        "mechanism or for a histogram. No figure here shows these."
+    ),
+]
+
+
+Sized = dict[int, dict[str, list[float]]]  # errors by the number of examples or rows
 
 
 def _headline(learned: Sized, played: Sized) -> str:
-    if not (learned and played):
-        return "Not everything was measured."
     largest = max(played)
     errors, tables = (
         {name: float(np.mean(each)) for name, each in by.items()}
@@ -449,20 +370,74 @@ def _headline(learned: Sized, played: Sized) -> str:
     )
 
 
+def _check_enumerated(sheet: Sheet) -> list[Check]:
+    """The losses of RSPM and PRSMA, and of a solver that lies, over small databases."""
+    return [
+        every(
+            (
+                "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
+                "the noise twice that: enumerated over databases of two examples"
+            ),
+            (
+                (
+                    abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9,
+                    f"{p.queries}, {p.noise}: {m.loss:.4f}",
+                )
+                for p, m in sheet[Loss]
+            ),
+        ),
+        every(
+            (
+                "a solver that lies reveals a label with certainty, believed or checked: delta is "
+                "1 at every epsilon"
+            ),
+            (
+                (set(m.deltas) == {1}, f"{p.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}")
+                for p, m in sheet[Alone]
+            ),
+        ),
+        every(
+            (
+                "with PRSMA the same solver keeps to epsilon and delta, enumerated over all "
+                "databases of one record for each piece"
+            ),
+            (
+                (
+                    0 < m.worst <= m.delta < 0.6,
+                    f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}",
+                )
+                for _, m in sheet[Robust]
+            ),
+        ),
+        every(
+            (
+                "the change by one surviving piece more is at worst the stated one: less than "
+                "twice eps* (in units of it)"
+            ),
+            (
+                (
+                    -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2,
+                    f"{m.changed * p.parts:.4f} at 1/{p.parts}",
+                )
+                for p, m in sheet[Price]
+            ),
+        ),
+    ]
+
+
 def _check_learners(learned: Sized) -> list[Check]:
     """In which share of the runs the best conjunction was selected; and errors saved, run by run on
     the same data."""
 
     def hits(name: str, n: int, low: float, high: float = math.inf) -> dict[str, Claimed]:
-        errors = learned.get(n, {}).get(name, [])
+        errors = learned[n][name]
         return {
             f"{name} from {n:,}": Claimed(
                 Rate(sum(each < 1e-12 for each in errors), len(errors)), low, high
             )
         }
 
-    erring = learned.get(ERRING, {})
-    rspm, counted, nothing = (np.array(erring.get(name, [])) for name in (RSPM, COUNTED, NOTHING))
+    rspm, counted, nothing = (np.array(learned[ERRING][name]) for name in (RSPM, COUNTED, NOTHING))
     saved = {
         "against RSPM": Claimed(mean(rspm - counted), 0.04),
         "against no data": Claimed(mean(nothing - counted), 0.15),
@@ -496,8 +471,9 @@ def _check_game(played: Sized) -> list[Check]:
     """Ratios of mean largest errors."""
 
     def times(worse: str, n: int, better: str, least: float) -> dict[str, Claimed]:
-        top, bottom = played.get(n, {}).get(worse, []), played.get(ALL, {}).get(better, [])
-        return {f"{worse}, {n:,} rows": Claimed(ratio(top, bottom), least)}
+        return {
+            f"{worse}, {n:,} rows": Claimed(ratio(played[n][worse], played[ALL][better]), least)
+        }
 
     return [
         holds(

@@ -2,9 +2,9 @@
 whose regret grows with the scale of its noise."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.bounds.curator import gumbel_spread, leader_regret_bound, separator_spread
 from local_dp.curator.oracle_efficient.online import (
@@ -14,12 +14,21 @@ from local_dp.curator.oracle_efficient.online import (
     separator_noise,
 )
 from local_dp.curator.oracle_efficient.separated import Parities, Separated, Thresholds
-from local_dp.draws import Draws
-from local_dp.experiments.lab.checks import Claimed, every, holds
-from local_dp.experiments.lab.claim import Check, Figure, Table
-from local_dp.experiments.lab.findings import Rows, curves
-from local_dp.experiments.lab.statistics import Normal, mean, positive_mean
-from local_dp.noise import KeyedNoise
+from local_dp.experiments.lab.parts import (
+    Check,
+    Claimed,
+    Figure,
+    Normal,
+    Row,
+    Rows,
+    Table,
+    every,
+    holds,
+    mean,
+    positive_mean,
+    seeded,
+    tabulate,
+)
 
 D, ROUNDS, RUNS = 6, 4096, 8
 SCALES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # epsilon
@@ -29,15 +38,13 @@ RSPM, GUMBEL = "RSPM", "Gumbel noise"
 BITS, DRAWS = (6, 10), 400  # the classes whose perturbations are counted have 2^d queries
 
 
-@dataclass(frozen=True)
-class Regrets:
+class Regrets(Row):
     # by epsilon, one for each run, of fresh noise in each round
     perturbed: dict[float, list[float]]
     gumbel: dict[float, float]  # exact
 
 
-@dataclass(frozen=True)
-class Regret:
+class Regret(Row):
     """The regret of both learners on a sequence of losses over the 2^D parities, or as many
     experts."""
 
@@ -45,8 +52,8 @@ class Regret:
 
     def measure(self, seed: int) -> Regrets:
         losses, draws = (
-            sequence(self.sequence, np.random.default_rng([seed, SEQUENCES.index(self.sequence)])),
-            Draws(KeyedNoise(seed)),
+            sequence(self.sequence, default_rng([seed, SEQUENCES.index(self.sequence)])),
+            seeded(seed),
         )
         perturbed = {
             epsilon: [
@@ -58,7 +65,7 @@ class Regret:
         return Regrets(perturbed, {epsilon: losses.gumbel_regret(epsilon) for epsilon in SCALES})
 
 
-def sequence(name: str, generator: np.random.Generator) -> LossSequence:
+def sequence(name: str, generator: Generator) -> LossSequence:
     if name == PATH:
         return path_game(D, ROUNDS, lambda totals: int(np.argmin(totals)), generator)
     values = Parities(D).values(np.arange(1 << D)).astype(np.int64)
@@ -68,19 +75,17 @@ def sequence(name: str, generator: np.random.Generator) -> LossSequence:
     return LossSequence((values[:, points] != labels).T.astype(np.int64))
 
 
-@dataclass(frozen=True)
-class Spreads:
+class Spreads(Row):
     spreads: list[float]  # of the noise on the queries, at epsilon 1
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Row):
     """The noise of the thresholds on 2^d - 1 points: a random walk."""
 
     d: int
 
     def measure(self, seed: int) -> Spreads:
-        draws, queries = Draws(KeyedNoise(seed), self.d), Thresholds((1 << self.d) - 1)
+        draws, queries = seeded(seed, self.d), Thresholds((1 << self.d) - 1)
         return Spreads(np.ptp(separator_noise(queries, 1.0, DRAWS, draws), axis=1).tolist())
 
 
@@ -116,9 +121,9 @@ def online_finding(
         (f"{GUMBEL}, {name}", 1 / epsilon, each / root, each / root, each / root)
         for (name, epsilon), each in exact.items()
     ]
-    table = Table(
+    table = tabulate(
         "regret over sqrt(T) of private minimisers of prefixes",
-        ("learner and sequence", "1 / epsilon", "regret", "95 % from", "to"),
+        "learner and sequence | 1 / epsilon | regret | 95 % from | to",
         rows,
     )
     title = f"Private minimisers of prefixes as online learners, T = {ROUNDS:,}"
@@ -127,7 +132,7 @@ def online_finding(
         title,
         "1 / epsilon",
         "regret / sqrt(T)",
-        curves(rows, grouped=True),
+        table.curves(" | ".join(table.columns), grouped=True),
         log_x=True,
     )
     return (
@@ -139,7 +144,7 @@ def online_finding(
 
 def _check_gumbel(exact: dict[tuple[str, float], float]) -> Check:
     shares = {place: regret / _bound(GUMBEL, place[1]) for place, regret in exact.items()}
-    largest = max(shares.items(), key=lambda each: each[1], default=None)
+    largest = max(shares.items(), key=lambda each: each[1])
     return every(
         (
             "the regret of Gumbel noise, computed, is (e^(eps/2) - 1) T + E[max Z - min Z] at "
@@ -181,7 +186,7 @@ def _check_spreads(spreads: Rows[Spread, Spreads]) -> Check:
     """A walk of four times as many steps is twice as wide: 16 times the points from d = 6 to 10."""
     widths = {p.d: positive_mean(m.spreads) for p, m in spreads}
     few, many = BITS
-    grown = {"": Claimed(widths[many] / widths[few], 3.6, 4.6)} if len(widths) == len(BITS) else {}
+    grown = {"": Claimed(widths[many] / widths[few], 3.6, 4.6)}
     return holds(
         "16 times as many thresholds widen their perturbations 3.6 to 4.6 times, as sqrt(N)", grown
     )
@@ -193,8 +198,8 @@ def _counts(spreads: Rows[Spread, Spreads]) -> Table:
         rows.append((f"{GUMBEL}, any class", 1 << d, 1 << d, gumbel_spread(1 << d, 1.0)))
         rows.append((f"{RSPM}, parities", 1 << d, d, separator_spread(d, 2 * d, 1.0)))
         rows.append((f"{RSPM}, thresholds", 1 << d, (1 << d) - 1, width.value))
-    return Table(
+    return tabulate(
         "perturbations of a class of N queries, epsilon 1",
-        ("noise and class", "N", "perturbations", "mean of max Z - min Z"),
+        "noise and class | N | perturbations | mean of max Z - min Z",
         rows,
     )

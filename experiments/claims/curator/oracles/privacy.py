@@ -17,6 +17,7 @@ from local_dp.curator.oracle_efficient.separated import (
     Weighted,
 )
 from local_dp.curator.selection.exponential import Labelled
+from local_dp.experiments.lab.parts import Row
 from local_dp.loss import ATTO, exp_epsilon, nano_epsilon
 
 EPSILON = 1.0
@@ -30,13 +31,11 @@ BELIEVED, CHECKED, ROBUST = "believed", "checked", "checked, with PRSMA"
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
 
-@dataclass(frozen=True)
-class Largest:
+class Largest(Row):
     loss: float  # over all databases of two examples
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(Row):
     """The loss of RSPM; its law at 2 eps is that of noise of half the scale."""
 
     queries: str
@@ -78,13 +77,11 @@ def _attempt() -> Attempt:
     return Attempt(Perturbation(exact.queries, 0.5), separated.Verified(Liar(exact), exact))
 
 
-@dataclass(frozen=True)
-class Deltas:
+class Deltas(Row):
     deltas: list[float]  # the least at each epsilon
 
 
-@dataclass(frozen=True)
-class Alone:
+class Alone(Row):
     """The least delta that hides one label of one record from the lying solver, believed or
     checked."""
 
@@ -112,8 +109,7 @@ class Alone:
         )
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(Row):
     pieces: int
     runs: int  # of each piece
     epsilon: float
@@ -122,8 +118,7 @@ class Cost:
     deltas: list[float]  # the least at each epsilon
 
 
-@dataclass(frozen=True)
-class Robust:
+class Robust(Row):
     """The same with PRSMA, at eps* and delta*: one label of as many records as there are pieces."""
 
     epsilon: float
@@ -135,7 +130,7 @@ class Robust:
             [(0, 0), (0, 1)], release.terms.pieces, Labelled.of
         )
         pairs = list(databases.laws(release))
-        nanos = (release.loss.nano, *(nano_epsilon(epsilon) for epsilon in EPSILONS))
+        nanos = (release.loss.nano, *map(nano_epsilon, EPSILONS))
         worst, *deltas = (
             float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs)) for nano in nanos
         )
@@ -153,14 +148,12 @@ class Robust:
         return f"{ROBUST}, eps* = {self.epsilon:g}"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Row):
     changed: float  # by one surviving piece more, with a law twice that of the others
     stated: float
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(Row):
     """PRSMA at eps* = 1 / parts."""
 
     parts: int

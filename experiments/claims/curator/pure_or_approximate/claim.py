@@ -4,7 +4,6 @@ approximate and with public points."""
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from local_dp.experiments.claims.curator.pure_or_approximate.runs import (
     ALPHA,
@@ -16,23 +15,31 @@ from local_dp.experiments.claims.curator.pure_or_approximate.runs import (
     Proven,
     Records,
 )
-from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    PURE_AND_APPROXIMATE,
     Check,
+    Claimed,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Normal,
+    Points,
+    Positive,
+    Rate,
     Region,
     Regions,
+    Rows,
     Scale,
+    Sheet,
     Table,
+    crossing,
     curve,
-    of_kind,
+    grid,
+    holds,
+    measured,
+    tabulate,
 )
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows, crossing, first_wrong
-from local_dp.experiments.lab.statistics import Normal, Positive, Rate
 from local_dp.loss import ATTO, NANO
 
 BITS = (8, 16, 32, 64, 128, 256, 1024)
@@ -60,7 +67,7 @@ FULL: dict[Key, tuple[tuple[int, ...], int]] = {
     **{("thresholds", "dyadic", delta): (BITS, 120) for delta in (1e-6, 1e-3)},
     **{("thresholds", "RecConcave", delta): ((32, 64, 128, 256), 24) for delta in (1e-6, 1e-3)},
 }
-RUNS: dict[Scale, int] = {"quick": 300, "full": 1000}
+RUNS = {"quick": 300, "full": 1000}
 GROWN = 1.25  # how many times as many records a flat number may be in the largest domain
 # In a domain of so many bits a learner takes more records than the pure one, and in one of more
 # bits at most so many times as many.
@@ -130,10 +137,10 @@ class Series:
         )
 
 
-Learners: TypeAlias = dict[Key, Series]
+Learners = dict[Key, Series]
 
 
-class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
+class PureOrApproximate(Experiment):
     name = "pure-or-approximate"
     chapter = PURE_AND_APPROXIMATE
     title = "What a little delta buys a trusted curator who learns"
@@ -151,7 +158,7 @@ class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
         "Nissim, Stemmer 2013b; Feldman, Xiao 2014"
     )
 
-    def points(self, scale: Scale) -> list[Learner | Proven]:
+    def points(self, scale: Scale) -> Points:
         sampled = [
             *((key, (BITS, 40 if scale == "quick" else 100)) for key in EXACT),
             *(QUICK if scale == "quick" else FULL).items(),
@@ -162,16 +169,12 @@ class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
                 for key, (sizes, samples) in sampled
                 for bits in sizes
             ),
-            *(Proven(of, bits) for of in SIZES for bits in BITS),
+            *grid(Proven, SIZES, BITS),
         ]
 
-    def conclude(
-        self, measurements: list[tuple[Learner | Proven, Records | Bound]], scale: Scale
-    ) -> Finding:
-        learners: Rows[Learner, Records] = sorted(
-            of_kind(measurements, Learner), key=lambda row: row[0].bits
-        )
-        proven: Rows[Proven, Bound] = of_kind(measurements, Proven)
+    def finding(self, sheet: Sheet) -> Finding:
+        learners: Rows[Learner, Records] = sorted(sheet[Learner], key=lambda row: row[0].bits)
+        proven: Rows[Proven, Bound] = sheet[Proven]
         series: Learners = {}
         for key in dict.fromkeys(p.key for p, _ in learners):
             rows = [(p, m.least) for p, m in learners if p.key == key]
@@ -195,7 +198,6 @@ class PureOrApproximate(Experiment[Learner | Proven, Records | Bound]):
             *(_check_grows(key, each) for key, each in series.items() if key[1] == "dyadic"),
             *(_check_crossing(key, series) for key in CROSSED),
             beyond,
-            figure_check(figures, table),
         ]
         title = "Learned from a number of people that does not grow with the domain"
         regions = Regions(
@@ -244,14 +246,10 @@ def _check_numbers(learners: Rows[Learner, Records]) -> list[Check]:
     the mean chance (Hoeffding 1956). Mean chances have a long lower tail, in which Student's law
     errs to the safe side.
     """
-    losses, claims, others = list[tuple[bool, str]](), dict[str, Claimed](), dict[str, Normal]()
+    wrong, claims, others = list[str](), dict[str, Claimed](), dict[str, Normal]()
     for p, m in learners:
-        losses.append(
-            (
-                (m.nano, m.atto) == (round(EPSILON * NANO), round(p.delta * ATTO)),
-                f"{LABELS[p.key]} at {p.bits} bits",
-            )
-        )
+        if (m.nano, m.atto) != (round(EPSILON * NANO), round(p.delta * ATTO)):
+            wrong.append(f"{LABELS[p.key]} at {p.bits} bits")
         others |= {f"{p.bits} bits, {law}": figure for law, figure in m.least.others.items()}
     for key in dict.fromkeys(p.key for p, _ in learners):
         rows = [(p.runs, m.right, m.expected) for p, m in learners if p.key == key]
@@ -264,13 +262,13 @@ def _check_numbers(learners: Rows[Learner, Records]) -> list[Check]:
         "enough in all the others"
     )
     return [
-        first_wrong(
+        Check(
             (
                 "Every learner's loss, counted from its parts, is the epsilon and the delta of "
                 "the comparison"
             ),
-            losses,
-            f"{len(losses)} learners",
+            not wrong,
+            "; ".join(wrong) or f"{len(learners)} learners",
         ),
         holds(
             (
@@ -410,18 +408,14 @@ def _table(learners: Rows[Learner, Records], bounds: dict[str, Series]) -> Table
         rows.append(
             (p.of, LABELS[p.key], p.bits, least.n, least.low, least.high, proven, least.law, right)
         )
-    columns = (
-        "class",
-        "learner",
-        "bits",
-        "records",
-        "from",
-        "to",
-        "proven needed",
-        "worst distribution",
-        "runs right, expected",
+    return tabulate(
+        "Least records for 90 % success, alpha 0.1, epsilon 1",
+        (
+            "class | learner | bits | records | from | to | proven needed | worst distribution | "
+            "runs right, expected"
+        ),
+        rows,
     )
-    return Table("Least records for 90 % success, alpha 0.1, epsilon 1", columns, rows)
 
 
 def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Bound]) -> Figure:
@@ -446,14 +440,8 @@ def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Boun
         )
     )
     drawn.append(curve("without privacy", ((bits, m.plain) for bits, m in bounds), "theory"))
-    return Figure(
-        f"{of}-by-domain",
-        f"Records that learn {of}",
-        "bits of the domain",
-        "records",
-        drawn,
-        log_x=True,
-        log_y=True,
+    return LogLogFigure(
+        f"{of}-by-domain", f"Records that learn {of}", "bits of the domain", "records", drawn
     )
 
 

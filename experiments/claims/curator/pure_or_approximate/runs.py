@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.bounds.packing import (
@@ -42,16 +43,14 @@ from local_dp.curator.thresholds.learner import (
     random_target,
     tuned,
 )
-from local_dp.draws import Draws
-from local_dp.experiments.lab.statistics import Normal, Positive, mean
+from local_dp.experiments.lab.parts import Normal, Positive, Row, mean, seeded
 from local_dp.loss import Loss, approximate
-from local_dp.noise import KeyedNoise
 
 ALPHA, EPSILON, SUCCESS = 0.1, 1.0, 0.9
 PUBLIC = 300  # points without labels that a semi-private learner has besides
 OTHERS = 27  # the points beside the target on which buckets err most
 APART = {"labels": 3, "semi-private": 12}  # which dichotomies are candidates
-Random = np.random.Generator
+Random = Generator
 Key = tuple[str, str, float]  # points or thresholds, which learner, delta: 0 if it is pure
 BEYOND = 1 << 14
 MOST: dict[tuple[str, str], int] = {  # where a search ends, at first: more than any of them needs
@@ -185,7 +184,7 @@ def _bucket_case(bits: int, generator: Random) -> Case:
     others = (1 - ALPHA) / (len(points) - 1)
     shares = tuple(ALPHA if one else others for one in ones)
     learner = BucketPointLearner(
-        BucketClass.drawn(bits, Draws(KeyedNoise(int(generator.integers(1 << 32))))), EPSILON
+        BucketClass.drawn(bits, seeded(int(generator.integers(1 << 32)))), EPSILON
     )
     scaled = [round(share * 10**9) for share in shares]
     weights = np.array(scaled)
@@ -298,8 +297,7 @@ def _dichotomy_chance(
     return float(odds[good].sum() / odds.sum())
 
 
-@dataclass(frozen=True)
-class Least:
+class Least(Row):
     n: int
     low: float
     high: float
@@ -318,8 +316,7 @@ class Least:
         return Positive(self.n, (self.high - self.low) / (2 * SEEN * self.n), samples - 1)
 
 
-@dataclass(frozen=True)
-class Records:
+class Records(Row):
     least: Least
     nano: int  # the learner's loss
     atto: int
@@ -327,8 +324,7 @@ class Records:
     expected: float
 
 
-@dataclass(frozen=True)
-class Learner:
+class Learner(Row):
     """The least number of records of one learner on one domain, its loss, and how often runs with
     so many are right."""
 
@@ -345,9 +341,7 @@ class Learner:
 
     def measure(self, seed: int) -> Records:
         of, kind, bits, delta = self.of, self.kind, self.bits, self.delta
-        generator = np.random.default_rng(
-            [seed, bits, len(of), len(kind), round(-math.log10(delta or 1))]
-        )
+        generator = default_rng([seed, bits, len(of), len(kind), round(-math.log10(delta or 1))])
         made = point_cases if of == "points" else threshold_cases
         banks = [made(kind, bits, delta, generator) for _ in range(self.samples)]
         if (of, kind) in MOST:
@@ -370,14 +364,12 @@ class Learner:
         )
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(Row):
     n: int  # no pure proper learner needs fewer
     plain: int  # enough without privacy: the least threshold without an error errs to one side only
 
 
-@dataclass(frozen=True)
-class Proven:
+class Proven(Row):
     """The proven number of records."""
 
     of: str
@@ -419,7 +411,7 @@ def needle_success(bits: int, m: int) -> float:
     return float((np.exp(logs) / (1 + np.exp(np.minimum(others, 700.0)))).sum())
 
 
-def _least_sampled(banks: list[Cases], most: int, generator: np.random.Generator) -> Least:
+def _least_sampled(banks: list[Cases], most: int, generator: Generator) -> Least:
     """The largest of the least numbers that the distributions need, with two standard errors on
     both sides."""
     least = Least(1, 1, 1, "")
@@ -459,19 +451,17 @@ def _standard_error(chances: Callable[[int], Floats], n: int) -> float:
     return float(chances(n).std(ddof=1)) / math.sqrt(len(chances(n))) / max(slope, 1e-9)
 
 
-def _sampled(banks: list[Cases], law: str, n: int, generator: np.random.Generator) -> Floats:
+def _sampled(banks: list[Cases], law: str, n: int, generator: Generator) -> Floats:
     """The chances in one distribution, each on a sample of n records."""
     return np.array(
         [bank[law].chance(bank[law].sample(bank[law].order(n, generator))) for bank in banks]
     )
 
 
-def _runs(
-    banks: list[Cases], least: Least, runs: int, generator: np.random.Generator
-) -> tuple[int, float]:
+def _runs(banks: list[Cases], least: Least, runs: int, generator: Generator) -> tuple[int, float]:
     """How often releases at the least number are right, each on a fresh sample; expected: by exact
     sums, or by the chances on the samples."""
-    draws, right, expected = Draws(KeyedNoise(int(generator.integers(1 << 32)))), 0, 0.0
+    draws, right, expected = seeded(int(generator.integers(1 << 32))), 0, 0.0
     for number in range(runs):
         case = banks[number % len(banks)][least.law]
         sample = case.sample(case.order(least.n, generator))

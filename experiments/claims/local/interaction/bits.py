@@ -1,15 +1,13 @@
 """Where interaction helps, masked parity, and where it provably cannot: records of one bit, by
 protocols written out."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_one_round_bound
-from local_dp.experiments.lab.checks import every
-from local_dp.experiments.lab.claim import Check, Scale, Table
-from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.parts import Check, Row, Rows, Table, every, tabulate
 from local_dp.hardness.transcripts import (
     as_randomized_response,
     cube_inputs,
@@ -18,18 +16,13 @@ from local_dp.hardness.transcripts import (
 )
 
 LEAST = 4  # chances from 4 to 12 sixteenths: purely private
-# by clients
-TURNS: dict[Scale, dict[int, int]] = {
-    "quick": {2: 6, 3: 6},
-    "full": {2: 8, 3: 7, 4: 8},
-}
+TURNS = {"quick": {2: 6, 3: 6}, "full": {2: 8, 3: 7, 4: 8}}  # by clients
 COUNT = 15  # protocols
 MASKED = (4, 8, 12, 16, 20)  # the d of the table
 HELPS_FROM = 12
 
 
-@dataclass(frozen=True)
-class Replayed:
+class Replayed(Row):
     """How many protocols one round has replayed."""
 
     same: int  # with the same law for all inputs, in fractions
@@ -37,8 +30,7 @@ class Replayed:
     growth: str  # the largest e^epsilon, a fraction
 
 
-@dataclass(frozen=True)
-class OneBit:
+class OneBit(Row):
     """Random protocols on bits, fully interactive, and one round of randomized response in place of
     each."""
 
@@ -47,7 +39,7 @@ class OneBit:
     count: int
 
     def measure(self, seed: int) -> Replayed:
-        generator, inputs = np.random.default_rng(seed), cube_inputs(self.clients)
+        generator, inputs = default_rng(seed), cube_inputs(self.clients)
         same, proper, growths = 0, 0, [Fraction(1)]
         for _ in range(self.count):
             protocol = random_protocol(self.clients, self.turns, generator, LEAST)
@@ -108,8 +100,8 @@ def bits_table(rows: Rows[OneBit, Replayed]) -> Table:
         )
         for p, _ in rows
     ]
-    return Table(
+    return tabulate(
         "Where interaction helps, and where it cannot (epsilon 1, 90 %)",
-        ("task", "in rounds", "in one round"),
+        "task | in rounds | in one round",
         [*helped, *equal],
     )

@@ -2,33 +2,40 @@
 round can do by itself for prefix sums."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import prefix_gamma, toeplitz_gamma
 from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.local.interaction import bits, lists
 from local_dp.experiments.claims.local.interaction.lists import EPSILON, TARGET
-from local_dp.experiments.lab.calibration import intervals_check
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
+    Crossing,
     Experiment,
     Figure,
     Finding,
+    LogLogFigure,
+    Points,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
+    Trial,
+    cross_check,
+    cross_check_shown,
     curve,
-    of_kind,
+    intervals_check,
+    measured,
+    ratio,
+    reached_check,
+    tabulate,
 )
-from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check, cross_check_shown
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import Search, reached_check
-from local_dp.experiments.lab.statistics import Rate, ratio
 from local_dp.interaction import Nonadaptive, run
 from local_dp.learners import examples
 from local_dp.noise import KeyedNoise
@@ -51,18 +58,17 @@ CROSS_CHECKED, CROSS_CLIENTS = (
     16,
     3000,
 )
-TRIALS: dict[Scale, int] = {"quick": 800, "full": 1600}
+TRIALS = {"quick": 800, "full": 1600}
 
 # runs by the number of rules
-DESCENTS: dict[Scale, dict[int, int]] = {
+DESCENTS = {
     "quick": {2: 40, 3: 5, 4: 2},
     "full": {2: 60, 3: 20, 4: 10, 5: 5},
 }
 OFTEN = 0.95  # of the runs; of 30 and more at seeds 5, 7 and 8 none failed
 
 
-@dataclass(frozen=True)
-class SquareErrors:
+class SquareErrors(Row):
     """The mean square error in each trial: one bit for all, and one threshold each."""
 
     together: list[float]
@@ -73,8 +79,7 @@ class SquareErrors:
         return ratio(self.apart, self.together).stated
 
 
-@dataclass(frozen=True)
-class Prefixes:
+class Prefixes(Row):
     """Both methods for k prefix sums."""
 
     k: int
@@ -84,8 +89,7 @@ class Prefixes:
         return SquareErrors(*_square_errors(self.k, self.trials, seed))
 
 
-@dataclass(frozen=True)
-class ThresholdUsers:
+class ThresholdUsers(Row):
     """The baseline client by client and from its law: how often its mean square error is at most
     what its formula expects."""
 
@@ -148,7 +152,7 @@ def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[fl
     and one threshold each."""
     protocol, together, apart = PrefixSums(k=k), [], []
     for trial in range(trials):
-        drawn = int(np.random.default_rng([seed, k, trial]).integers(2**63))
+        drawn = int(default_rng([seed, k, trial]).integers(2**63))
         population = protocol.synthetic(PREFIX_CLIENTS, drawn)
         truth = np.cumsum(population.law(protocol.category))[:-1]
         ours = run(
@@ -159,7 +163,7 @@ def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[fl
         if trial % _stride(k) == 0:
             baseline = run(
                 _one_threshold_each(k, PREFIX_CLIENTS),
-                AggregateOracle(population, np.random.default_rng(drawn), EPSILON),
+                AggregateOracle(population, default_rng(drawn), EPSILON),
             )
             apart.append(float(np.mean((baseline - truth) ** 2)))
     return together, apart
@@ -236,26 +240,17 @@ def prefix_figure(prefixes: Gains) -> Figure:
         ),
     ]
     title = "Prefix sums: clients saved against one threshold question each"
-    return Figure(
-        "interaction-prefix",
-        title,
-        "prefix sums k",
-        "times fewer clients",
-        curves,
-        "one-round",
-        log_x=True,
-        log_y=True,
+    return LogLogFigure(
+        "interaction-prefix", title, "prefix sums k", "times fewer clients", curves, "one-round"
     )
 
 
-@dataclass(frozen=True)
-class Descended:
+class Descended(Row):
     errors: list[list[float]]  # of each run, for each number of clients
     spent: float  # the most by a client
 
 
-@dataclass(frozen=True)
-class Descent:
+class Descent(Row):
     """Private gradient descent with each of these numbers of clients."""
 
     d: int
@@ -268,7 +263,7 @@ class Descent:
 
     def measure(self, seed: int) -> Descended:
         generators = (
-            [np.random.default_rng([seed, 1, self.d, n, trial]) for trial in range(self.trials)]
+            [default_rng([seed, 1, self.d, n, trial]) for trial in range(self.trials)]
             for n in self.grid
         )
         runs = [
@@ -281,23 +276,10 @@ class Descent:
         )
 
 
-Descents: TypeAlias = Rows[Descent, Descended]
-Place: TypeAlias = (
-    lists.Least
-    | lists.Grid
-    | lists.Placed
-    | lists.Users
-    | Descent
-    | Prefixes
-    | ThresholdUsers
-    | bits.OneBit
-)
-Result: TypeAlias = (
-    Search | lists.Rates | lists.Learned | Crossing | Descended | SquareErrors | bits.Replayed
-)
+Descents = Rows[Descent, Descended]
 
 
-def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
+def _descend(d: int, n: int, seed: Generator) -> tuple[float, float]:
     """The error of one run of private gradient descent, client by client, and the most that a
     client spent."""
     drawn = int(seed.integers(2**63))
@@ -308,11 +290,11 @@ def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
     return error, oracle.ledger.max_spent
 
 
-class Interaction(Experiment[Place, Result]):
-    name: ClassVar[str] = "interaction"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Some tasks need a second question; some only need a better first one"
-    claim: ClassVar[str] = (
+class Interaction(Experiment):
+    name = "interaction"
+    chapter = LOCAL_MODEL
+    title = "Some tasks need a second question; some only need a better first one"
+    claim = (
         "To learn a list of rules, asking clients in rounds, each round about what the rules "
         "found so far leave open, takes fewer clients than any of the one-round methods tried, "
         "and the more rules, the greater the advantage; simple averaging fails with as many "
@@ -321,12 +303,12 @@ class Interaction(Experiment[Place, Result]):
         "each client holds one bit, no interaction helps at all: randomized response in one round "
         "can replay every protocol exactly."
     )
-    source: ClassVar[str] = (
+    source = (
         "Daniely, Feldman 2019; Dagan, Feldman 2020; Edmonds, Nikolov, Ullman 2020 (limits 1, 8.3 "
         "to 8.5)"
     )
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         descents = (Descent(d, [10**4, 10**5, 10**6], runs) for d, runs in DESCENTS[scale].items())
         sizes = (16, 64, 256, 1024) if scale == "full" else (16, 64, 256)
         written = (
@@ -340,29 +322,21 @@ class Interaction(Experiment[Place, Result]):
             *written,
         ]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        placed, replayed = of_kind(measurements, lists.Placed), of_kind(measurements, bits.OneBit)
-        searches, descents, prefixes = (
-            of_kind(measurements, lists.Least),
-            of_kind(measurements, Descent),
-            of_kind(measurements, Prefixes),
-        )
-        reached = reached_check([(str(point), search) for point, search in searches])
+    def finding(self, sheet: Sheet) -> Finding:
+        replayed = sheet[bits.OneBit]
+        searches, descents, prefixes = sheet[lists.Least], sheet[Descent], sheet[Prefixes]
         counts = {(point.learner, point.d): count for point, count in searches}
-        errors = {
-            (point.learner, point.d): (point, rates)
-            for point, rates in of_kind(measurements, lists.Grid)
-        }
+        errors = {(point.learner, point.d): (point, rates) for point, rates in sheet[lists.Grid]}
         crossed = [
             cross_check_shown(str(point), crossing)
             for kind in (lists.Users, ThresholdUsers)
-            for point, crossing in of_kind(measurements, kind)
+            for point, crossing in sheet[kind]
         ]
         return Finding(
             checks=[
-                reached,
-                lists.placed_check(placed),
-                *(lists.checks(counts, errors) if reached.shown else []),
+                reached_check(searches),
+                lists.placed_check(sheet[lists.Placed]),
+                *lists.checks(counts, errors),
                 _descent_check(descents),
                 *prefix_checks(prefixes),
                 *bits.bits_checks(replayed),
@@ -370,14 +344,14 @@ class Interaction(Experiment[Place, Result]):
                 intervals_check(),
             ],
             tables=[
-                *([lists.table(counts)] if reached.shown else []),
+                lists.table(counts),
                 _descent_table(descents),
                 prefix_table(prefixes),
                 bits.bits_table(replayed),
             ],
             figures=[
                 lists.accuracy_figure(errors),
-                *([lists.clients_figure(counts)] if reached.shown else []),
+                lists.clients_figure(counts),
                 prefix_figure(prefixes),
             ],
             notes=[
@@ -398,14 +372,14 @@ class Interaction(Experiment[Place, Result]):
                 "whose variance is C^2 / 4n; counted with the variance C^2 / n of a +1/-1 "
                 "question, every gain here would be four times greater.",
             ],
-            headline=lists.headline(counts) if reached.shown else reached.evidence,
+            headline=lists.headline(counts),
         )
 
 
 def _descent_check(descents: Descents) -> Check:
     """The runs with the most clients, of all margins together."""
     errors = [error for _, each in descents for error in each.errors[-1]]
-    spent = max((each.spent for _, each in descents), default=math.inf)
+    spent = max(each.spent for _, each in descents)
     means = ", ".join(
         (
             f"{np.mean(each.errors[-1]):.3f} at margin {point.margin:.2g} with "
@@ -435,9 +409,9 @@ def _descent_table(descents: Descents) -> Table:
         for point, each in descents
         for n, errors in zip(point.grid, each.errors, strict=True)
     ]
-    return Table(
+    return tabulate(
         "Private gradient descent at epsilon = 1",
-        ("rules d", "margin", "rounds", "clients", "runs", "mean error"),
+        "rules d | margin | rounds | clients | runs | mean error",
         rows,
     )
 

@@ -3,19 +3,35 @@ measured."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Figure, Scale, Table, curve
-from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search, measured_clients
-from local_dp.experiments.lab.statistics import Rate, least_count, positive_mean
+from local_dp.experiments.lab.parts import (
+    Check,
+    Claimed,
+    ClientCount,
+    Crossing,
+    Figure,
+    LogFigure,
+    Rate,
+    Row,
+    Rows,
+    Scale,
+    Table,
+    Trial,
+    cross_check,
+    curve,
+    holds,
+    least_count,
+    measured,
+    measured_clients,
+    positive_mean,
+    tabulate,
+)
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
 from local_dp.learners.examples import alternating_list
@@ -64,8 +80,7 @@ AVERAGING = {
 }
 
 
-@dataclass(frozen=True)
-class Least:
+class Least(Row):
     """A search for the least number of clients of a method."""
 
     learner: str
@@ -75,9 +90,9 @@ class Least:
     def __str__(self) -> str:
         return f"{self.learner}, d = {self.d}"
 
-    def measure(self, seed: int) -> Search:
+    def measure(self, seed: int) -> ClientCount:
         generator, error = (
-            np.random.default_rng([seed, METHODS.index(self.learner), self.d]),
+            default_rng([seed, METHODS.index(self.learner), self.d]),
             _runs(self.learner, self.d),
         )
 
@@ -89,13 +104,11 @@ class Least:
         )
 
 
-@dataclass(frozen=True)
-class Rates:
+class Rates(Row):
     errors: list[list[float]]  # of each run, for each number of clients
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Row):
     """Runs of a method with each of these numbers of clients."""
 
     learner: str
@@ -106,7 +119,7 @@ class Grid:
     def measure(self, seed: int) -> Rates:
         place, error = METHODS.index(self.learner), _runs(self.learner, self.d)
         generators = (
-            [np.random.default_rng([seed, place, self.d, n, trial]) for trial in range(self.trials)]
+            [default_rng([seed, place, self.d, n, trial]) for trial in range(self.trials)]
             for n in self.grid
         )
         return Rates(
@@ -117,13 +130,11 @@ class Grid:
         )
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(Row):
     successes: int  # runs that reach the error
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(Row):
     """Runs of a method with one number of clients."""
 
     learner: str
@@ -136,14 +147,13 @@ class Placed:
 
     def measure(self, seed: int) -> Learned:
         generator, error = (
-            np.random.default_rng([seed, METHODS.index(self.learner), self.d, self.n]),
+            default_rng([seed, METHODS.index(self.learner), self.d, self.n]),
             _runs(self.learner, self.d),
         )
         return Learned(sum(error(self.n, generator) <= TARGET for _ in range(self.runs)))
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(Row):
     """A method client by client and drawn from its law."""
 
     learner: str
@@ -169,8 +179,8 @@ class Users:
         )
 
 
-Counts: TypeAlias = dict[tuple[str, int], ClientCount]
-Errors: TypeAlias = dict[tuple[str, int], tuple[Grid, Rates]]
+Counts = dict[tuple[str, int], ClientCount]
+Errors = dict[tuple[str, int], tuple[Grid, Rates]]
 
 
 def points(scale: Scale) -> list[Least | Grid | Placed | Users]:
@@ -244,12 +254,12 @@ def _algorithm(learner: str, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any
     )
 
 
-def _runs(learner: str, d: int) -> Callable[[int, np.random.Generator], float]:
+def _runs(learner: str, d: int) -> Callable[[int, Generator], float]:
     """The error of one run with n clients. Runs of one measurement share their algorithms, and the
     laws of their queries, which do not depend on n."""
     population, algorithm = _population(d, 1), cache(lambda n: _algorithm(learner, d, n))
 
-    def error(n: int, generator: np.random.Generator) -> float:
+    def error(n: int, generator: Generator) -> float:
         return examples.error_rate(
             run(algorithm(n), AggregateOracle(population, generator, EPSILON)), population
         )
@@ -282,7 +292,7 @@ def placed_check(placed: Rows[Placed, Learned]) -> Check:
 
 
 def checks(counts: Counts, errors: Errors) -> list[Check]:
-    """The checks of the errors and of the least counts, if every search has one."""
+    """The checks of the errors and of the least counts."""
     dimensions = sorted({d for learner, d in errors if learner in OTHERS})
     shares = {
         f"{learner}, d = {d}": _share(*errors[learner, d], GUESSES[BEST][d])
@@ -341,13 +351,12 @@ def table(counts: Counts) -> Table:
         )
         for d in sorted({d for _, d in counts})
     ]
-    columns = ("rules d", f"in rounds, {ROUNDS}", f"one round, {BEST}", "ratio", "runs")
-    return Table(
+    return tabulate(
         (
             f"Measured minimum of clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs, "
             "epsilon = 1 [95 %]"
         ),
-        columns,
+        f"rules d | in rounds, {ROUNDS} | one round, {BEST} | ratio | runs",
         rows,
     )
 
@@ -374,22 +383,22 @@ def accuracy_figure(errors: Errors) -> Figure:
 
 
 def clients_figure(counts: Counts) -> Figure:
+    labels = {ROUNDS: "in rounds, rule by rule", BEST: f"one round, {BEST}"}
     curves = [
         curve(
             label,
             [
-                (d, float(count.n), float(count.low), float(count.high))
-                for (own, d), count in counts.items()
+                (d, float(m.n), float(m.low), float(m.high))
+                for (own, d), m in counts.items()
                 if own == learner
             ],
         )
-        for label, learner in (("in rounds, rule by rule", ROUNDS), (f"one round, {BEST}", BEST))
+        for learner, label in labels.items()
     ]
-    return Figure(
+    return LogFigure(
         "interaction-clients",
         f"Clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs",
         "rules d",
         "clients",
         curves,
-        log_y=True,
     )

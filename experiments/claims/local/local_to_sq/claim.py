@@ -6,37 +6,41 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, product
-from typing import ClassVar, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance, relative_error
 from local_dp.experiments.claims.local.local_to_sq.laws import (
-    Drawn,
     OneReply,
-    Replies,
     TwoReplies,
     law_points,
     law_table,
     laws_drawn,
 )
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import drawn, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
     Experiment,
     Figure,
     Finding,
+    LogFigure,
+    LogLogFigure,
+    Points,
+    Positive,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
+    about_log,
     curve,
-    of_kind,
-    table,
+    curve_of,
+    drawn,
+    measured,
+    table_of,
 )
-from local_dp.experiments.lab.cross_check import Refusal
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.intervals import about_log
-from local_dp.experiments.lab.statistics import Positive
 from local_dp.theorems.likelihood import (
     acceptance,
     accepted_law,
@@ -46,10 +50,10 @@ from local_dp.theorems.likelihood import (
     total_variation,
 )
 
-Law: TypeAlias = Sequence[Fraction]
-Channel: TypeAlias = Sequence[Law]  # one row for each value: the law of the report
+Law = Sequence[Fraction]
+Channel = Sequence[Law]  # one row for each value: the law of the report
 # (ratio, ceiling) -> probability, as `rejection.acceptance`
-Accept: TypeAlias = Callable[[Fraction, Fraction], Fraction]
+Accept = Callable[[Fraction, Fraction], Fraction]
 
 
 def _solve(matrix: list[list[Fraction]]) -> list[Fraction] | None:
@@ -71,9 +75,7 @@ def _solve(matrix: list[list[Fraction]]) -> list[Fraction] | None:
     return [row[-1] for row in rows]
 
 
-def extremal_channel(
-    growth: Fraction, values: int, reports: int, generator: np.random.Generator
-) -> Channel:
+def extremal_channel(growth: Fraction, values: int, reports: int, generator: Generator) -> Channel:
     """A random channel whose column w holds only m_w and growth * m_w: a vertex of the
     growth-bounded channels on that many values and reports.
 
@@ -98,7 +100,7 @@ def extremal_channel(
             ]
 
 
-def random_law(size: int, generator: np.random.Generator) -> Law:
+def random_law(size: int, generator: Generator) -> Law:
     """A random distribution with small whole weights; often with little mass outside one value."""
     weights = generator.integers(1, 10, size) ** generator.integers(1, 4)
     return [Fraction(int(weight), int(weights.sum())) for weight in weights]
@@ -236,8 +238,7 @@ def within_half_angle(distance: Fraction, error: Fraction) -> bool:
     return error > 1 or 2 * distance <= error * (1 + distance**2)
 
 
-@dataclass(frozen=True)
-class Distances:
+class Distances(Row):
     tau: float
     worst: float  # total variation, over all patterns of errors of size tau
     bound: float  # on it
@@ -249,8 +250,7 @@ class Distances:
         return self.worst / self.bound if self.bound else 0.0
 
 
-@dataclass(frozen=True)
-class Draw:
+class Draw(Row):
     """Random channels with |Z| <= 6 and |W| <= 5, all sign patterns. `share` is the tolerance in
     units of the one where tau' = 1, or of 0.9."""
 
@@ -260,7 +260,7 @@ class Draw:
     batch: int
 
     def measure(self, seed: int, accept: Accept) -> Distances:
-        generator = np.random.default_rng([seed, 1, self.batch, round(1000 * self.epsilon)])
+        generator = default_rng([seed, 1, self.batch, round(1000 * self.epsilon)])
         growth = Fraction(math.exp(self.epsilon)).limit_denominator(1000)
         tau = Fraction(self.share).limit_denominator(100) * min(
             2 / (growth**2 - 1), Fraction(9, 10)
@@ -287,8 +287,7 @@ class Draw:
         )
 
 
-@dataclass(frozen=True)
-class Trees:
+class Trees(Row):
     """Random trees of two replies, |Z| <= 5, 2 reports and then 3; all sign patterns of all eight
     answers."""
 
@@ -298,7 +297,7 @@ class Trees:
     batch: int
 
     def measure(self, seed: int, accept: Accept) -> Distances:
-        generator = np.random.default_rng([seed, 2, self.batch, round(1000 * self.epsilon)])
+        generator = default_rng([seed, 2, self.batch, round(1000 * self.epsilon)])
         one, two = (
             Fraction(math.exp(self.epsilon * part)).limit_denominator(100) for part in (0.6, 0.4)
         )
@@ -329,8 +328,7 @@ class Trees:
         )
 
 
-@dataclass(frozen=True)
-class Queries:
+class Queries(Row):
     """Queries per answer, with the standard error of their logarithm, and the predicted number."""
 
     epsilon: float
@@ -343,34 +341,36 @@ class Queries:
         """Of the 95 % interval."""
         return about_log(self.mean.value, self.mean.error)
 
+    @property
+    def growth(self) -> float:
+        return math.exp(self.epsilon)
 
-Place: TypeAlias = Draw | Trees | Replies
-Result: TypeAlias = Distances | Drawn | Refusal
-Merged: TypeAlias = Rows[Draw | Trees, Distances]
+
+Merged = Rows[Draw | Trees, Distances]
 
 
 @dataclass(frozen=True)
-class LocalToSq(Experiment[Place, Result]):
+class LocalToSq(Experiment):
     """`accept` and `same` are the protocol under test; a wrong one must make the verdict "not
     shown"."""
 
-    name: ClassVar[str] = "local-to-sq"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = (
+    name = "local-to-sq"
+    chapter = LOCAL_MODEL
+    title = (
         "Anything a non-interactive survey of randomized answers learns, averages alone can learn"
     )
-    claim: ClassVar[str] = (
+    claim = (
         "An algorithm that sees only privately randomized answers can be run without asking "
         "anybody: every answer is drawn from approximate averages over the population "
         "(statistical queries). However the averages err within their tolerance tau, the drawn "
         "answers are within a computable total variation of real ones, also where a second "
         "question depends on the first answer. It takes about e^epsilon averages an answer."
     )
-    source: ClassVar[str] = "KLNRS 2008, Lemmas 4.4 and 4.5, with the constants of limits 6"
+    source = "KLNRS 2008, Lemmas 4.4 and 4.5, with the constants of limits 6"
     accept: Accept = acceptance
     same: bool = True
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         full = scale == "full"
         batches = range(10 if full else 1)
         return [
@@ -388,7 +388,7 @@ class LocalToSq(Experiment[Place, Result]):
             *law_points(scale),
         ]  # fmt: skip
 
-    def measure(self, point: Place, seed: int) -> Result:
+    def measure(self, point: Any, seed: int) -> Any:
         if isinstance(point, (Draw, Trees)):
             return point.measure(seed, self.accept)
         return (
@@ -397,11 +397,11 @@ class LocalToSq(Experiment[Place, Result]):
             else point.measure(seed)
         )
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        draws, trees = _merge(of_kind(measurements, Draw)), _merge(of_kind(measurements, Trees))
+    def finding(self, sheet: Sheet) -> Finding:
+        draws, trees = _merge(sheet[Draw]), _merge(sheet[Trees])
         exact = [distances for point, distances in trees if point.share == 0]
-        pairs = of_kind(measurements, TwoReplies)
-        one, two, refused = laws_drawn(of_kind(measurements, OneReply), pairs)
+        pairs = sheet[TwoReplies]
+        one, two, refused = laws_drawn(sheet[OneReply], pairs)
         queries = [
             _queries(point, found.asked)
             for point, found in pairs
@@ -415,9 +415,9 @@ class LocalToSq(Experiment[Place, Result]):
             Check(
                 ("Where the averages are exact, the rejection step gives two answers exactly the "
                 "real law"),
-                bool(exact) and all(each.worst == 0 for each in exact),
-                (f"largest distance {max((each.worst for each in exact), default=math.nan):.3g} "
-                f"over {sum(each.patterns for each in exact)} exact cases"),
+                all(each.worst == 0 for each in exact),
+                (f"largest distance {max(each.worst for each in exact):.3g} over "
+                f"{sum(each.patterns for each in exact)} exact cases"),
             ),
             drawn(
                 "The shipped simulation draws one answer from its law: the real one where the "
@@ -468,7 +468,7 @@ def _outside(rows: Merged) -> tuple[int, int]:
 
 def _within(statement: str, rows: Merged) -> Check:
     outside, patterns = _outside(rows)
-    worst = max((distances.ratio for _, distances in rows if distances.bound), default=math.nan)
+    worst = max(distances.ratio for _, distances in rows if distances.bound)
     # `outside` may be decided by another way to the bound
     printed = all(distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows)
     return Check(
@@ -504,86 +504,54 @@ def _headline(rows: Merged, queries: list[Queries]) -> str:
     )
 
 
-def _tables(draws: Merged, trees: Merged, queries: list[Queries]) -> list[Table]:
-    def distances(title: str, rows: Merged) -> Table:
-        columns = (
-            "epsilon",
-            "tolerance",
-            "exact cases",
-            "worst distance",
-            "bound",
-            "worst / bound",
-        )
-        return Table(
-            title,
-            columns,
-            [
-                (point.epsilon, each.tau, each.patterns, each.worst, each.bound, each.ratio)
-                for point, each in rows
-            ],
-        )
+DISTANCES = (
+    "epsilon | tolerance = tau | exact cases = patterns | worst distance = worst | bound | worst "
+    "/ bound = ratio"
+)
 
+
+def _tables(draws: Merged, trees: Merged, queries: list[Queries]) -> list[Table]:
+    averages = (
+        "epsilon | answers | averages an answer = mean.value | low = ends.0 | high = ends.1 | "
+        "predicted | e^epsilon = growth"
+    )
     return [
-        distances("One answer: exact total variation against the bound", draws),
-        distances("Two answers of one individual: exact total variation against the bound", trees),
-        table(
-            "Averages asked an answer, interactive",
-            (
-                {
-                    "epsilon": each.epsilon, "answers": each.answers,
-                    "averages an answer": each.mean.value, "low": each.ends[0],
-                    "high": each.ends[1],
-                    "predicted": each.predicted, "e^epsilon": math.exp(each.epsilon),
-                }
-                for each in queries
-            ),
+        table_of("One answer: exact total variation against the bound", DISTANCES, draws),
+        table_of(
+            "Two answers of one individual: exact total variation against the bound",
+            DISTANCES,
+            trees,
         ),
-    ]  # fmt: skip
+        table_of("Averages asked an answer, interactive", averages, queries),
+    ]
 
 
 def _figures(draws: Merged, queries: list[Queries]) -> list[Figure]:
     curves = []
     for epsilon in sorted({point.epsilon for point, _ in draws}):
         rows = [distances for point, distances in draws if point.epsilon == epsilon]
-        curves.append(
-            curve(f"worst found, epsilon {epsilon:g}", [(each.tau, each.worst) for each in rows])
-        )
-        curves.append(
-            curve(f"bound, epsilon {epsilon:g}", [(each.tau, each.bound) for each in rows], "bound")
-        )
+        curves.append(curve_of(f"worst found, epsilon {epsilon:g}", "tau | worst", rows))
+        curves.append(curve_of(f"bound, epsilon {epsilon:g}", "tau | bound", rows, "bound"))
     averages = [
         curve(
             "measured",
             [(each.epsilon, each.mean.value, *each.ends) for each in queries],
             group="averages",
         ),
-        curve(
-            "e^epsilon",
-            [(each.epsilon, math.exp(each.epsilon)) for each in queries],
-            "theory",
-            "averages",
-        ),
+        curve_of("e^epsilon", "epsilon | growth", queries, "theory", "averages"),
     ]
     title = "Distance of a simulated answer from a real one"
     return [
-        Figure(
-            "distance",
-            title,
-            "tolerance of the averages",
-            "total variation",
-            curves,
-            "one-round",
-            log_x=True,
-            log_y=True,
+        LogLogFigure(
+            "distance", title, "tolerance of the averages", "total variation", curves, "one-round"
         ),
-        Figure(
+        LogFigure(
             "queries",
             "Averages asked an answer",
             "epsilon of an answer",
             "averages",
             averages,
             "interactive",
-            log_y=True,
         ),
     ]
 

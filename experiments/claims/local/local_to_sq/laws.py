@@ -2,17 +2,13 @@
 its likelihoods, estimates or acceptances is used."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import LocalDPError
-from local_dp.experiments.lab.claim import Scale, Table, table
-from local_dp.experiments.lab.cross_check import Refusal
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.statistics import Rate
+from local_dp.experiments.lab.parts import Rate, Refusal, Row, Rows, Scale, Table, tabulate
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, Watched, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -47,8 +43,7 @@ BIASES: Final[dict[str, Bias]] = {
 PAIRS: Final = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Row):
     """One reply of each individual: how it is randomized, the shares of the values 0, 1, ..., and
     what the oracle does within which tolerance."""
 
@@ -84,14 +79,12 @@ def joint(population: str) -> tuple[float, ...]:
     return (0.4, 0.1, 0.1, 0.4) if population == "correlated" else (0.0, 0.0, 0.0, 1.0)
 
 
-@dataclass(frozen=True)
-class Drawn:
+class Drawn(Row):
     counts: list[int]  # how often each outcome was drawn
     asked: int | None = None  # queries of a simulation of two replies
 
 
-@dataclass(frozen=True)
-class OneReply:
+class OneReply(Row):
     """Replies that the shipped simulation draws in one of the SETTINGS."""
 
     setting: int
@@ -120,8 +113,7 @@ class OneReply:
             return Refusal(str(error))
 
 
-@dataclass(frozen=True)
-class TwoReplies:
+class TwoReplies(Row):
     """Pairs of dependent replies: drawn by the shipped simulation (tier "sq"), or given by real
     simulated clients ("clients")."""
 
@@ -169,9 +161,9 @@ class TwoReplies:
         )
 
 
-Replies: TypeAlias = OneReply | TwoReplies
+Replies = OneReply | TwoReplies
 # by case, how often each outcome was drawn, and its probabilities
-Laws: TypeAlias = dict[str, tuple[list[int], list[float]]]
+Laws = dict[str, tuple[list[int], list[float]]]
 
 
 def law_points(scale: Scale) -> list[Replies]:
@@ -342,18 +334,22 @@ def laws_drawn(
 
 def law_table(laws: Laws) -> Table:
     """Every case, by its outcome that is furthest from the law."""
-    return table(
+    headings = (
+        "case | draws | outcome furthest off | drawn | predicted | standard errors off | total "
+        "variation"
+    )
+    return tabulate(
         "What the shipped simulation drew, against the law",
-        (_row(case, sum(counts), counts, law) for case, (counts, law) in laws.items()),
+        headings,
+        (_furthest(case, counts, law) for case, (counts, law) in laws.items()),
     )
 
 
-def _row(case: str, n: int, counts: list[int], law: list[float]) -> dict[str, Any]:
+def _furthest(
+    case: str, counts: list[int], law: list[float]
+) -> tuple[str, int, int, float, float, float, float]:
+    n = sum(counts)
     off = [Rate(count, n).errors_off(p) for count, p in zip(counts, law, strict=True)]
     worst = int(np.argmax(off))
-    return {
-        "case": case, "draws": n, "outcome furthest off": worst, "drawn": counts[worst] / n,
-        "predicted": law[worst], "standard errors off": off[worst],
-        "total variation": sum(abs(count / n - p) for count,
-        p in zip(counts, law, strict=True)) / 2,
-    }  # fmt: skip
+    variation = sum(abs(count / n - p) for count, p in zip(counts, law, strict=True)) / 2
+    return case, n, worst, counts[worst] / n, law[worst], off[worst], variation

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
 from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.masked_parity import (
@@ -13,9 +13,7 @@ from local_dp.bounds.masked_parity import (
     masked_parity_one_round_clients,
 )
 from local_dp.experiments.claims.local.map.games import (
-    GamePlay,
     ParityGame,
-    Played,
     WorstCase,
     parity_game_check,
     worst_case_check,
@@ -39,31 +37,33 @@ from local_dp.experiments.claims.local.map.runs import (
     shuffled_table,
     whole,
 )  # fmt: skip
-from local_dp.experiments.lab.calibration import intervals_check
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
+    Claimed,
+    ClientCount,
     Curve,
     Experiment,
     Figure,
     Finding,
-    Region,
-    Regions,
-    Scale,
-    Table,
-    curve,
-    of_kind,
-)
-from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
-from local_dp.experiments.lab.statistics import (
-    NO_FACTOR,
+    LogFigure,
+    Points,
     Positive,
     Rate,
+    Region,
+    Regions,
+    Rows,
+    Scale,
+    Sheet,
+    Table,
+    cross_check_shown,
+    curve,
     geometric_mean,
+    holds,
+    intervals_check,
     least_count,
+    measured,
+    tabulate,
 )
 
 POLYNOMIAL = 4.0  # the largest power of d that counts as growing slowly
@@ -104,27 +104,18 @@ TITLES = {
     "parity-halving": "Parity without a curator",
     "parity": "Parity",
 }
-Place: TypeAlias = OneRound | HiddenConcept | Parity | WorstCase | ParityGame | Users
-Result: TypeAlias = Learned | Curated | Played | GamePlay | Crossing
-Row: TypeAlias = tuple[OneRound, Learned] | tuple[HiddenConcept, Learned] | tuple[Parity, Curated]
+Size = tuple[OneRound, Learned] | tuple[HiddenConcept, Learned] | tuple[Parity, Curated]
 
 
 @dataclass(frozen=True)
 class Series:
     """The least numbers of people for one class, by dimension, each with a 95 % interval."""
 
-    rows: Sequence[Row]
+    rows: Sequence[Size]
 
     @property
     def counts(self) -> dict[int, ClientCount]:
-        return {
-            point.d: each.count for point, each in self.rows if isinstance(each.count, ClientCount)
-        }
-
-    @property
-    def complete(self) -> bool:
-        """Whether there is such a number at every dimension."""
-        return 0 < len(self.rows) == len(self.counts)
+        return {point.d: each.count for point, each in self.rows}
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -132,21 +123,14 @@ class Series:
         return min(self.counts), max(self.counts)
 
     def figure(self, d: int) -> Positive:
-        """The number at one dimension, as a statistic; without error where it is exact, not known
-        where there is none."""
-        count = self.counts.get(d)
-        if count is None:
-            return NO_FACTOR
+        """The number at one dimension, as a statistic; without error where it is exact."""
+        count = self.counts[d]
         return least_count(count) if count.low < count.high else Positive(count.n, 0.0)
 
     def over(self, predicted: Callable[[int], float]) -> Positive:
         """The numbers in units of their predictions, in the mean over the dimensions, whose
         searches are independent."""
-        return (
-            geometric_mean([self.figure(d) / predicted(d) for d in self.counts])
-            if self.complete
-            else NO_FACTOR
-        )
+        return geometric_mean([self.figure(d) / predicted(d) for d in self.counts])
 
     def over_bound(self, d: int, bound: Callable[[int], float]) -> Positive:
         """How many times more people than this number a bound asks for."""
@@ -167,20 +151,11 @@ class Series:
         return f"d^{self.power():.1f} from d = {self.ends[0]} to {self.ends[1]}"
 
 
-def _failed(series: Series) -> str:
-    return next(
-        (each.count.failed for _, each in series.rows if isinstance(each.count, NoCount)),
-        "nothing was measured",
-    )
-
-
 def _learned(
     statement: str, series: Series, predicted: Callable[[int], float], only: bool = True
 ) -> Check:
     """Whether there is a least number of people at every dimension, which is the predicted one, and
     that grows slowly with d."""
-    if not series.complete:
-        return Check(statement, False, f"no number of people found: {_failed(series)}")
     first, last = series.ends
     power = math.log(predicted(last) / predicted(first)) / math.log(last / first)
     claims = {"measured over predicted": Claimed(series.over(predicted), 1 - WITHIN, 1 + WITHIN)}
@@ -213,12 +188,6 @@ def _separated(
     """Whether a proven bound for the smaller model leaves the larger model's number behind, and
     stands by its own runs: the best protocol of the smaller model, measured too, needs more than
     the bound, not many times it, and more than the larger model."""
-    if not (larger.complete and smaller.complete):
-        return Check(
-            statement,
-            False,
-            f"no number of people found: {_failed(smaller if larger.complete else larger)}",
-        )
     (first, d), last, (low, high) = larger.ends, smaller.ends[1], bounded
     claims = {
         f"proven, over those enough at d = {d}": Claimed(larger.over_bound(d, bound), SEPARATED),
@@ -258,8 +227,6 @@ def _curated(series: Series, rows: Rows[Parity, Curated]) -> Check:
         f"Parity is learned by a trusted curator (in CI), no more than d^{POLYNOMIAL:g}, and the "
         "runs succeed as often as the exact law says"
     )
-    if not series.complete:
-        return Check(statement, False, f"no number of people found: {_failed(series)}")
     trials = sum(point.trials for point, _ in rows)
     chance = sum(point.trials * each.predicted for point, each in rows) / trials
     also = series.power() <= POLYNOMIAL and min(each.predicted for _, each in rows) >= SUCCESS
@@ -319,11 +286,11 @@ def _predicted(name: str, d: int) -> float:
     )
 
 
-class Map(Experiment[Place, Result]):
-    name: ClassVar[str] = "map"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "What one round can learn, what several can, and what needs a curator"
-    claim: ClassVar[str] = (
+class Map(Experiment):
+    name = "map"
+    chapter = LOCAL_MODEL
+    title = "What one round can learn, what several can, and what needs a curator"
+    claim = (
         "What can be learned from a reasonable number of people depends on who is trusted and on "
         "how often they are asked. Simple rules are learned in one round with nobody trusted "
         "(LNI). A masked parity (see the notes) takes two rounds (LI): in one, the number of "
@@ -331,11 +298,9 @@ class Map(Experiment[Place, Result]):
         "doubles with every bit too, in however many rounds, as long as each person answers in "
         "one of them."
     )
-    source: ClassVar[str] = (
-        "KLNRS 2008, Figure 2, Theorems 4.8 and 5.1, Corollary 4.6; Blum et al. 1994"
-    )
+    source = "KLNRS 2008, Figure 2, Theorems 4.8 and 5.1, Corollary 4.6; Blum et al. 1994"
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         quick = scale == "quick"
         trials = 1000 if quick else 2000
         hidden = {
@@ -359,7 +324,7 @@ class Map(Experiment[Place, Result]):
                 for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))
             ),
             *(WorstCase(d, 4 if quick else 10) for d in ((12,) if quick else (12, 14, 16))),
-            *(ParityGame(d) for d in ((8,) if quick else (8, 10))),
+            *map(ParityGame, (8,) if quick else (8, 10)),
             *(
                 OneRound(name, d, 600 if quick else trials, shuffled=True)
                 for name in ONE_ROUND
@@ -368,14 +333,11 @@ class Map(Experiment[Place, Result]):
             *(Users(name, d, n) for name, (d, n) in USERS.items()),
         ]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        one_round, hidden, curated = (
-            of_kind(measurements, OneRound),
-            of_kind(measurements, HiddenConcept),
-            of_kind(measurements, Parity),
-        )
+    def finding(self, sheet: Sheet) -> Finding:
+        hidden, curated = sheet[HiddenConcept], sheet[Parity]
         rules, mixed = (
-            [row for row in one_round if row[0].shuffled == shuffled] for shuffled in (False, True)
+            [row for row in sheet[OneRound] if row[0].shuffled == shuffled]
+            for shuffled in (False, True)
         )
         series = {name: Series([row for row in rules if row[0].name == name]) for name in ONE_ROUND}
         series |= {
@@ -415,8 +377,8 @@ class Map(Experiment[Place, Result]):
             BOUNDED_MASKED,
         )
         worst, game = (
-            worst_case_check(of_kind(measurements, WorstCase), SUCCESS),
-            parity_game_check(of_kind(measurements, ParityGame)),
+            worst_case_check(sheet[WorstCase], SUCCESS),
+            parity_game_check(sheet[ParityGame]),
         )
         in_ci = _curated(parity, curated)
         not_li = _separated(
@@ -431,7 +393,7 @@ class Map(Experiment[Place, Result]):
         )
         users = [
             cross_check_shown(f"{TITLES[point.name]}, d = {point.d}", crossing, LEAST)
-            for point, crossing in of_kind(measurements, Users)
+            for point, crossing in sheet[Users]
         ]
         lines = [
             (
@@ -440,29 +402,6 @@ class Map(Experiment[Place, Result]):
                 _enough_lines(name, series[name], rules) + shuffled_line(mixed, name, COMPARED),
             )
             for name, check in in_lni.items()
-        ]
-        two = _bound_lines(
-            "measured", masked, "in one round", series["masked-parity-one-round"], _one_round_bound
-        )
-        trusted = _bound_lines(
-            "computed exactly, runs agree",
-            parity,
-            "without a curator, however asked",
-            series["parity-halving"],
-            _local_bound,
-        )
-        placed = [
-            Region("LNI = NASQ", "nobody trusted, one round", _placed(lines)),
-            Region(
-                "LI = SQ",
-                "nobody trusted, several rounds",
-                _placed([(TITLES["masked-parity"], [in_li, not_lni, worst], two)]),
-            ),
-            Region(
-                "CI",
-                "a trusted curator",
-                _placed([(TITLES["parity"], [in_ci, not_li, game], trusted)]),
-            ),
         ]
         return Finding(
             checks=[
@@ -481,14 +420,7 @@ class Map(Experiment[Place, Result]):
             ],
             tables=[_table(series), shuffled_table(mixed, rules)],
             figures=[
-                Regions(
-                    "map",
-                    (
-                        f"Where each class lies, and the least people for {SUCCESS:.0%} success, "
-                        f"at ε = {EPSILON:g}"
-                    ),
-                    placed,
-                ),
+                _regions(series, lines, [in_li, not_lni, worst], [in_ci, not_li, game]),
                 _curves(series),
             ],
             notes=_NOTES,
@@ -523,8 +455,6 @@ _NOTES = [
 
 
 def _headline(masked: Series, parity: Series) -> str:
-    if not (masked.complete and parity.complete):
-        return "Some least number of people was not found."
     d, other = masked.ends[1], parity.ends[1]
     once, alone = math.ceil(_one_round_bound(d)), math.ceil(_local_bound(other))
     return (
@@ -532,6 +462,42 @@ def _headline(masked: Series, parity: Series) -> str:
         f"provably {once:,} or more; at d = {other} parity takes a curator "
         f"{parity.counts[other].n:,}, and without one, each person asked once, provably {alone:,} "
         "or more."
+    )
+
+
+def _regions(
+    series: dict[str, Series],
+    lines: Sequence[tuple[str, list[Check], str]],
+    in_li: list[Check],
+    in_ci: list[Check],
+) -> Regions:
+    masked, parity = series["masked-parity"], series["parity"]
+    two = _bound_lines(
+        "measured", masked, "in one round", series["masked-parity-one-round"], _one_round_bound
+    )
+    trusted = _bound_lines(
+        "computed exactly, runs agree",
+        parity,
+        "without a curator, however asked",
+        series["parity-halving"],
+        _local_bound,
+    )
+    regions = [
+        Region("LNI = NASQ", "nobody trusted, one round", _placed(lines)),
+        Region(
+            "LI = SQ",
+            "nobody trusted, several rounds",
+            _placed([(TITLES["masked-parity"], in_li, two)]),
+        ),
+        Region("CI", "a trusted curator", _placed([(TITLES["parity"], in_ci, trusted)])),
+    ]
+    return Regions(
+        "map",
+        (
+            f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = "
+            f"{EPSILON:g}"
+        ),
+        regions,
     )
 
 
@@ -547,8 +513,6 @@ def _placed(candidates: Sequence[tuple[str, list[Check], str]]) -> list[tuple[st
 def _enough_lines(name: str, series: Series, rules: Rules) -> str:
     """The measured number of a class that one round learns, and below it the proven one, which
     suffices and is no minimum."""
-    if not series.complete:
-        return ""
     enough = next(
         learned.enough for point, learned in rules if (point.name, point.d) == (name, COMPARED)
     )
@@ -563,8 +527,6 @@ def _bound_lines(
 ) -> str:
     """The number of a class, and below it for the next smaller region: the proven bound that rules
     it out, and the number measured there."""
-    if not (series.complete and smaller.complete):
-        return ""
     d = series.ends[1]
     return (
         f"{kind}: {series.describe(COMPARED)}, {series.describe(d)}\n"
@@ -600,18 +562,14 @@ def _table(series: dict[str, Series]) -> Table:
                     needed,
                 )
             )
-    columns = (
-        "class",
-        "who is asked",
-        "d",
-        "least people",
-        "95 % from",
-        "to",
-        "kind of number",
-        "proven enough",
-        "proven needed",
+    return tabulate(
+        f"People for {SUCCESS:.0%} success at ε = {EPSILON:g}",
+        (
+            "class | who is asked | d | least people | 95 % from | to | kind of number | proven "
+            "enough | proven needed"
+        ),
+        rows,
     )
-    return Table(f"People for {SUCCESS:.0%} success at ε = {EPSILON:g}", columns, rows)
 
 
 def _curves(series: dict[str, Series]) -> Figure:
@@ -656,9 +614,7 @@ def _curves(series: dict[str, Series]) -> Figure:
         ),
     ]
     title = f"People needed against dimension, at ε = {EPSILON:g}"
-    return Figure(
-        "separations", title, "dimension d (bits of an example)", "people", curves, log_y=True
-    )
+    return LogFigure("separations", title, "dimension d (bits of an example)", "people", curves)
 
 
 EXPERIMENT = Map()

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
+from numpy.random import default_rng
 
 from local_dp.bounds.masked_parity import coset_tolerance, success_bound
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
-from local_dp.experiments.lab.claim import Check
-from local_dp.experiments.lab.findings import Rows
+from local_dp.experiments.lab.parts import Check, Row, Rows
 from local_dp.hardness import adversary
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
@@ -45,16 +44,14 @@ class Single:
     bound: float
 
 
-@dataclass(frozen=True)
-class Played:
+class Played(Row):
     played: int  # against the oracle that hides the mask
     wins: int  # in two rounds
     tolerance: float
     one_round: list[Single]
 
 
-@dataclass(frozen=True)
-class WorstCase:
+class WorstCase(Row):
     """Masked parity against the oracle that hides what it may: two rounds of queries play it, and
     so does one round of as many, as precise."""
 
@@ -63,7 +60,7 @@ class WorstCase:
 
     def measure(self, seed: int) -> Played:
         d, tolerance = self.d, 0.9 / (2 * self.d)
-        masks = np.random.default_rng([seed, 200, d]).integers(1 << d, size=self.targets).tolist()
+        masks = default_rng([seed, 200, d]).integers(1 << d, size=self.targets).tolist()
         concepts = [Concept(d, r, a) for r in masks for a in (0, 1)]
         finest = next(k for k in range(d - d % 2, -1, -2) if coset_tolerance(k) > tolerance)
         learners = {
@@ -157,16 +154,14 @@ class FewQueries:
     success_at_most: str | None
 
 
-@dataclass(frozen=True)
-class GamePlay:
+class GamePlay(Row):
     # (queries about single parities, the share of all parities that they find)
     single: list[tuple[int, str]]
     cosets: list[Cosets]
     few: FewQueries
 
 
-@dataclass(frozen=True)
-class ParityGame:
+class ParityGame(Row):
     """Parity against the oracle that reveals nothing while it may. For every target, one learner
     queries single parities and one queries bent cosets."""
 
@@ -195,7 +190,7 @@ def _few_queries(d: int, seed: int) -> FewQueries:
     tolerance, asked = 2.0 ** (-d / 3), 1 << d // 3
     k = max(k for k in range(0, d, 2) if 2.0 ** (-k / 2) > tolerance)
     oracle = adversary.SilentOracle(
-        d, int(np.random.default_rng([seed, 201, d]).integers(asked << k, 1 << d))
+        d, int(default_rng([seed, 201, d]).integers(asked << k, 1 << d))
     )
     answers = oracle.answer(
         tuple(StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(asked))

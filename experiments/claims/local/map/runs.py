@@ -5,9 +5,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator, default_rng
 from scipy import special
 
 from local_dp.arrays import Floats
@@ -17,25 +18,29 @@ from local_dp.bounds.parity import parity_halving_clients
 from local_dp.bounds.response import response_gain
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import amplified_learner, draw_examples
-from local_dp.draws import Draws
-from local_dp.experiments.lab.checks import Claimed, holds
-from local_dp.experiments.lab.claim import Check, Table
-from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import (
+from local_dp.experiments.lab.parts import (
+    Check,
+    Claimed,
     ClientCount,
-    Search,
+    Crossing,
+    Row,
+    Rows,
+    Table,
+    Trial,
+    cross_check,
     exact_recovery,
+    holds,
+    least_count,
     measured_clients,
     own_seed,
+    seeded,
+    tabulate,
 )
-from local_dp.experiments.lab.statistics import least_count
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
 from local_dp.learners.learner import Learner
 from local_dp.learners.moments import LowDegree
 from local_dp.learners.rules import AllOf, Conjunctions, Literal, Stumps
-from local_dp.noise import KeyedNoise
 from local_dp.optimise import crossing
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle
@@ -112,7 +117,7 @@ def stumps(d: int, m: int, epsilon: float) -> float:
 def conjunctions(d: int, m: int, epsilon: float) -> float:
     """The sign of the linear part, every coefficient an answer: that of a conjunction of two is
     -1/2 and twice 1/2. Drawn, with the same numbers at every m."""
-    generator, gain = np.random.default_rng([d, m]), response_gain(epsilon)
+    generator, gain = default_rng([d, m]), response_gain(epsilon)
     means = np.array([-0.5, 0.5, 0.5, *[0.0] * (d - 2)])
     drawn = gain * (2 * generator.binomial(m, (1 + means / gain) / 2, (DRAWS, d + 1)) / m - 1)
     bits = 1 - 2 * (np.arange(1 << d)[:, None] >> np.arange(d) & 1)
@@ -150,19 +155,19 @@ def predicted(name: str, d: int, epsilon: float, success: float) -> float:
     )
 
 
-def _stump(d: int, rng: np.random.Generator) -> AllOf:
+def _stump(d: int, rng: Generator) -> AllOf:
     """A random literal."""
     return AllOf((Literal(int(rng.integers(d)), int(rng.integers(2))),))
 
 
-def _conjunction(d: int, rng: np.random.Generator) -> AllOf:
+def _conjunction(d: int, rng: Generator) -> AllOf:
     """A conjunction of two random literals."""
     return AllOf(
         tuple(Literal(int(place), int(rng.integers(2))) for place in rng.permutation(d)[:2])
     )
 
 
-def _point(d: int, rng: np.random.Generator) -> AllOf:
+def _point(d: int, rng: Generator) -> AllOf:
     """The indicator of one random point."""
     point = int(rng.integers(1 << d))
     return AllOf(tuple(Literal(place, point >> place & 1) for place in range(d)))
@@ -197,7 +202,7 @@ class OneRoundClass:
 
     title: str
     learner: Callable[[int], Learner[Any]]
-    draw: Callable[[int, np.random.Generator], AllOf]
+    draw: Callable[[int, Generator], AllOf]
     examples: Callable[[int, AllOf], Finite]
     least: float = 0.0
 
@@ -268,12 +273,11 @@ def _report_epsilon(crowd: int) -> float:
     return EPSILON if crowd < 2 else largest_local(BinaryRR, crowd, EPSILON, SHUFFLE_DELTA)
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(Row):
     """The least number of people, and the rounds of a run; of a learner for one round also whether
     its type fixes the queries, and a number that suffices."""
 
-    count: Search
+    count: ClientCount
     rounds: int
     fixed: bool = False
     enough: int | None = None
@@ -283,8 +287,7 @@ class Learned:
     )
 
 
-@dataclass(frozen=True)
-class OneRound:
+class OneRound(Row):
     """The least number of people that learn the class to within alpha in one round; behind a
     shuffler, EPSILON is for all reports together."""
 
@@ -296,7 +299,7 @@ class OneRound:
     def measure(self, seed: int) -> Learned:
         kind, d = ONE_ROUND[self.name], self.d
         generator, rounds = (
-            np.random.default_rng(
+            default_rng(
                 [
                     own_seed(
                         f"map {self.name} shuffled" if self.shuffled else f"map {self.name}",
@@ -326,11 +329,7 @@ class OneRound:
         count = measured_clients(
             success, enough // 2, target=SUCCESS, trials=self.trials, least=kind.learner(d).queries
         )
-        report = (
-            kind.behind_shuffler(d, count.n)
-            if self.shuffled and isinstance(count, ClientCount)
-            else None
-        )
+        report = kind.behind_shuffler(d, count.n) if self.shuffled and not count.failed else None
         right = (
             None
             if self.shuffled
@@ -346,8 +345,7 @@ class OneRound:
         )
 
 
-@dataclass(frozen=True)
-class HiddenConcept:
+class HiddenConcept(Row):
     """The least number of people for which a shipped protocol finds its hidden concept exactly."""
 
     name: str
@@ -359,9 +357,7 @@ class HiddenConcept:
         protocol = find_protocol(hidden.protocol).from_settings({"d": str(self.d)})
         own = own_seed(f"map {self.name}", seed, self.d)
         guess = hidden.guess(self.d, EPSILON, 1 - SUCCESS)
-        oracle = AggregateOracle(
-            protocol.synthetic(guess, own), np.random.default_rng([own]), EPSILON
-        )
+        oracle = AggregateOracle(protocol.synthetic(guess, own), default_rng([own]), EPSILON)
         run(protocol.algorithm(EPSILON, guess), oracle)
         recovered = exact_recovery(protocol, EPSILON, own)
         return Learned(
@@ -372,15 +368,13 @@ class HiddenConcept:
         )
 
 
-@dataclass(frozen=True)
-class Curated:
-    count: Search  # of examples, by the exact law
+class Curated(Row):
+    count: ClientCount  # of examples, by the exact law
     wins: int  # of the runs
     predicted: float  # the probability of success
 
 
-@dataclass(frozen=True)
-class Parity:
+class Parity(Row):
     """How often a trusted curator recovers a parity exactly."""
 
     d: int
@@ -390,16 +384,15 @@ class Parity:
         learner = amplified_learner(EPSILON, CURATOR_BETA)
         n, wins = parity_examples(learner, self.d, SUCCESS), 0
         for trial in range(self.trials):
-            rng = np.random.default_rng([seed, 300, self.d, trial])
+            rng = default_rng([seed, 300, self.d, trial])
             r = gf2.pack(rng.integers(0, 2, self.d, dtype=np.uint8))
             wins += learner.release(
-                draw_examples(self.d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62))))
+                draw_examples(self.d, r, n, rng), seeded(int(rng.integers(1 << 62)))
             ) == gf2.mask(r)
         return Curated(ClientCount(n, n, n, self.trials), wins, parity_success(learner, self.d, n))
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(Row):
     """One small point client by client beside its law."""
 
     name: str
@@ -436,35 +429,30 @@ class Users:
             return kind.learned(self.d, hypothesis, population)
 
         def people(drawn: int) -> Finite:
-            kinds = kind.examples(self.d, kind.draw(self.d, np.random.default_rng([drawn])))
+            kinds = kind.examples(self.d, kind.draw(self.d, default_rng([drawn])))
             return Finite(kinds.kinds, kinds.shares.tolist(), self.n, drawn)
 
         everybody = self.n % kind.learner(self.d).queries == 0
         return Trial(kind.local(self.d, self.n), people, learned, self.n, EPSILON, everybody)
 
 
-Rules: TypeAlias = Rows[OneRound, Learned]
+Rules = Rows[OneRound, Learned]
 
 
-def whole(count: Search) -> tuple[int | None, int | None, int | None]:
+def whole(count: ClientCount) -> tuple[int, int, int]:
     """The number and the ends of its interval, rounded outwards."""
-    return (
-        (count.n, math.floor(count.low), math.ceil(count.high))
-        if isinstance(count, ClientCount)
-        else (None, None, None)
-    )
+    return count.n, math.floor(count.low), math.ceil(count.high)
 
 
 def shuffled_check(mixed: Rules) -> Check:
     """Against the number that the law predicts without a shuffler."""
     claims = {}
-    for point, learned in mixed:
-        if isinstance(learned.count, ClientCount):
-            name, alone = (
-                f"{point.name}, d = {point.d}",
-                predicted(point.name, point.d, EPSILON, SUCCESS),
-            )
-            claims[name] = Claimed(least_count(learned.count) / alone, high=FEWER.get(name, 1.0))
+    for p, m in mixed:
+        name = f"{p.name}, d = {p.d}"
+        claims[name] = Claimed(
+            least_count(m.count) / predicted(p.name, p.d, EPSILON, SUCCESS),
+            high=FEWER.get(name, 1.0),
+        )
     fewer = ", ".join(f"{most:g} of them ({name})" for name, most in FEWER.items())
     return holds(
         (
@@ -472,18 +460,14 @@ def shuffled_check(mixed: Rules) -> Check:
             f"no more people than predicted without: {fewer} at most"
         ),
         claims,
-        also=len(claims) == len(mixed)
-        and all((learned.report or 0) >= EPSILON for _, learned in mixed),
+        also=all((m.report or 0) >= EPSILON for _, m in mixed),
     )
 
 
 def shuffled_line(mixed: Rules, name: str, d: int) -> str:
     """One line beside a class: how many people it takes behind a shuffler."""
-    for point, learned in mixed:
-        n, low, high = whole(learned.count)
-        if (point.name, point.d) == (name, d) and n:
-            return f"\nmeasured behind a shuffler: {n:,} people at d = {d} [{low:,} to {high:,}]"
-    return ""
+    n, low, high = next(whole(m.count) for p, m in mixed if (p.name, p.d) == (name, d))
+    return f"\nmeasured behind a shuffler: {n:,} people at d = {d} [{low:,} to {high:,}]"
 
 
 def shuffled_table(mixed: Rules, rules: Rules) -> Table:
@@ -499,20 +483,11 @@ def shuffled_table(mixed: Rules, rules: Rules) -> Table:
         )
         for point, each in mixed
     ]
-    columns = (
-        "class",
-        "d",
-        "least people, not shuffled",
-        "shuffled",
-        "95 % from",
-        "to",
-        "ε of a report",
-    )
-    return Table(
+    return tabulate(
         (
             f"One round behind a shuffler: {SUCCESS:.0%} success, ε = {EPSILON:g} and δ = "
             f"{SHUFFLE_DELTA:g} for all reports together"
         ),
-        columns,
+        "class | d | least people, not shuffled | shuffled | 95 % from | to | ε of a report",
         rows,
     )

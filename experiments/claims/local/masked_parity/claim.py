@@ -2,10 +2,10 @@
 in 90 % of the runs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.arrays import Ints
 from local_dp.bounds.masked_parity import (
@@ -25,47 +25,50 @@ from local_dp.curator.selection.exponential import (
     OccamLearner,
     log_probabilities,
 )
-from local_dp.draws import Draws
 from local_dp.experiments.claims.local.masked_parity.epsilon import (
-    Goal,
-    Reports,
+    CLIENTS_FOUND,
     epsilon_finding,
     epsilon_points,
 )
-from local_dp.experiments.lab.calibration import intervals_check
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
+    Claimed,
+    ClientCount,
+    CrossCheck,
+    Crossing,
+    Curve,
     Experiment,
     Figure,
     Finding,
+    LogFigure,
+    LogLogFigure,
+    Points,
+    Positive,
+    Rate,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
-    curve,
-    of_kind,
-)
-from local_dp.experiments.lab.cross_check import (
-    CrossCheck,
-    Crossing,
     cross_check,
     cross_check_shown,
-    exact_trial,
-)
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import (
-    ClientCount,
-    Search,
+    curve,
     exact_recovery,
+    exact_trial,
+    geometric_mean,
+    holds,
+    intervals_check,
+    least_count,
+    measured,
     measured_clients,
     own_seed,
     reached_check,
+    seeded,
+    table_of,
 )
-from local_dp.experiments.lab.statistics import Positive, Rate, geometric_mean, least_count
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedDisagreement, MaskedIndicator
-from local_dp.noise import KeyedNoise
 from local_dp.optimise import best_split
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
@@ -142,44 +145,51 @@ KINDS = dict.fromkeys(LABELS, NORMAL) | {
 CROSSED = 4  # the d at which each is run client by client, with its formula's count
 # the success there: the formulas aim at 90 %, and list decoding's falls short by 6 % of the clients
 LEAST = 0.87
-Result: TypeAlias = Search | Crossing
-Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by protocol and d
+Counts = dict[str, dict[int, ClientCount]]  # by protocol and d
 
 
-@dataclass(frozen=True)
-class Count:
-    """The least number of clients that learn every bit in 90 % of the runs."""
+class OfProtocol(Row):
+    """A protocol, or the curator, at d."""
 
     protocol: str
     d: int
-    trials: int
+
+    @property
+    def label(self) -> str:
+        return LABELS[self.protocol]
+
+    @property
+    def formula(self) -> int:
+        return CLIENTS[self.protocol](self.d, EPSILON, 1 - TARGET)
+
+    @property
+    def kind(self) -> str:
+        return KINDS[self.protocol]
 
     def __str__(self) -> str:
-        return f"{LABELS[self.protocol]}, d = {self.d}"
+        return f"{self.label}, d = {self.d}"
 
-    def measure(self, seed: int) -> Search:
+
+class Count(OfProtocol):
+    """The least number of clients that learn every bit in 90 % of the runs."""
+
+    trials: int
+
+    def measure(self, seed: int) -> ClientCount:
         recovery = _recovery(
             self.protocol, self.d, own_seed(f"masked-parity {self.protocol}", seed, self.d)
         )
-        guess = CLIENTS[self.protocol](self.d, EPSILON, 1 - TARGET)
         return measured_clients(
-            recovery, guess, target=TARGET, trials=self.trials, least=2 * self.d + 2
+            recovery, self.formula, target=TARGET, trials=self.trials, least=2 * self.d + 2
         )
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(OfProtocol):
     """The formula's count, client by client and from the law: a protocol, the paper's with ideal
     noise, or the curator's mechanism itself."""
 
-    protocol: str
-    d: int
-
-    def __str__(self) -> str:
-        return f"{LABELS[self.protocol]}, d = {self.d}"
-
     def measure(self, seed: int) -> Crossing:
-        name, d, n = self.protocol, self.d, CLIENTS[self.protocol](self.d, EPSILON, 1 - TARGET)
+        name, d, n = self.protocol, self.d, self.formula
         if name == CURATOR:
             return curator_cross_check(d, EPSILON, n, seed)
         # tens of thousands of clients each
@@ -227,7 +237,7 @@ def _recovery(protocol: str, d: int, seed: int) -> Callable[[int, int], int]:
 def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
     """For `minimal_clients`: the paper's protocol with ideal Lap(2 / epsilon) noise, drawn from its
     law: a binomial count plus a difference of gammas."""
-    generator = np.random.default_rng([seed])
+    generator = default_rng([seed])
     scale = 2 / epsilon
 
     def mean(clients: int, share: Any) -> Any:
@@ -256,7 +266,7 @@ def _literal_split(d: int, epsilon: float, n: int) -> int:
 def literal_by_clients(d: int, epsilon: float, n: int, seed: int) -> bool:
     """One run of the same, record by record: every client evaluates its query and adds its own
     Lap(2 / epsilon)."""
-    generator = np.random.default_rng([seed, n])
+    generator = default_rng([seed, n])
     truth = Concept(d, int(generator.integers(1 << d)), int(generator.integers(2)))
     population, first = MaskedParityPopulation(truth, n, seed), _literal_split(d, epsilon, n)
 
@@ -278,7 +288,7 @@ def literal_by_clients(d: int, epsilon: float, n: int, seed: int) -> bool:
 def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
     """For `minimal_clients`: how often the exponential mechanism chooses the true one of 2^(d+1)
     concepts, drawn from its exact law given n fresh examples."""
-    concepts, generator = MaskedParityClass(d), np.random.default_rng([seed])
+    concepts, generator = MaskedParityClass(d), default_rng([seed])
 
     def successes(n: int, runs: int) -> int:
         right = 0
@@ -296,15 +306,12 @@ def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
 
 def curator_cross_check(d: int, epsilon: float, n: int, seed: int, runs: int = 400) -> CrossCheck:
     """The mechanism itself on the examples, sampled in whole numbers, beside its law."""
-    concepts, generator = MaskedParityClass(d), np.random.default_rng([seed, 1])
+    concepts, generator = MaskedParityClass(d), default_rng([seed, 1])
     successes = 0
     for drawn in generator.integers(1 << 62, size=runs).tolist():
         truth = int(generator.integers(concepts.size))
         x, y = _examples(concepts, truth, n, drawn)
-        successes += (
-            OccamLearner(concepts, epsilon).release(Labelled(x, y), Draws(KeyedNoise(drawn)))
-            == truth
-        )
+        successes += OccamLearner(concepts, epsilon).release(Labelled(x, y), seeded(drawn)) == truth
     return CrossCheck(
         n, (successes, runs), (curator_recovery(d, epsilon, seed)(n, 4 * runs), 4 * runs)
     )
@@ -315,25 +322,22 @@ def _examples(concepts: MaskedParityClass, truth: int, n: int, seed: int) -> tup
     return concepts.encoded(population.batch(0, n))
 
 
-Place: TypeAlias = Count | Users | Reports | Goal
-
-
-class MaskedParityExperiment(Experiment[Place, Result]):
-    name: ClassVar[str] = "masked-parity"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = (
+class MaskedParityExperiment(Experiment):
+    name = "masked-parity"
+    chapter = LOCAL_MODEL
+    title = (
         "Two rounds of questions learn masked parity; one round needs exponentially many clients"
     )
-    claim: ClassVar[str] = (
+    claim = (
         "A hidden rule has d + 1 secret bits. If the server may ask a second question that "
         "depends on the first answers, the number of clients it needs grows like d^2 log d. If "
         "all questions must be fixed beforehand it doubles with every further bit, and no "
         "protocol whose questions are so fixed can avoid that. The two part at d about 5. A "
         "trusted curator needs only tens of people."
     )
-    source: ClassVar[str] = "KLNRS 2008, Section 5 and Theorem 5.1 corrected (limits 3)"
+    source = "KLNRS 2008, Section 5 and Theorem 5.1 corrected (limits 3)"
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         if scale == "quick":
             dimensions = {
                 LITERAL: (4, 8),
@@ -359,46 +363,36 @@ class MaskedParityExperiment(Experiment[Place, Result]):
         counts = (count(protocol, d, scale) for protocol, ds in dimensions.items() for d in ds)
         return [*counts, *(Users(protocol, CROSSED) for protocol in LABELS), *epsilon_points(scale)]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        searches: Rows[Count, Search] = sorted(
-            of_kind(measurements, Count), key=lambda row: row[0].d
-        )
+    def finding(self, sheet: Sheet) -> Finding:
+        searches = sheet[Count]
+        counts: Counts = {
+            protocol: {p.d: m for p, m in searches if p.protocol == protocol} for protocol in LABELS
+        }
         ways = {CURATOR: "chosen by the mechanism itself"}
         crossed = [
             cross_check_shown(str(p), m, LEAST, ways.get(p.protocol, "client by client"))
-            for p, m in of_kind(measurements, Users)
+            for p, m in sheet[Users]
         ]
-        epsilon_checks, epsilon_tables, epsilon_figures = epsilon_finding(measurements)
-        reached = reached_check([(str(p), m) for p, m in searches])
-        if not reached.shown:
-            return Finding(
-                [reached, *crossed, *epsilon_checks],
-                headline="A search did not find a least number of clients.",
-            )
-        counts: Counts = {
-            protocol: {
-                p.d: m for p, m in searches if p.protocol == protocol and isinstance(m, ClientCount)
-            }
-            for protocol in LABELS
-        }
-        checks = [
-            reached,
-            *_predicted_checks(counts),
-            *_order_checks(counts),
-            _growth_check(counts),
-        ]
-        table, figures = _table(counts), _figures(counts)
+        epsilon_checks, epsilon_table, epsilon_figure = epsilon_finding(sheet)
+        fields = (
+            f"protocol = label | d | {CLIENTS_FOUND} = n | 95 % low = low | 95 % high = high | "
+            "formula | kind of formula = kind"
+        )
+        title = "Least number of clients that learn every bit in 90 % of the runs, epsilon = 1"
+        table = table_of(title, f"{fields} | ratio to the formula = n / formula : 3", searches)
         return Finding(
             checks=[
-                *checks,
-                _formula_check(of_kind(measurements, Users)),
+                reached_check(searches),
+                *_predicted_checks(searches),
+                *_order_checks(counts),
+                _growth_check(counts),
+                _formula_check(sheet[Users]),
                 *crossed,
-                figure_check(figures, table),
                 *epsilon_checks,
                 intervals_check(),
             ],
-            tables=[table, *epsilon_tables],
-            figures=[*figures, *epsilon_figures],
+            tables=[table, epsilon_table],
+            figures=[*_figures(table), epsilon_figure],
             notes=[
                 (
                     "Examples are uniform: a learner for every distribution would also learn "
@@ -430,40 +424,31 @@ def _headline(counts: Counts) -> str:
 def _formula_check(users: Rows[Users, Crossing]) -> Check:
     """The runs from the law that the cross-checks make: a rate at one number of clients is known
     better than the number for one rate."""
-    rates = {
-        str(point): (point.protocol, Rate(*crossing.law))
-        for point, crossing in users
-        if isinstance(crossing, CrossCheck)
-    }
-    bands = {protocol: MORE if protocol == CLAMPED else SUCCESS for protocol in LABELS}
     return holds(
         f"With the formula's clients each protocol succeeds in {SUCCESS[0]:.0%} to "
         f"{SUCCESS[1]:.0%} of the runs drawn from its law, clamped noise in {MORE[0]:.0%} to "
         f"{MORE[1]:.0%}",
-        {name: Claimed(rate, *bands[protocol]) for name, (protocol, rate) in rates.items()},
+        {
+            str(p): Claimed(Rate(*m.law), *(MORE if p.protocol == CLAMPED else SUCCESS))
+            for p, m in users
+            if isinstance(m, CrossCheck)
+        },
     )
 
 
-def _predicted_checks(counts: Counts) -> list[Check]:
+def _predicted_checks(searches: Rows[Count, ClientCount]) -> list[Check]:
     """Against the formulas. Clamping the noise saves clients, as post-processing may; the formula
     is of noise that is not clamped.
 
     The searches of different d are independent, so their mean knows more than each.
     """
-    ratios = {
-        protocol: {
-            d: least_count(m) / CLIENTS[protocol](d, EPSILON, 1 - TARGET) for d, m in by_d.items()
-        }
-        for protocol, by_d in counts.items()
+    ratios = [(p, least_count(m) / p.formula) for p, m in searches]
+    by_label = {
+        protocol: [ratio for p, ratio in ratios if p.protocol == protocol] for protocol in LABELS
     }
     means = {
-        LABELS[protocol]: Claimed(geometric_mean([*by_d.values()]), *BANDS[protocol])
-        for protocol, by_d in ratios.items()
-    }
-    each = {
-        str(Users(protocol, d)): Claimed(ratio, *BANDS[protocol])
-        for protocol, by_d in ratios.items()
-        for d, ratio in by_d.items()
+        LABELS[protocol]: Claimed(geometric_mean(each), *BANDS[protocol])
+        for protocol, each in by_label.items()
     }
     bands = ", ".join(
         f"{LABELS[protocol]} {low:g} to {high:g}"
@@ -471,7 +456,13 @@ def _predicted_checks(counts: Counts) -> list[Check]:
         if (low, high) != (LOW, HIGH)
     )
     statement = f"the clients are those of the formula, within {1 - LOW:.0%} ({bands})"
-    return [holds(f"In the mean over d {statement}", means), holds(f"At each d {statement}", each)]
+    return [
+        holds(f"In the mean over d {statement}", means),
+        holds(
+            f"At each d {statement}",
+            {str(p): Claimed(ratio, *BANDS[p.protocol]) for p, ratio in ratios},
+        ),
+    ]
 
 
 def _over(counts: Counts, more: str, fewer: str) -> dict[int, Positive]:
@@ -561,52 +552,21 @@ def _growth_check(counts: Counts) -> Check:
     )
 
 
-def _table(counts: Counts) -> Table:
-    rows: list[tuple[Any, ...]] = []
-    for protocol, by_d in counts.items():
-        for d, m in by_d.items():
-            formula = CLIENTS[protocol](d, EPSILON, 1 - TARGET)
-            rows.append(
-                (
-                    LABELS[protocol],
-                    d,
-                    m.n,
-                    m.low,
-                    m.high,
-                    formula,
-                    KINDS[protocol],
-                    round(m.n / formula, 3),
-                )
-            )
-    columns = (
-        "protocol",
-        "d",
-        "clients for 90 %, measured minimum",
-        "95 % low",
-        "95 % high",
-        "formula",
-        "kind of formula",
-        "ratio to the formula",
-    )
-    return Table(
-        "Least number of clients that learn every bit in 90 % of the runs, epsilon = 1",
-        columns,
-        rows,
-    )
-
-
-def _figures(counts: Counts) -> list[Figure]:
+def _figures(table: Table) -> list[Figure]:
     """What a second round saves, and what each improvement of the two-round protocol does."""
-    measured = {
-        protocol: curve(LABELS[protocol], ((d, m.n, m.low, m.high) for d, m in by_d.items()))
-        for protocol, by_d in counts.items()
+    most = {
+        protocol: max(table.where("protocol", LABELS[protocol]).column("d"))
+        for protocol in (ONE_ROUND, LISTED)
     }
-    grid = [d for d in range(2, max(counts[LISTED]) + 1) if d <= 16 or d % 4 == 0]
     one_round = (
         (d, masked_parity_one_round_bound(d, EPSILON, TARGET))
-        for d in range(2, max(counts[ONE_ROUND]) + 1)
+        for d in range(2, most[ONE_ROUND] + 1)
     )
-    information = ((d, masked_parity_interactive_bound(d, EPSILON)) for d in grid)
+    information = (
+        (d, masked_parity_interactive_bound(d, EPSILON))
+        for d in range(2, most[LISTED] + 1)
+        if d <= 16 or d % 4 == 0
+    )
     limits = (
         curve("one round, proven: no protocol with fewer", one_round, "bound"),
         curve("information limit (proven for one round on d bits)", information, "bound"),
@@ -615,22 +575,20 @@ def _figures(counts: Counts) -> list[Figure]:
         "Clients needed to learn masked parity",
         ("secret bits d", "clients for 90 % success"),
     )
-    rounds = [measured[protocol] for protocol in (LITERAL, CLAMPED, FRESH, HASHED, LISTED)]
+
+    def drawn(*protocols: str) -> list[Curve]:
+        return table.curves(
+            f"protocol | d | {CLIENTS_FOUND} | 95 % low | 95 % high",
+            *(LABELS[protocol] for protocol in protocols),
+        )
+
     return [
-        Figure(
-            "clients",
-            title,
-            *axes,
-            [*(measured[protocol] for protocol in (ONE_ROUND, HASHED, LISTED, CURATOR)), limits[0]],
-            log_y=True,
-        ),
-        Figure(
+        LogFigure("clients", title, *axes, [*drawn(ONE_ROUND, HASHED, LISTED, CURATOR), limits[0]]),
+        LogLogFigure(
             "clients-two-rounds",
             f"{title} in two rounds",
             *axes,
-            [*rounds, limits[1]],
-            log_x=True,
-            log_y=True,
+            [*drawn(LITERAL, CLAMPED, FRESH, HASHED, LISTED), limits[1]],
         ),
     ]
 

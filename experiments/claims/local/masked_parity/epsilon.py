@@ -3,34 +3,40 @@ reports, and the information limit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar
 
 from local_dp.bounds.masked_parity import (
     masked_parity_interactive_bound,
     masked_parity_list_clients,
 )
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import Check, Figure, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.cross_check import (
+from local_dp.experiments.lab.parts import (
+    Check,
+    Claimed,
+    ClientCount,
     Crossing,
+    Figure,
+    LogLogFigure,
+    Row,
+    Scale,
+    Sheet,
+    Table,
     cross_check,
     cross_check_shown,
-    exact_trial,
-)
-from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import (
-    ClientCount,
-    Search,
+    curve_of,
     exact_recovery,
+    exact_trial,
+    holds,
+    least_count,
+    measured,
     measured_clients,
     own_seed,
     reached_check,
+    table_of,
 )
-from local_dp.experiments.lab.statistics import least_count
 from local_dp.masked.protocols import MaskedParityList
 
 D, TARGET = 8, 0.9
+CLIENTS_FOUND = "clients for 90 %, measured minimum"
 BEST, ONE_BIT = "two rounds, the reports that tell most", "two rounds, one bit a report"
 GOALS = {3.0: 300, 4.0: 120}  # clients at most
 LEAST = 0.9  # the success of so many clients, run one by one
@@ -41,13 +47,10 @@ FEWER = {
     # times fewer than by one bit, from this epsilon on: .96 to 1.5, 3.2 and 6.8, as measured at
     # --full --seed 1
 }
-EPSILONS: dict[Scale, tuple[float, ...]] = {
-    "quick": (0.25, 1.0, 3.0, 4.0),
-    "full": (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0),
-}
-TRIALS: dict[Scale, int] = {"quick": 800, "full": 6000}
-RUNS: dict[Scale, int] = {"quick": 150, "full": 2000}
-Counts: TypeAlias = dict[str, dict[float, ClientCount]]  # by reports and epsilon
+EPSILONS = {"quick": (0.25, 1.0, 3.0, 4.0), "full": (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)}
+TRIALS = {"quick": 800, "full": 6000}
+RUNS = {"quick": 150, "full": 2000}
+Counts = dict[str, dict[float, ClientCount]]  # by reports and epsilon
 
 
 @dataclass(frozen=True)
@@ -65,18 +68,21 @@ REPORTS: dict[str, Callable[[], MaskedParityList]] = {
 }
 
 
-@dataclass(frozen=True)
-class Reports:
+class Reports(Row):
     """The least number of clients by one kind of report."""
 
     reports: str
     epsilon: float
     trials: int
 
+    @property
+    def limit(self) -> float:
+        return masked_parity_interactive_bound(D, self.epsilon)
+
     def __str__(self) -> str:
         return f"{self.reports}, epsilon {self.epsilon:g}"
 
-    def measure(self, seed: int) -> Search:
+    def measure(self, seed: int) -> ClientCount:
         own = own_seed(f"masked-parity {self.reports} {self.epsilon}", seed, D)
         guess = max(3 * D, masked_parity_list_clients(D, self.epsilon, 1 - TARGET))
         return measured_clients(
@@ -88,8 +94,7 @@ class Reports:
         )
 
 
-@dataclass(frozen=True)
-class Goal:
+class Goal(Row):
     """How often so many clients succeed by the best reports, client by client and from the law."""
 
     goal: int
@@ -113,34 +118,41 @@ def epsilon_points(scale: Scale) -> list[Reports | Goal]:
     return [*searches, *(Goal(n, epsilon, RUNS[scale]) for epsilon, n in GOALS.items())]
 
 
-def epsilon_finding(rows: Rows[Any, Any]) -> tuple[list[Check], list[Table], list[Figure]]:
-    """The checks, the table and its figure; if a count is missing, only the checks that need
-    none."""
-    searches: Rows[Reports, Search] = of_kind(rows, Reports)
-    reached = reached_check([(str(p), m) for p, m in searches])
+def epsilon_finding(sheet: Sheet) -> tuple[list[Check], Table, Figure]:
+    """The checks, the table and its figure."""
+    searches = sheet[Reports]
     goals = [
         cross_check_shown(f"{BEST}, d = {D}, epsilon {p.epsilon:g}", m, LEAST)
-        for p, m in of_kind(rows, Goal)
+        for p, m in sheet[Goal]
     ]
-    if not reached.shown:
-        return [reached, *goals], [], []
     counts: Counts = {
-        kind: {
-            p.epsilon: m for p, m in searches if p.reports == kind and isinstance(m, ClientCount)
-        }
-        for kind in REPORTS
+        kind: {p.epsilon: m for p, m in searches if p.reports == kind} for kind in REPORTS
     }
-    table, figure = _table(counts), _figure(counts)
+    rows = sorted(searches, key=lambda row: row[0].reports != BEST)
+    columns = (
+        f"reports | epsilon | {CLIENTS_FOUND} = n | 95 % low = low | 95 % high = high | "
+        "information limit = limit : 1"
+    )
+    table = table_of(
+        f"Least number of clients that learn every bit in 90 % of the runs, d = {D}", columns, rows
+    )
+    curves = [
+        *table.curves(f"reports | epsilon | {CLIENTS_FOUND} | 95 % low | 95 % high"),
+        curve_of(
+            "information limit (proven for one round on d bits)",
+            "epsilon | limit",
+            rows[: len(counts[BEST])],
+            "bound",
+        ),
+    ]
+    title = f"Clients needed to learn masked parity, d = {D}"
+    figure = LogLogFigure(
+        "clients-by-epsilon", title, "epsilon", "clients for 90 % success", curves, "interactive"
+    )
     return (
-        [
-            reached,
-            *goals,
-            _goal_check(counts[BEST]),
-            _never_worse(counts),
-            figure_check([figure], table),
-        ],
-        [table],
-        [figure],
+        [reached_check(searches), *goals, _goal_check(counts[BEST]), _never_worse(counts)],
+        table,
+        figure,
     )
 
 
@@ -180,43 +192,4 @@ def _never_worse(counts: Counts) -> Check:
         ),
         claims,
         f"times the information limit: {', '.join(limits)}",
-    )
-
-
-def _table(counts: Counts) -> Table:
-    columns = (
-        "reports",
-        "epsilon",
-        "clients for 90 %, measured minimum",
-        "95 % low",
-        "95 % high",
-        "information limit",
-    )
-    rows: list[tuple[Any, ...]] = [
-        (kind, epsilon, m.n, m.low, m.high, round(masked_parity_interactive_bound(D, epsilon), 1))
-        for kind, by_epsilon in counts.items()
-        for epsilon, m in by_epsilon.items()
-    ]
-    return Table(
-        f"Least number of clients that learn every bit in 90 % of the runs, d = {D}", columns, rows
-    )
-
-
-def _figure(counts: Counts) -> Figure:
-    curves = [
-        curve(kind, ((epsilon, m.n, m.low, m.high) for epsilon, m in by_epsilon.items()))
-        for kind, by_epsilon in counts.items()
-    ]
-    limit = ((epsilon, masked_parity_interactive_bound(D, epsilon)) for epsilon in counts[BEST])
-    curves.append(curve("information limit (proven for one round on d bits)", limit, "bound"))
-    title = f"Clients needed to learn masked parity, d = {D}"
-    return Figure(
-        "clients-by-epsilon",
-        title,
-        "epsilon",
-        "clients for 90 % success",
-        curves,
-        "interactive",
-        log_x=True,
-        log_y=True,
     )

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.random import default_rng
 
 from local_dp.bounds.curator import (
     exponential_parity_examples,
@@ -34,12 +34,26 @@ from local_dp.curator.parity.learner import (
     two_runs,
 )
 from local_dp.curator.selection.exponential import Labelled, OccamLearner, log_probabilities
-from local_dp.draws import Draws
-from local_dp.experiments.lab.checks import Claimed, drawn, every, holds, within
-from local_dp.experiments.lab.claim import Check, Curve, Scale, Table, curve, of_kind
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.statistics import Normal, Rate
-from local_dp.noise import KeyedNoise
+from local_dp.experiments.lab.parts import (
+    Check,
+    Claimed,
+    Curve,
+    Normal,
+    Rate,
+    Row,
+    Rows,
+    Scale,
+    Sheet,
+    Table,
+    curve,
+    drawn,
+    every,
+    holds,
+    seeded,
+    table_of,
+    tabulate,
+    within,
+)
 from local_dp.optimise import least_clients
 
 SUCCESS = 0.9
@@ -84,12 +98,10 @@ PUBLISHED = {
 
 def _finds(learner: ParityLearner, d: int, n: int, seeds: list[int]) -> bool:
     """Whether the learner returns a random r from n uniform examples."""
-    generator = np.random.default_rng(seeds)
+    generator = default_rng(seeds)
     r = gf2.pack(generator.integers(0, 2, d).astype(np.uint8))
     examples = draw_examples(d, r, n, generator)
-    return learner.release(
-        examples, Draws(KeyedNoise(int(generator.integers(1 << 63))))
-    ) == gf2.mask(r)
+    return learner.release(examples, seeded(int(generator.integers(1 << 63)))) == gf2.mask(r)
 
 
 @dataclass(frozen=True)
@@ -129,13 +141,11 @@ class Searched(Sized):
         return self.low, self.high
 
 
-@dataclass(frozen=True)
-class Closed:
+class Closed(Row):
     closed: int  # the closed form, beyond MEASURED_DIMENSION
 
 
-@dataclass(frozen=True)
-class Learner:
+class Learner(Row):
     """The least n of an efficient learner, and runs that confirm it."""
 
     learner: str
@@ -152,8 +162,7 @@ class Learner:
         return Computed(n, learner.epsilon, right, self.trials, parity_success(learner, self.d, n))
 
 
-@dataclass(frozen=True)
-class Mechanism:
+class Mechanism(Row):
     """The least n at which the mean probability of the true parity reaches SUCCESS, over fixed
     sequences of examples; then fresh runs there.
 
@@ -190,12 +199,12 @@ class Mechanism:
         low, n, high = least(ERRORS), least(0.0), least(-ERRORS)
         right = 0
         for trial in range(trials):
-            generator = np.random.default_rng([seed, d, trial, 1])
+            generator = default_rng([seed, d, trial, 1])
             r, x = int(generator.integers(1 << d)), generator.integers(0, 1 << d, n)
             y = (np.bitwise_count(x & r) & 1).astype(np.int64)
             right += (
                 OccamLearner(Parities(d), epsilon).release(
-                    Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63))))
+                    Labelled(x, y), seeded(int(generator.integers(1 << 63)))
                 )
                 == r
             )
@@ -218,7 +227,7 @@ def _truth_weights(d: int, epsilon: float, n: int, trials: int, seed: int) -> tu
     loss of generality."""
     weights = []
     for trial in range(trials):
-        x = np.random.default_rng([seed, d, trial]).integers(0, 1 << d, n)
+        x = default_rng([seed, d, trial]).integers(0, 1 << d, n)
         weights.append(
             math.exp(
                 log_probabilities(-Parities(d).errors(x, np.zeros(n, dtype=np.int64)), epsilon)[0]
@@ -227,8 +236,7 @@ def _truth_weights(d: int, epsilon: float, n: int, trials: int, seed: int) -> tu
     return float(np.mean(weights)), float(np.std(weights, ddof=1)) / math.sqrt(trials)
 
 
-@dataclass(frozen=True)
-class Loss:
+class Loss(Row):
     loss: float  # exactly
     charged: float
     databases: int
@@ -236,8 +244,7 @@ class Loss:
     law: list[float]  # of these outcomes
 
 
-@dataclass(frozen=True)
-class Privacy:
+class Privacy(Row):
     """The loss of a learner over all pairs of neighbouring databases of n examples."""
 
     learner: str
@@ -252,7 +259,7 @@ class Privacy:
             lambda pairs: Examples.of(SMALL_D, pairs),
         )
         loss = epsilon_of(max(small.worst_ratios(learner).values()))
-        examples, draws = Examples.of(SMALL_D, ((1, 1),) * self.n), Draws(KeyedNoise(seed))
+        examples, draws = Examples.of(SMALL_D, ((1, 1),) * self.n), seeded(seed)
         law, drawn = (
             learner.law(examples),
             Counter(learner.release(examples, draws) for _ in range(DRAWS)),
@@ -267,10 +274,9 @@ class Privacy:
         )
 
 
-Central: TypeAlias = Learner | Mechanism | Privacy
-CentralResult: TypeAlias = Computed | Searched | Closed | Loss
-Sizes: TypeAlias = Rows[Learner | Mechanism, Computed | Searched | Closed]
-Runs: TypeAlias = Rows[Learner | Mechanism, Computed | Searched]
+Central = Learner | Mechanism | Privacy
+Sizes = Rows[Learner | Mechanism, Computed | Searched | Closed]
+Runs = Rows[Learner | Mechanism, Computed | Searched]
 
 
 def central_points(scale: Scale) -> list[Central]:
@@ -295,18 +301,18 @@ def central_points(scale: Scale) -> list[Central]:
     ]
 
 
-def central_finding(measured: Rows[Any, Any]) -> tuple[list[Curve], list[Table], list[Check]]:
+def central_finding(sheet: Sheet) -> tuple[list[Curve], list[Table], list[Check]]:
     """The curves, tables and checks of the curator."""
-    sizes: Sizes = [*of_kind(measured, Learner), *of_kind(measured, Mechanism)]
-    losses = of_kind(measured, Privacy)
+    sizes: Sizes = [*sheet[Learner], *sheet[Mechanism]]
+    losses = sheet[Privacy]
     runs = [(p, m) for p, m in sizes if not isinstance(m, Closed)]
-    columns = ("learner", "nominal epsilon", "n", "databases", "loss found", "loss charged")
-    rows = [
-        (p.learner, p.epsilon, p.n, m.databases, round(m.loss, 6), round(m.charged, 6))
-        for p, m in losses
-    ]
-    loss_table = Table(
-        f"Exact privacy loss over all pairs of neighbouring databases, d = {SMALL_D}", columns, rows
+    loss_table = table_of(
+        f"Exact privacy loss over all pairs of neighbouring databases, d = {SMALL_D}",
+        (
+            "learner | nominal epsilon = epsilon | n | databases | loss found = loss : 6 | loss "
+            "charged = charged : 6"
+        ),
+        losses,
     )
     checks = [
         _check_exact(losses),
@@ -334,8 +340,7 @@ def _curves(sizes: Sizes, runs: Runs) -> list[Curve]:
             )
         )
     closed = [(p.d, m.closed) for p, m in sizes if isinstance(m, Closed) and p.epsilon == 1.0]
-    if closed:
-        curves.append(curve(f"curator: {MECHANISM}, closed form, not run", closed, "theory"))
+    curves.append(curve(f"curator: {MECHANISM}, closed form, not run", closed, "theory"))
     dimensions = [int(d) for d in curves[0].x]
     packing = ((d, packing_parity_examples(d, 1.0, SUCCESS)) for d in dimensions)
     curves.append(
@@ -378,15 +383,11 @@ def _size_table(sizes: Sizes) -> Table:
         rows.append(
             (p.learner, p.epsilon, p.d, n, kind, rate, formula, _published(p), round(loss, 4))
         )
-    least, others = (
-        ("least n", f"kind [at {ERRORS:g} standard errors]", "exact recoveries at n [95 %]"),
-        ("n by formula", "published n", "exact loss"),
+    headings = (
+        f"learner | epsilon | d | least n | kind [at {ERRORS:g} standard errors] | exact "
+        "recoveries at n [95 %] | n by formula | published n | exact loss"
     )
-    return Table(
-        "Trusted curator: examples for 90 % exact recovery, uniform x",
-        ("learner", "epsilon", "d", *least, *others),
-        rows,
-    )
+    return tabulate("Trusted curator: examples for 90 % exact recovery, uniform x", headings, rows)
 
 
 def _published(point: Learner | Mechanism) -> int | None:
@@ -407,7 +408,7 @@ def _check_exact(losses: Rows[Privacy, Loss]) -> Check:
             "the learner A with p = tanh(eps/2) and no answer with probability 1/(e^eps + 2) "
             "loses exactly epsilon"
         ),
-        bool(gaps) and max(gaps) < 1e-9,
+        max(gaps) < 1e-9,
         f"largest difference {max(gaps, default=math.nan):.1e} over {len(gaps)} enumerations",
     )
 
@@ -430,8 +431,8 @@ def _check_printed(losses: Rows[Privacy, Loss]) -> Check:
 
 
 def _check_charge(losses: Rows[Privacy, Loss]) -> Check:
-    excess = max((m.loss - m.charged for _, m in losses), default=math.inf)
-    over = max((m.charged - p.epsilon for p, m in losses), default=math.inf)
+    excess = max(m.loss - m.charged for _, m in losses)
+    over = max(m.charged - p.epsilon for p, m in losses)
     return Check(
         (
             "no learner loses more than its exact charge, nor is charged more than epsilon, on "
@@ -509,7 +510,7 @@ def _check_published(runs: Runs) -> Check:
     ]
     return Check(
         "the published sizes of A* and the improved A are reproduced within 5 %",
-        bool(ratios) and max(abs(ratio - 1) for ratio in ratios) <= 0.05,
+        max(abs(ratio - 1) for ratio in ratios) <= 0.05,
         (
             f"{len(ratios)} sizes, ratios {min(ratios, default=math.nan):.3f} to "
             f"{max(ratios, default=math.nan):.3f}"
@@ -544,12 +545,9 @@ def _check_linear(runs: Runs) -> Check:
         name: ns[max(ns)] / ns[min(ns)] * min(ns) / max(ns) for name, ns in by_learner.items()
     }
     margin = min(
-        (
-            n / packing_parity_examples(d, 1.0, SUCCESS)
-            for ns in by_learner.values()
-            for d, n in ns.items()
-        ),
-        default=math.nan,
+        n / packing_parity_examples(d, 1.0, SUCCESS)
+        for ns in by_learner.values()
+        for d, n in ns.items()
     )
     ordered = all(
         by_learner[DEFAULT][d] < by_learner[IMPROVED][d] < by_learner[PRINTED][d]
@@ -560,7 +558,7 @@ def _check_linear(runs: Runs) -> Check:
             "a curator needs a number of examples linear in d, never below the packing bound, and "
             "exact charging needs the fewest of the efficient learners"
         ),
-        bool(growth) and max(growth.values()) <= 1 and margin >= 1 and ordered,
+        max(growth.values()) <= 1 and margin >= 1 and ordered,
         "n / d from the least to the greatest d falls to "
         + ", ".join(f"{100 * share:.0f} % ({name})" for name, share in growth.items())
         + f"; the nearest is {margin:.2f} times the packing bound (to first order)",

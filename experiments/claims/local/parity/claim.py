@@ -1,10 +1,7 @@
 """Parity: a trusted curator learns it from a number of examples linear in d, local clients only
 from exponentially many."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
 
 from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.parity import (
@@ -13,42 +10,39 @@ from local_dp.bounds.parity import (
     parity_one_round_clients,
 )
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.claims.local.parity.central import (
-    Central,
-    CentralResult,
-    central_finding,
-    central_points,
-)
-from local_dp.experiments.lab.calibration import intervals_check
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import Claimed, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.claims.local.parity.central import central_finding, central_points
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
     Check,
+    Claimed,
+    ClientCount,
+    Crossing,
     Curve,
     Experiment,
-    Figure,
     Finding,
+    LogLogFigure,
+    Points,
+    Positive,
+    Row,
+    Rows,
     Scale,
+    Sheet,
     Table,
-    curve,
-    of_kind,
-)
-from local_dp.experiments.lab.cross_check import (
-    Crossing,
     cross_check,
     cross_check_shown,
-    exact_trial,
-)
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import (
-    ClientCount,
-    Search,
+    curve,
     exact_recovery,
+    exact_trial,
+    geometric_mean,
+    holds,
+    intervals_check,
+    least_count,
+    measured,
     measured_clients,
     own_seed,
     reached_check,
+    tabulate,
 )
-from local_dp.experiments.lab.statistics import Positive, geometric_mean, least_count
 from local_dp.protocols.local_protocol import find_protocol
 
 GROWTH = 0.9  # doublings of the local n for each dimension
@@ -78,11 +72,10 @@ BOUND: dict[str, Callable[[int, float, float], float]] = {
     ONE_ROUND: parity_masks_bound,
 }
 LEAST = 0.9  # the success with the formula's count, client by client
-Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by protocol and d
+Counts = dict[str, dict[int, ClientCount]]  # by protocol and d
 
 
-@dataclass(frozen=True)
-class Local:
+class Local(Row):
     """The least number of clients that find the parity exactly in 90 % of the runs."""
 
     protocol: str
@@ -92,7 +85,7 @@ class Local:
     def __str__(self) -> str:
         return f"{LABELS[self.protocol]}, d = {self.d}"
 
-    def measure(self, seed: int) -> Search:
+    def measure(self, seed: int) -> ClientCount:
         protocol, guess = (
             find_protocol(self.protocol).from_settings({"d": str(self.d)}),
             FORMULA[self.protocol](self.d, EPSILON, 1 - TARGET),
@@ -105,8 +98,7 @@ class Local:
         )
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(Row):
     """The formula's number of clients, client by client."""
 
     protocol: str
@@ -123,34 +115,26 @@ class Users:
         return cross_check(lambda: exact_trial(protocol, EPSILON, clients), seed)
 
 
-Place: TypeAlias = Central | Local | Users
-Result: TypeAlias = CentralResult | Search | Crossing
-
-
-class Parity(Experiment[Place, Result]):
-    name: ClassVar[str] = "parity"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = "Parity: easy for a trusted curator, exponential without one"
-    claim: ClassVar[str] = (
+class Parity(Experiment):
+    name = "parity"
+    chapter = LOCAL_MODEL
+    title = "Parity: easy for a trusted curator, exponential without one"
+    claim = (
         "A hidden parity of d bits is learned privately by a trusted curator from a number of "
         "examples that grows linearly with d, while clients who trust nobody and randomize their "
         "own answers need about 2^d of them, in one round or in many, even if they are asked "
         "again and again."
     )
-    source: ClassVar[str] = "KLNRS 2008, Section 3.2, Theorem 3.8 and Corollary 4.6; limits 4"
+    source = "KLNRS 2008, Section 3.2, Theorem 3.8 and Corollary 4.6; limits 4"
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         return [*central_points(scale), *local_points(scale)]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
-        within, central_tables, central_checks = central_finding(measurements)
-        beyond, local_tables, local_checks = local_finding(
-            of_kind(measurements, Local), of_kind(measurements, Users), within
-        )
+    def finding(self, sheet: Sheet) -> Finding:
+        within, central_tables, central_checks = central_finding(sheet)
+        beyond, local_tables, local_checks = local_finding(sheet[Local], sheet[Users], within)
         title = "Examples or clients for 90 % exact recovery of a parity, epsilon 1"
-        figure = Figure(
-            "parity", title, "dimension d", "least n", within + beyond, log_x=True, log_y=True
-        )
+        figure = LogLogFigure("parity", title, "dimension d", "least n", within + beyond)
         notes = [
             (
                 "A* charged exactly pays for all its runs together, not for their sum; that saves "
@@ -178,20 +162,23 @@ class Parity(Experiment[Place, Result]):
 def headline(within: list[Curve], beyond: list[Curve]) -> str:
     """The fewest examples and the fewest clients that were measured in the greatest dimension of
     the latter."""
-    d = max((d for curve in beyond if curve.style == "measured" for d in curve.x), default=0.0)
-    least = [
-        [
-            dict(zip(curve.x, curve.y, strict=True)).get(d, math.inf)
-            for curve in curves
-            if curve.style == "measured"
-        ]
-        for curves in (within, beyond)
-    ]
-    curator, local = (min(counts, default=math.inf) for counts in least)
+    d = max(d for curve in beyond if curve.style == "measured" for d in curve.x)
+    curator, local = (
+        min(n for at, n in _measured_at(curves) if at == d) for curves in (within, beyond)
+    )
     return (
         f"At d = {d:g} a parity takes a trusted curator {curator:,.0f} examples and local clients "
         f"{local:,.0f}."
     )
+
+
+def _measured_at(curves: list[Curve]) -> list[tuple[float, float]]:
+    return [
+        point
+        for curve in curves
+        if curve.style == "measured"
+        for point in zip(curve.x, curve.y, strict=True)
+    ]
 
 
 def separation(within: list[Curve], counts: Counts) -> Check:
@@ -203,15 +190,7 @@ def separation(within: list[Curve], counts: Counts) -> Check:
         claims[f"{LABELS[protocol]}, from d = {first} to {last}"] = Claimed(
             least_count(by_d[last]) / least_count(by_d[first]), 2 ** (GROWTH * (last - first))
         )
-        most = max(
-            (
-                n
-                for each in within
-                for d, n in zip(each.x, each.y, strict=True)
-                if each.style == "measured" and d == last
-            ),
-            default=math.nan,
-        )
+        most = max(n for d, n in _measured_at(within) if d == last)
         claims[f"{LABELS[protocol]}, over {most:g} examples at d = {last}"] = Claimed(
             least_count(by_d[last]) / most, BEYOND
         )
@@ -233,23 +212,17 @@ def local_points(scale: Scale) -> list[Local | Users]:
 
 
 def local_finding(
-    searches: Rows[Local, Search], users: Rows[Users, Crossing], within: list[Curve]
+    searches: Rows[Local, ClientCount], users: Rows[Users, Crossing], within: list[Curve]
 ) -> tuple[list[Curve], list[Table], list[Check]]:
     """The measured curves and the lower bounds over d, a table in clients and in units of C^2 2^d,
     and the checks; if a search failed, only these."""
     crossed = [cross_check_shown(str(p), m, LEAST) for p, m in users]
-    reached = reached_check([(str(p), m) for p, m in searches])
-    if not reached.shown:
-        return [], [], [reached, *crossed]
     counts: Counts = {
-        protocol: {
-            p.d: m for p, m in searches if p.protocol == protocol and isinstance(m, ClientCount)
-        }
-        for protocol in LABELS
+        protocol: {p.d: m for p, m in searches if p.protocol == protocol} for protocol in LABELS
     }
     curves = [each for protocol, by_d in counts.items() for each in _curves(protocol, by_d)]
     checks = [
-        reached,
+        reached_check(searches),
         separation(within, counts),
         *_predicted_checks(counts),
         _bound_check(counts),
@@ -296,19 +269,12 @@ def _table(counts: Counts) -> Table:
                     round(m.n / formula, 3),
                 )
             )
-    measured = (
-        "protocol",
-        "d",
-        "clients for 90 %, measured minimum",
-        "95 % low",
-        "95 % high",
-        "in C^2 2^d",
+    headings = (
+        "protocol | d | clients for 90 %, measured minimum | 95 % low | 95 % high | in C^2 2^d | "
+        "formula (normal approximation) | proven lower bound | ratio to the formula"
     )
-    others = ("formula (normal approximation)", "proven lower bound", "ratio to the formula")
-    return Table(
-        "Parity in the local model: least number of clients, epsilon = 1",
-        (*measured, *others),
-        rows,
+    return tabulate(
+        "Parity in the local model: least number of clients, epsilon = 1", headings, rows
     )
 
 

@@ -3,13 +3,12 @@ cost."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any
 
-import numpy as np
+from numpy.random import default_rng
 
 from local_dp.bounds.response import response_gain
-from local_dp.experiments.claims.local.suite.curator import Curator, SumLoss, curator_check
+from local_dp.experiments.claims.local.suite.curator import Curator, curator_check
 from local_dp.experiments.claims.local.suite.runs import (
     BETA,
     CHECKED,
@@ -25,24 +24,32 @@ from local_dp.experiments.claims.local.suite.runs import (
     outcome,
     records_needed,
 )  # fmt: skip
-from local_dp.experiments.lab.calibration import intervals_check
-from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.checks import Claimed, every, holds, measured
-from local_dp.experiments.lab.claim import (
+from local_dp.experiments.lab.parts import (
+    LOCAL_MODEL,
+    NO_FACTOR,
     Check,
+    Claimed,
+    ClientCount,
     Curve,
     Experiment,
     Figure,
     Finding,
+    Points,
+    Rate,
+    Row,
     Scale,
+    Sheet,
     Table,
+    cross_check_shown,
     curve,
-    of_kind,
+    every,
+    geometric_mean,
+    holds,
+    intervals_check,
+    least_count,
+    measured,
+    tabulate,
 )
-from local_dp.experiments.lab.cross_check import Crossing, cross_check_shown
-from local_dp.experiments.lab.findings import Rows
-from local_dp.experiments.lab.minimal_clients import ClientCount, Search
-from local_dp.experiments.lab.statistics import NO_FACTOR, Rate, geometric_mean, least_count
 from local_dp.learners.examples import Task, tasks
 from local_dp.protocols.learning.sgd import LocalSGD
 
@@ -79,17 +86,15 @@ ROOM, TOGETHER = (
 )
 TOP = 10.0  # of the axis of the figure about slack
 
-Known: TypeAlias = dict[str, Task[Any]]
-Runs: TypeAlias = dict[tuple[str, str, float], list[Outcome]]
+Known = dict[str, Task[Any]]
+Runs = dict[tuple[str, str, float], list[Outcome]]
 
 
-@dataclass(frozen=True)
-class Outcomes:
+class Outcomes(Row):
     runs: list[Outcome]
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Row):
     """Runs of a learner at so many times its proven tolerance."""
 
     task: str
@@ -100,7 +105,7 @@ class Run:
     def measure(self, seed: int) -> Outcomes:
         known = tasks()
         place = [list(known).index(self.task), ORACLES.index(self.oracle), int(self.slack)]
-        generators = (np.random.default_rng([seed, *place, trial]) for trial in range(self.trials))
+        generators = (default_rng([seed, *place, trial]) for trial in range(self.trials))
         return Outcomes(
             [
                 outcome(known[self.task], self.oracle, self.slack, generator)
@@ -109,13 +114,11 @@ class Run:
         )
 
 
-@dataclass(frozen=True)
-class ErrorRate:
+class ErrorRate(Row):
     error: float
 
 
-@dataclass(frozen=True)
-class Control:
+class Control(Row):
     """A learner of masked parity."""
 
     control: str
@@ -123,26 +126,18 @@ class Control:
 
     def measure(self, seed: int) -> ErrorRate:
         return ErrorRate(
-            control(
-                self.control,
-                self.oracle,
-                np.random.default_rng([seed, CONTROLS.index(self.control)]),
-            )
+            control(self.control, self.oracle, default_rng([seed, CONTROLS.index(self.control)]))
         )
 
 
-Place: TypeAlias = Run | Fewest | Users | Curator | Control
-Result: TypeAlias = Outcomes | Search | Crossing | SumLoss | ErrorRate
-
-
-class Suite(Experiment[Place, Result]):
-    name: ClassVar[str] = "suite"
-    chapter: ClassVar[Chapter] = LOCAL_MODEL
-    title: ClassVar[str] = (
+class Suite(Experiment):
+    name = "suite"
+    chapter = LOCAL_MODEL
+    title = (
         "One learner, every kind of answer: exact, hostile, sampled, or gathered privately from "
         "clients"
     )
-    claim: ClassVar[str] = (
+    claim = (
         "A learner that only asks for averages, each within a stated tolerance, works whoever "
         "answers: an honest oracle, an adversary who bends every answer as far as the tolerance "
         "lets it, a sample, a trusted curator's noisy sums, or clients who each send one "
@@ -151,13 +146,11 @@ class Suite(Experiment[Place, Result]):
         "real answers. A learner whose only information lies below the tolerance, such as masked "
         "parity in one round, fails at once."
     )
-    source: ClassVar[str] = (
-        "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
-    )
+    source = "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
 
-    def points(self, scale: Scale) -> list[Place]:
+    def points(self, scale: Scale) -> Points:
         full = scale == "full"
-        points, many = list[Place](), 100 if full else 30
+        points, many = Points(), 100 if full else 30
         for name, task in tasks().items():
             for oracle in ORACLES:
                 dear = (
@@ -190,30 +183,24 @@ class Suite(Experiment[Place, Result]):
         )
         return [*points, *map(Users, CHECKED), Curator(EPSILON), *controls]
 
-    def conclude(self, measurements: Rows[Place, Result], scale: Scale) -> Finding:
+    def finding(self, sheet: Sheet) -> Finding:
         known = tasks()
         sampled = (
             "Samples, a curator and local clients, as many as the formulas say: kept in "
             f"{KEPT:.0%} of runs and more"
         )
         runs: Runs = {
-            (point.task, point.oracle, point.slack): outcomes.runs
-            for point, outcomes in of_kind(measurements, Run)
+            (point.task, point.oracle, point.slack): outcomes.runs for point, outcomes in sheet[Run]
         }
-        fewest: dict[str, Search] = {
-            point.task: search for point, search in of_kind(measurements, Fewest)
-        }
+        fewest: dict[str, ClientCount] = {point.task: search for point, search in sheet[Fewest]}
         users = [
             cross_check_shown(f"The learner of {point.task} run locally", crossing)
-            for point, crossing in of_kind(measurements, Users)
+            for point, crossing in sheet[Users]
         ]
         curated = [
             run for (_, oracle, _), own in runs.items() if oracle == "curator" for run in own
         ]
-        controls = {
-            (point.control, point.oracle): rate.error
-            for point, rate in of_kind(measurements, Control)
-        }
+        controls = {(point.control, point.oracle): rate.error for point, rate in sheet[Control]}
         return Finding(
             checks=[
                 _kept("Exact answers: every learner keeps its promise", runs, known, ("exact",)),
@@ -239,10 +226,7 @@ class Suite(Experiment[Place, Result]):
                 *_enough(known, fewest),
                 _adversary(runs),
                 bounds_check(known),
-                *(
-                    curator_check(point.epsilon, loss, curated)
-                    for point, loss in of_kind(measurements, Curator)
-                ),
+                *(curator_check(point.epsilon, loss, curated) for point, loss in sheet[Curator]),
                 intervals_check(),
             ],
             tables=[
@@ -257,33 +241,32 @@ class Suite(Experiment[Place, Result]):
                 _clients_figure(known, fewest),
                 _slack_figure(runs, known),
             ],
-            notes=[
-                "Errors are in units of each learner's alpha: at most 1 is what it promises. "
-                f"Client counts at epsilon = {EPSILON:g} and failure probability {BETA:g}, with "
-                "fresh clients for each query; drawn in aggregate, which is exact in law, and run "
-                "client by client at the small points.",
-                "Every learner is tried on a population near the edge of what its tolerance can "
-                "tell apart: a literal that is nearly never violated, two stumps that nearly tie, "
-                "rules that are rare. The worst case is the worst of every legal oracle and of "
-                "random patterns of answers off by the tolerance on that population and, for "
-                "learners with a finite class of targets, of an adversary who keeps as many "
-                "far-apart targets possible as it can and is scored by the target the learner "
-                "does worst on.",
-                "A sufficient bound is a number of individuals that is proven to be enough, for "
-                "every distribution; a measured minimum is the number at which nine runs of ten "
-                "succeed on the learner's own hard task. Numbers of different kinds are not to be "
-                "compared with one another.",
-                "Trees: the greedy choice of splits is a heuristic. The adversary picks among the "
-                "functions of two variables that it learns from exact answers; the parity of two "
-                "variables is not among them. Low-degree and masked-parity learners are for the "
-                "uniform distribution only.",
-                (
-                    "Kushilevitz-Mansour (membership queries) and Gaussian elimination are not "
-                    "statistical-query algorithms and have no place in the table."
-                ),
-            ],
+            notes=NOTES,
             headline=_headline(runs, known),
         )
+
+
+NOTES = [
+    "Errors are in units of each learner's alpha: at most 1 is what it promises. Client counts at "
+    f"epsilon = {EPSILON:g} and failure probability {BETA:g}, with fresh clients for each query; "
+    "drawn in aggregate, which is exact in law, and run client by client at the small points.",
+    "Every learner is tried on a population near the edge of what its tolerance can tell apart: a "
+    "literal that is nearly never violated, two stumps that nearly tie, rules that are rare. The "
+    "worst case is the worst of every legal oracle and of random patterns of answers off by the "
+    "tolerance on that population and, for learners with a finite class of targets, of an "
+    "adversary who keeps as many far-apart targets possible as it can and is scored by the target "
+    "the learner does worst on.",
+    "A sufficient bound is a number of individuals that is proven to be enough, for every "
+    "distribution; a measured minimum is the number at which nine runs of ten succeed on the "
+    "learner's own hard task. Numbers of different kinds are not to be compared with one another.",
+    "Trees: the greedy choice of splits is a heuristic. The adversary picks among the functions "
+    "of two variables that it learns from exact answers; the parity of two variables is not among "
+    "them. Low-degree and masked-parity learners are for the uniform distribution only.",
+    (
+        "Kushilevitz-Mansour (membership queries) and Gaussian elimination are not "
+        "statistical-query algorithms and have no place in the table."
+    ),
+]
 
 
 def _headline(runs: Runs, known: Known) -> str:
@@ -424,13 +407,10 @@ def _adversary(runs: Runs) -> Check:
     )
 
 
-def _enough(known: Known, fewest: dict[str, Search]) -> list[Check]:
+def _enough(known: Known, fewest: dict[str, ClientCount]) -> list[Check]:
     """Whether what is measured to be needed is what it was, and lies below what is proven to be
     enough."""
-    counts = {
-        name: least_count(count) if isinstance(count, ClientCount) else NO_FACTOR
-        for name, count in fewest.items()
-    }
+    counts = {name: least_count(count) for name, count in fewest.items()}
     bounds = {name: task.learner.clients(EPSILON, BETA) for name, task in known.items()}
     units = {name: counts.get(name, NO_FACTOR) / needed for name, (_, needed) in NEEDED.items()}
     together = geometric_mean([*units.values()])
@@ -482,9 +462,9 @@ def _errors(runs: Runs, known: Known) -> Table:
         (name, task.learner.model(), *(_cell(_worst(runs, task, oracle)) for oracle in ORACLES))
         for name, task in known.items()
     ]
-    return Table(
+    return tabulate(
         "Largest error over the runs, in units of alpha, at the proven tolerance",
-        ("learner", "model", *ORACLES),
+        f"learner | model | {' | '.join(ORACLES)}",
         rows,
     )
 
@@ -499,20 +479,14 @@ def _where_lost(runs: Runs, known: Known) -> Table:
         ]
         rows.append((name, (worst and worst[0].adversary) or "not run", *lost))
     tried = ", ".join(f"{slack:g}" for slack in _slacks(runs))
-    columns = (
-        "learner",
-        "worst case over",
-        "lost in the worst case at",
-        "lost on answers from clients at",
-    )
-    return Table(
+    return tabulate(
         f"Multiples of the proven tolerance at which each learner is lost, of {tried} tried",
-        columns,
+        "learner | worst case over | lost in the worst case at | lost on answers from clients at",
         rows,
     )
 
 
-def _costs(runs: Runs, known: Known, fewest: dict[str, Search]) -> Table:
+def _costs(runs: Runs, known: Known, fewest: dict[str, ClientCount]) -> Table:
     rows = []
     for name, task in known.items():
         learner, exact = task.learner, runs[name, "exact", 1.0][0]
@@ -522,37 +496,23 @@ def _costs(runs: Runs, known: Known, fewest: dict[str, Search]) -> Table:
             f"{learner.tolerance:.2g}",
         )
         count = fewest.get(name)
-        measured = (
-            f"{count.n:,} [{count.low:,}, {count.high:,}]"
-            if isinstance(count, ClientCount)
-            else "none found"
-            if count
-            else "not measured"
-        )
+        measured = f"{count.n:,} [{count.low:,}, {count.high:,}]" if count else "not measured"
         bounds = (
             records_needed(oracle, learner) for oracle in ("local clients", "curator", "sample")
         )
         rows.append((name, learner.model(), *asked, measured, *(f"{n:,}" for n in bounds)))
     asks = (
-        "learner",
-        "model",
-        "queries, of at most",
-        "rounds, of at most",
-        "tolerance",
-        "local clients, measured minimum on its task [95 %]",
+        "learner | model | queries, of at most | rounds, of at most | tolerance | local clients, "
+        "measured minimum on its task [95 %]"
     )
-    columns = (
-        *asks,
-        *(f"{who}, sufficient bound" for who in ("local clients", "curator", "sample")),
+    bounds_of = " | ".join(
+        f"{who}, sufficient bound" for who in ("local clients", "curator", "sample")
     )
-    return Table(
-        (
-            "What each learner asks, and how many individuals answer it (local bound: t 2 C^2 "
-            "ln(2t/beta) / tau^2)"
-        ),
-        columns,
-        rows,
+    title = (
+        "What each learner asks, and how many individuals answer it (local bound: t 2 C^2 "
+        "ln(2t/beta) / tau^2)"
     )
+    return tabulate(title, f"{asks} | {bounds_of}", rows)
 
 
 def _slacks(runs: Runs) -> list[float]:
@@ -565,10 +525,10 @@ def _breaking(runs: Runs, known: Known) -> Table:
         for name, task in known.items()
         for oracle in ("worst case", "local clients")
     ]
-    columns = ("learner", "answers", *(f"{slack:g} x proven" for slack in _slacks(runs)))
-    return Table(
+    tried = " | ".join(f"{slack:g} x proven" for slack in _slacks(runs))
+    return tabulate(
         "Largest error, in units of alpha, as the tolerance grows beyond the proven one",
-        columns,
+        f"learner | answers | {tried}",
         rows,
     )
 
@@ -577,19 +537,15 @@ def _local_only() -> Table:
     learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
     closed = learner.d * response_gain(EPSILON) ** 2 / (learner.alpha * learner.gamma) ** 2
     row = (learner.name, "LI", learner.rounds, f"{learner.clients(EPSILON):,}", f"{closed:,.0f}")
-    columns = (
-        "learner",
-        "model",
-        "rounds",
-        "clients for expected error 0.1, by its bound",
-        "d C^2 / (alpha gamma)^2",
-    )
-    return Table(
+    return tabulate(
         (
             "Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 "
             "(measured in the experiment interaction)"
         ),
-        columns,
+        (
+            "learner | model | rounds | clients for expected error 0.1, by its bound | d C^2 / "
+            "(alpha gamma)^2"
+        ),
         [row],
     )
 
@@ -624,7 +580,7 @@ def _figure(runs: Runs, known: Known) -> Figure:
     )
 
 
-def _clients_figure(known: Known, fewest: dict[str, Search]) -> Figure:
+def _clients_figure(known: Known, fewest: dict[str, ClientCount]) -> Figure:
     def bound(label: str, oracle: str) -> Curve:
         return Curve(
             label,
@@ -633,11 +589,7 @@ def _clients_figure(known: Known, fewest: dict[str, Search]) -> Figure:
             style="bars",
         )
 
-    counts = {
-        place: count
-        for place, name in enumerate(known)
-        if isinstance(count := fewest.get(name), ClientCount)
-    }
+    counts = {place: count for place, name in enumerate(known) if (count := fewest.get(name))}
     curves = [
         bound("no privacy, sufficient bound", "sample"),
         bound("curator, sufficient bound", "curator"),

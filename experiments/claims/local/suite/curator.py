@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,12 +12,8 @@ from local_dp.arrays import Ints
 from local_dp.curator.clipped import NoisySum
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of
 from local_dp.domains import Domain, levels
-from local_dp.draws import Draws
 from local_dp.experiments.claims.local.suite.runs import Outcome
-from local_dp.experiments.lab.checks import Claimed, holds
-from local_dp.experiments.lab.claim import Check
-from local_dp.experiments.lab.statistics import Rate
-from local_dp.noise import KeyedNoise
+from local_dp.experiments.lab.parts import Check, Claimed, Rate, Row, holds, seeded
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
@@ -30,7 +25,7 @@ DRAWS = 20_000
 class _Level(Query):
     """A column of whole numbers 0..MOST."""
 
-    name: ClassVar[str] = "level"
+    name = "level"
 
     @property
     def domain(self) -> Domain:
@@ -44,20 +39,18 @@ def _database(rows: Sequence[tuple[int]]) -> Records:
     return Records({"v": np.array([value for (value,) in rows], dtype=np.int64)})
 
 
-@dataclass(frozen=True)
-class SumLoss:
+class SumLoss(Row):
     loss: float  # over all neighbouring databases of RECORDS values
     drawn: list[int]  # how often one of them released each total
 
 
-@dataclass(frozen=True)
-class Curator:
+class Curator(Row):
     """A noisy sum of this loss."""
 
     epsilon: float
 
     def measure(self, seed: int) -> SumLoss:
-        mechanism, draws = NoisySum(_Level(), self.epsilon), Draws(KeyedNoise(seed))
+        mechanism, draws = NoisySum(_Level(), self.epsilon), seeded(seed)
         small = SmallDatabases([(value,) for value in range(MOST + 1)], RECORDS, _database)
         drawn = Counter(mechanism.release(_database([(MOST,), (1,)]), draws) for _ in range(DRAWS))
         return SumLoss(
@@ -81,10 +74,8 @@ def curator_check(epsilon: float, measured: SumLoss, runs: list[Outcome]) -> Che
     accounts = [
         (run.charged, run.lost) for run in runs if run.charged is not None and run.lost is not None
     ]
-    paid = (
-        bool(runs)
-        and len(accounts) == len(runs)
-        and all(charged == lost <= epsilon for charged, lost in accounts)
+    paid = len(accounts) == len(runs) and all(
+        charged == lost <= epsilon for charged, lost in accounts
     )
     draws = sum(measured.drawn)
     law = noisy_sum_law(epsilon)

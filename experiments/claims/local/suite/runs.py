@@ -9,15 +9,22 @@ from itertools import combinations, permutations, product
 from typing import Any, Final, Protocol
 
 import numpy as np
+from numpy.random import Generator, default_rng
 
 from local_dp.bounds.curator import enough_records
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.clipped import NoisySum
-from local_dp.draws import Draws
 from local_dp.errors import LocalDPError
-from local_dp.experiments.lab.claim import Check
-from local_dp.experiments.lab.cross_check import Crossing, Trial, cross_check
-from local_dp.experiments.lab.minimal_clients import Search, measured_clients
+from local_dp.experiments.lab.parts import (
+    Check,
+    ClientCount,
+    Crossing,
+    Row,
+    Trial,
+    cross_check,
+    measured_clients,
+    seeded,
+)
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Oracle, Watched, run
 from local_dp.learners import examples
@@ -28,7 +35,6 @@ from local_dp.learners.rules import Literal, Rule, RuleList, Trees
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
 from local_dp.masked.population import Concept
 from local_dp.masked.statistical import MidpointOracle, bent_learner, spectrum, two_round_learner
-from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.oracles.statistical.oracles import (
     BiasedOracle,
@@ -86,10 +92,7 @@ Hostile = Callable[[Finite], Oracle[StatisticalQuery, float]]
 
 
 def worst_case(
-    task: Task[Any],
-    learner: Learner[Any],
-    hostile: Sequence[Hostile],
-    generator: np.random.Generator,
+    task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile], generator: Generator
 ) -> Outcome:
     """The largest miss on the hard task, or on a target of the finite class.
 
@@ -168,7 +171,7 @@ class _Replayed(VersionSpaceOracle):
         )
 
 
-def scattered(generator: np.random.Generator) -> Callable[[float], float]:
+def scattered(generator: Generator) -> Callable[[float], float]:
     """Each answer too high or too low by the tolerance, at random."""
     return lambda expectation: float(generator.choice((-1.0, 1.0)))
 
@@ -262,7 +265,7 @@ class Factory(Protocol):
     """Makes an oracle for a run of a learner on a population."""
 
     def __call__(
-        self, population: Finite, learner: Learner[Any], generator: np.random.Generator
+        self, population: Finite, learner: Learner[Any], generator: Generator
     ) -> Oracle[StatisticalQuery, float]: ...
 
 
@@ -272,9 +275,7 @@ def samples(learner: Learner[Any]) -> int:
     return int(np.ceil(2 * np.log(2 / learner.beta_each(BETA)) / learner.tolerance**2))
 
 
-def _sample(
-    population: Finite, learner: Learner[Any], generator: np.random.Generator
-) -> ExactOracle:
+def _sample(population: Finite, learner: Learner[Any], generator: Generator) -> ExactOracle:
     """The means over one sample of `population.size` individuals, drawn as how many there are of
     each kind."""
     drawn = generator.multinomial(population.size, population.shares)
@@ -323,7 +324,7 @@ def records_needed(name: str, learner: Learner[Any]) -> int:
     return learner.clients(EPSILON, BETA) if name == "local clients" else 1
 
 
-def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> Outcome:
+def outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) -> Outcome:
     """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what
     it asked. A refused learner has learned nothing."""
     try:
@@ -332,7 +333,7 @@ def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Gen
         return Outcome(1.0, refused=str(error))
 
 
-def _outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> Outcome:
+def _outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) -> Outcome:
     learner = replace(task.learner, slack=slack)
     n = records_needed(oracle, learner)
     if oracle == "worst case":
@@ -349,9 +350,7 @@ def _outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Ge
         )
     if oracle == "curator":
         account, lost = Account(Pure(nano_epsilon(EPSILON))), list[int]()
-        trusted = TrustedOracle(
-            population, account, Draws(KeyedNoise(int(generator.integers(2**63))))
-        )
+        trusted = TrustedOracle(population, account, seeded(int(generator.integers(2**63))))
         watched: Watched[NoisySum, int] = Watched(
             trusted, before=lambda sums: lost.extend(each.loss.nano for each in sums)
         )
@@ -381,17 +380,16 @@ def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Populati
     return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + 1e-9)
 
 
-@dataclass(frozen=True)
-class Fewest:
+class Fewest(Row):
     """The least number of local clients for success 1 - BETA on the hard task."""
 
     task: str
     trials: int
 
-    def measure(self, seed: int) -> Search:
+    def measure(self, seed: int) -> ClientCount:
         protocol = find_protocol(f"learn-{self.task}")()
         assert isinstance(protocol, Learned)
-        generator = np.random.default_rng([seed, *self.task.encode()])
+        generator = default_rng([seed, *self.task.encode()])
 
         def successes(n: int, runs: int) -> int:
             population, algorithm = protocol.synthetic(n, 1), protocol.algorithm(EPSILON, n)
@@ -416,8 +414,7 @@ CHECKED = {
 }
 
 
-@dataclass(frozen=True)
-class Users:
+class Users(Row):
     """A small point of a learner's local run, client by client and drawn from its law."""
 
     task: str
@@ -440,7 +437,7 @@ class Users:
         return cross_check(trial, seed, users=users, laws=4 * users)
 
 
-def control(name: str, oracle: str, generator: np.random.Generator) -> float:
+def control(name: str, oracle: str, generator: Generator) -> float:
     """The error of a masked-parity learner, in two rounds or in one, with exact answers or against
     the oracle that hides the mask: the worse of both masks."""
     r = int(generator.integers(1, 1 << CONTROL_D))
