@@ -2,6 +2,9 @@
 what to give."""
 
 import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
 
 from local_dp.errors import InputError
 
@@ -131,3 +134,18 @@ def check_vector(name: str, value: int, d: int) -> None:
     """Raises InputError unless `value` is d bits."""
     if type(value) is not int or not 0 <= value < 1 << d:
         raise InputError(f"{name} is {value!r}; give a whole number from 0 to 2^{d} - 1")
+
+
+def treatment(of: str, meanings: Mapping[str, str]) -> dict[str, Any]:
+    """The text and the choices of a policy: to refuse, or a word with its meaning."""
+    words = (f"{word}: {meaning}" for word, meaning in meanings.items() if meaning)
+    choices = ("refuse", *meanings)
+    return {"brief": f"Treatment of {of}", "help": "; ".join(words), "choices": choices}
+
+
+def check_choices(declared: Any) -> None:
+    """Raises InputError for a field of a dataclass that is none of its declared choices."""
+    for each in fields(declared):
+        value, choices = getattr(declared, each.name), each.metadata.get("choices")
+        if choices and value not in choices:
+            raise InputError(f"{each.name} is {value!r}; choose from {', '.join(choices)}")

@@ -25,7 +25,7 @@ except ImportError:
         "'local-dp[examples]'"
     ) from None
 
-from local_dp.api.functions import run
+from local_dp.api.function import run
 from local_dp.api.result import Result
 from local_dp.api.tables import ends_of
 from local_dp.arrays import Floats, Ints

@@ -14,6 +14,7 @@ class CoinRR(TableChannel):
 
     name: ClassVar[str] = "coin-rr"
     source: ClassVar[str] = "Warner 1965"
+    summary: ClassVar[str] = "Reports a bit, or what a coin says"
 
     @property
     def domain(self) -> Domain:

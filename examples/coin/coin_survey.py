@@ -30,6 +30,7 @@ class Multiple(Query):
     """1 where a whole number is a multiple of `of`, else 0."""
 
     name: ClassVar[str] = "multiple"
+    summary: ClassVar[str] = "Asks whether a number is a multiple"
     column: str
     of: int
 
@@ -55,12 +56,11 @@ class CoinMultiples(MeanProtocol):
 
     name: ClassVar[str] = "coin-multiples"
     source: ClassVar[str] = "Warner 1965"
-    column: str = parameter("die", "the column of whole numbers", of_table=True)
-    of: int = parameter(3, "multiples of this are counted")
+    summary: ClassVar[str] = "Estimates the share of multiples of a number"
+    column: str = parameter("die", "Column of whole numbers", of_table=True)
+    of: int = parameter(3, "Multiples of this are counted")
     tolerance: float = parameter(
-        0.05,
-        "the default number of clients is for an error of at most this, with probability 95 %",
-        unit="share",
+        0.05, "Error in 95 % of runs; sets the default client number", unit="share"
     )
 
     def __post_init__(self) -> None:

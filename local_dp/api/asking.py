@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, get_origin, get_type_hints
 
 import numpy as np
 
-from local_dp.api.declare import CSV, DATES, by_name, keywords, option
+from local_dp.api.declare import CSV, DATES, option
 from local_dp.api.result import Result
 from local_dp.api.tables import (
     Dates,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # a page takes a while to import
 
 Announce: TypeAlias = Callable[[str], object]
 Stored: TypeAlias = Callable[[dict[str, Any]], None]
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,111 +54,112 @@ class RunOptions:
     epsilon: float = option(1.0, "Privacy budget of each client", metavar="E", unit="nats")
     clients: int | None = option(
         None,
-        "Number of clients; default: all rows, or without a table as many as 95 % success needs",
+        "Number of clients; default: all rows",
+        help="Without a table: as many as 95 % success needs",
         metavar="N",
     )
     resample: bool = option(
-        False, "Draw the clients' rows with replacement, so that any number of clients is possible"
+        False,
+        "Draw the clients' rows with replacement",
+        help="Any number of clients is then possible",
     )
     tier: Tier | None = option(
         None,
-        (
-            "How the clients run: a process each, packed in hosts, simulated, or only their sum "
-            "drawn; default: population, with a broker hosts"
+        "How the clients run; default: population",
+        help=(
+            "processes: one each; hosts: packed in a few; population: simulated; aggregate: only "
+            "their sum is drawn. With a broker the default is hosts"
         ),
     )
     hosts: int | None = option(
         None,
-        "Number of host processes that share the clients; selects tier hosts",
+        "Number of host processes; selects tier hosts",
         usual=Settings.hosts,
         metavar="H",
     )
     broker: str | None = option(
         None,
-        (
-            "embedded, or mqtt://[user:password@]host[:port], or "
-            "mqtts://...[?ca=FILE[&cert=FILE]]; selects tier hosts"
-        ),
+        "Address of the MQTT broker; selects tier hosts",
+        help="embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]",
         usual=EMBEDDED,
         metavar="URL",
     )
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
-    private: bool = option(
-        False, "Draw the clients' noise from the operating system; takes no seed"
-    )
+    private: bool = option(False, "Draw noise from the operating system; takes no seed")
     deadline: float | None = option(
         None,
-        "Longest duration of a round; default: 30, or more for many members and long round trips",
+        "Longest duration of a round; default: 30 or more",
+        help="More for many members and long round trips",
         metavar="T",
         unit="seconds",
     )
     quorum: float = option(
-        0.9, "Share of the clients asked that must reply before the deadline", metavar="SHARE"
+        0.9,
+        "Share of the clients that must reply before the deadline",
+        metavar="SHARE",
     )
     allow: tuple[str, ...] | None = option(
-        None, "A randomizer that the clients accept; may be repeated; default: all", metavar="NAME"
+        None,
+        "Randomizer that the clients accept; default: all",
+        help="May be repeated",
+        metavar="NAME",
     )
     unverified: bool = option(
-        False, "In memory, use a randomizer that fails its verification; the result says so"
+        False,
+        "Use a randomizer that fails its verification",
+        help="In memory only; the result says so",
     )
     cluster: str = option(
         "",
-        "Dask scheduler whose workers simulate the population tier, such as tcp://host:8786",
+        "Dask scheduler that simulates the population tier",
+        help="Such as tcp://host:8786",
         metavar="URL",
     )
     shuffle: bool = option(
         False,
-        (
-            "Put a shuffler between clients and server; the result shows the epsilon of all "
-            "reports together"
-        ),
+        "Put a shuffler between clients and server",
+        help="The result shows the epsilon of all reports together",
     )
     crowd: int = option(
-        Behind.crowd, "With a shuffler: the fewest clients whose reports it passes on", metavar="C"
+        Behind.crowd, "With a shuffler: the fewest clients that it passes on", metavar="C"
     )
     delta: float = option(
-        Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D"
+        Behind.delta, "With a shuffler: the delta of all reports together", metavar="D"
     )
     fault: str | None = option(
-        None, f"Faults on purpose, such as {EXAMPLE}; selects tier hosts", metavar="FAULTS"
+        None, "Faults on purpose; selects tier hosts", help=f"Such as {EXAMPLE}", metavar="FAULTS"
     )
     worst_case: float | None = option(
         None,
-        (
-            "Also show intervals that hold for any answers of missing clients and if this share "
-            "of all clients lies"
-        ),
+        "Show intervals that hold if this share of clients lies",
+        help="They also hold for any answers of missing clients",
         metavar="SHARE",
     )
     stores: Path | str | None = option(
         None,
-        (
-            "Folder where client processes or hosts store answers and spent budget, over several "
-            "runs; selects tier hosts"
-        ),
+        "Folder of the clients' stores; selects tier hosts",
+        help="Stores have answers and spent budget, over several runs",
         metavar="DIR",
     )
-    csv: str = option("", CSV, metavar="FORM")
+    csv: str = option("", **CSV)
     person: str | None = option(
         None,
-        (
-            "Column that names each row's person, by whom stores keep budgets and answers: rows "
-            "may move and change"
-        ),
+        "Column that names the person of each row",
+        help="Stores keep budgets and answers by person: rows may move and change",
         metavar="COLUMN",
     )
     dates: Dates = option(None, **DATES)
-    raw: bool = option(
-        False, "Show the unbiased numbers, also impossible ones such as a negative share"
-    )
+    raw: bool = option(False, "Show the unbiased numbers, also impossible ones")
     progress: OnProgress | None = option(
-        None, "A function that is called with the progress of the run", shell=False
+        None, "Function that is called with the progress of the run", shell=False
     )
     watch: Announce | bool | None = option(
-        None, "Show the run on a local page while it goes on; needs local-dp[watch]"
+        None, "Show the run on a local page; needs local-dp[watch]"
     )
     notice: Callable[[str], None] | None = option(
-        None, "A function that gets the notice of too few clients; default: a warning", shell=False
+        None,
+        "Function that gets a notice of too few clients",
+        shell=False,
     )
 
     @classmethod
@@ -167,10 +167,6 @@ class RunOptions:
         """Raises InputError for an unknown option."""
         known = [each.name for each in fields(cls)]
         for name in options:
-            if name in ("low", "high"):
-                raise InputError(
-                    f"there is no option {name!r}; give both ends of the range: bounds=(low, high)"
-                )
             if name not in known:
                 raise InputError(unknown("no option", name, known))
         return cls(**options)
@@ -258,45 +254,6 @@ class RunOptions:
         )
 
 
-class Options(TypedDict, total=False):
-    """The names and types of `RunOptions` for type checkers, which read no dataclass as
-    keywords."""
-
-    epsilon: float
-    clients: int | None
-    resample: bool
-    tier: Tier | None
-    hosts: int
-    broker: str
-    seed: int | None
-    private: bool
-    deadline: float | None
-    quorum: float
-    allow: tuple[str, ...] | None
-    unverified: bool
-    cluster: str
-    shuffle: bool
-    crowd: int
-    delta: float
-    fault: str
-    worst_case: float | None
-    stores: Path | str | None
-    csv: str
-    person: str
-    dates: Dates
-    raw: bool
-    progress: OnProgress | None
-    watch: Announce | bool | None
-    notice: Callable[[str], None] | None
-
-
-def documented(function: F) -> F:
-    """The function `by_name`, with the options of a run in its documentation."""
-    called = by_name(function)
-    called.__doc__ = f"{function.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
-    return called
-
-
 def protocol_of(
     name: str | type[LocalProtocol[Any]] | LocalProtocol[Any],
     settings: Mapping[str, Any],
@@ -363,6 +320,11 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
         return _labels(value, _listed("columns", settings["columns"], {}))
     if isinstance(value, Mapping):
         return bounds_text(value) if name == "bounds" else settings_text(value)
+    if name == "bounds" and not all(isinstance(each, str) for each in value):
+        raise InputError(
+            f"bounds is {value!r:.80}; give a mapping of each column to its own, such as "
+            "{'age': (15, 45)}"
+        )
     if name == "labels" and isinstance(value, str):
         raise InputError(f"labels is {value!r}; give a list of labels")
     return (

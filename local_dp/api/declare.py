@@ -12,6 +12,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from local_dp.checks import treatment
 from local_dp.errors import InputError
 from local_dp.foreign import shown
 from local_dp.simulation.installation import stamp_of
@@ -25,8 +26,11 @@ if TYPE_CHECKING:  # frames take a while to import
 
 def option(
     default: Any = MISSING,
-    help: str = "",
+    brief: str = "",
     *,
+    help: str = "",
+    choices: tuple[str, ...] = (),
+    meanings: Mapping[str, str] | None = None,
     usual: Any = None,
     name: str = "",
     metavar: str = "",
@@ -34,47 +38,34 @@ def option(
     read: Callable[[str], Any] | None = None,
     collect: Callable[[Any], Any] | None = None,
     ends: tuple[str, str] = ("", ""),
-    choices: Mapping[str, str] | None = None,
     split: bool = False,
     shell: bool = True,
 ) -> Any:
     """A field that is an option; without a default it must be given. One whose default is None may
     have a `usual` value, which counts where nothing is given.
 
-    For the command line: `name` is its spelling there, if not the field's. `read` reads one text,
-    and `collect` makes the value of all texts of a repeated option; with `split`, one text may have
-    several parts. `ends` are the help of `--low` and `--high`, for a field that is a pair of
-    bounds. `choices` are those of a `policy`. An option without `shell` is for Python alone.
+    `brief` has at most 56 characters and no formula; `help` is more, for `--help-all`. `choices`
+    are the words it may have; those of a `policy` have `meanings`. For the command line: `name` is
+    its spelling there, if not the field's. `read` reads one text, and `collect` makes the value of
+    all texts of a repeated option; with `split`, one text may have several parts. `ends` are the
+    briefs of `--low` and `--high`, for a field that is a pair of bounds. An option without `shell`
+    is for Python alone.
     """
-    about = {
-        "help": help,
-        "usual": usual,
-        "name": name,
-        "metavar": metavar,
-        "unit": unit,
-        "read": read,
-        "collect": collect,
-        "ends": ends,
-    }
-    return field(
-        default=default, metadata={**about, "choices": choices, "split": split, "shell": shell}
-    )
+    return field(default=default, metadata=dict(locals()))
 
 
-def policy(what: str, **choices: str) -> Any:
-    """An option that decides about some records: they are refused, or treated by one of the
-    `choices`, each with its meaning."""
-    words = [f"{word} ({meaning})" for word, meaning in choices.items()]
-    return option(
-        "refuse",
-        f"{what}: refuse, {', '.join([*words[:-1], f'or {words[-1]}'])}",
-        metavar="HOW",
-        choices=choices,
-    )
+def policy(of: str, **meanings: str) -> Any:
+    """An option that decides about some records: they are refused, or treated by one of the words,
+    each with its meaning."""
+    return option("refuse", meanings=meanings, **treatment(of, meanings))
 
 
-CLUSTER = "Dask scheduler whose workers measure, such as tcp://host:8786"
-CSV = "Form of a CSV file, in full or in part: 'sep=; decimal=, encoding=latin-1 missing=NA'"
+CLUSTER = "Dask scheduler whose workers measure: tcp://host:8786"
+CSV: dict[str, Any] = {
+    "brief": "Form of a CSV file: separator, decimal sign, encoding",
+    "help": "In full or in part: 'sep=; decimal=, encoding=latin-1 missing=NA'",
+    "metavar": "FORM",
+}
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -84,14 +75,20 @@ def pair(text: str) -> tuple[str, str]:
 
 
 DATES: dict[str, Any] = {  # an option of what reads a table
-    "help": "A column of dates and their form, such as 'date=%m/%d/%Y'; may be repeated",
+    "brief": "Column of dates and their form; may be repeated", "help": "Such as 'date=%m/%d/%Y'",
     "name": "--date", "metavar": "COLUMN=FORM", "read": pair, "collect": dict,
 }  # fmt: skip
 
 
-def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
+def argument(brief: str, *, metavar: str, default: Any = MISSING, help: str = "") -> Any:
     """A field that is an argument of a command; a tuple takes all that are given."""
-    return field(default=default, metadata={"help": help, "metavar": metavar, "is_argument": True})
+    about = {"brief": brief, "help": help, "metavar": metavar, "is_argument": True}
+    return field(default=default, metadata=about)
+
+
+def meaning(about: Mapping[str, Any]) -> str:
+    """The whole help of an option: its brief, and what more there is to know."""
+    return ". ".join(filter(None, (about["brief"], about.get("help"))))
 
 
 def settings_of(settings: tuple[str, ...]) -> dict[str, str]:
@@ -125,15 +122,15 @@ def shown_default(value: Any) -> str:
     )
 
 
-def keywords(kind: type[Any]) -> str:
+def keywords(kind: type[Any], without: tuple[str, ...] = ()) -> str:
     """The fields of a dataclass of options, a line each, for the documentation of a function that
     takes them."""
     lines = []
-    for each in fields(kind):
+    for each in (each for each in fields(kind) if each.name not in without):
         notes = ", ".join(
             filter(None, (each.metadata["unit"], f"default: {usual(each)}" if usual(each) else ""))
         )
-        lines.append(f"    {each.name}: {each.metadata['help']}{f' [{notes}]' if notes else ''}")
+        lines.append(f"    {each.name}: {meaning(each.metadata)}{f' [{notes}]' if notes else ''}")
     return "\n".join(lines)
 
 
@@ -174,12 +171,12 @@ class Drawn:
     )
     figure_series: tuple[str, ...] = option(
         (),
-        "Colour only series with this in their name; may be repeated",
+        "Colour only series with this in their name",
         name="--series",
         metavar="NAME",
     )
     figure_format: Literal["pdf", "svg", "png"] | None = option(
-        None, "Format of a figure; default: as its file ends, else png and svg", name="--format"
+        None, "Format of a figure; default: as its file ends", name="--format"
     )
 
     @property

@@ -22,7 +22,7 @@ from local_dp.api.release_text import (
     within,
 )
 from local_dp.api.tables import Dates, Notice, Schema, Table, records_of
-from local_dp.checks import check_whole
+from local_dp.checks import check_choices, check_whole
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of_row
@@ -30,7 +30,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import names_in
 from local_dp.records import Records
 from local_dp.simulation.installation import installed_version
@@ -153,43 +153,47 @@ class Question(ABC, Generic[D, R]):
     the options of `local-dp curate NAME`."""
 
     name: ClassVar[str]
+    summary: ClassVar[str]
     example: ClassVar[str]
     figureless: ClassVar[str] = ""  # what is released, if it has no figure
     epsilon: float = option(1.0, "Privacy loss of the release", metavar="E", unit="nats")
     delta: float | None = option(
         1e-6,
-        "Probability of a larger loss; must be below 1 over the number of records",
+        "Probability of a larger loss",
+        help="Below 1 over the number of records",
         metavar="D",
     )
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
     private: bool = option(
         False,
-        (
-            "Draw noise from the operating system; takes no seed, computes no truth, and needs a "
-            "schema and the policies of each value"
-        ),
+        "Draw noise from the operating system; takes no seed",
+        help="It computes no truth, and needs a schema and a treatment of each value",
     )
     schema: Schema = option(
         None,
-        "JSON file with the types of the table's columns: number, whole, truth, date or text",
+        "JSON file with the types of the table's columns",
+        help="number, whole, truth, date, text, or text 40 for at most 40 characters",
         metavar="FILE",
     )
-    csv: str = option("", CSV, metavar="FORM")
+    csv: str = option("", **CSV)
     dates: Dates = option(None, **DATES)
     person: str | None = option(
         None,
-        "Column with each row's person; then all rows of a person are protected together",
+        "Column that names the person of each row",
+        help="All rows of a person are then protected together",
         metavar="COLUMN",
     )
     rows: int | None = option(
         None,
-        "Rows that count of each person: the first ones, in turn again for a person with fewer",
+        "Number of rows that count of each person",
+        help="The first ones, in turn again for a person with fewer",
         usual=1,
         metavar="M",
     )
     budget: Path | str | None = option(
         None,
-        "Budget file that pays before the release; `local-dp budget` makes one",
+        "Budget file that pays before the release",
+        help="`local-dp budget` makes one",
         metavar="FILE",
     )
 
@@ -197,11 +201,7 @@ class Question(ABC, Generic[D, R]):
         check_whole("rows", self.counted, 1, MOST_ROWS)
         approximate(self.epsilon, 1e-6 if self.delta is None else self.delta)
         loss_of_row(self.loss, self.counted)
-        for each in fields(self):
-            if each.metadata.get("choices"):
-                check_policy(
-                    each.name, getattr(self, each.name), ("refuse", *each.metadata["choices"])
-                )
+        check_choices(self)
         if self.person is None and self.rows is not None:
             raise InputError(
                 f"rows is {self.rows}, and nothing says whose row is whose; name the column of "
@@ -223,7 +223,7 @@ class Question(ABC, Generic[D, R]):
         """The words of a policy with their meanings, for a refusal."""
         return " or ".join(
             f"{name}={word} ({meaning})"
-            for word, meaning in cls.__dataclass_fields__[name].metadata["choices"].items()
+            for word, meaning in cls.__dataclass_fields__[name].metadata["meanings"].items()
         )
 
     @property

@@ -148,7 +148,7 @@ class Commands(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
-    def line_of(self, ctx: click.Context, name: str) -> str:
+    def line_of(self, name: str) -> str:
         return COMMANDS[name][1]
 
     def groups(self, ctx: click.Context) -> dict[str, list[str]]:
@@ -196,18 +196,18 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
 
 
 def _about_completion(
-    name: str, callback: Callable[[click.Context, click.Parameter, str | None], None], help: str
+    name: str, callback: Callable[[click.Context, click.Parameter, str | None], None], brief: str
 ) -> Option:
     """An option that ends the program, with the name of a shell after it or not."""
     return Option(
         [name],
+        {"brief": brief},
         metavar="[SHELL]",
         is_flag=False,
         flag_value=OWN,
         is_eager=True,
         expose_value=False,
         callback=callback,
-        help=help,
     )
 
 
@@ -221,11 +221,11 @@ APP = Commands(
     params=[
         Option(
             ["--version"],
+            {"brief": "Show the version and end"},
             is_flag=True,
             is_eager=True,
             expose_value=False,
             callback=_show_version,
-            help="Show the version and end",
         ),
         _about_completion(
             "--show-completion",

@@ -3,7 +3,7 @@ call of an instance runs it."""
 
 import json
 import os
-import re
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from inspect import cleandoc, getdoc
@@ -18,6 +18,7 @@ from local_dp.api.declare import (
     Printable,
     Tabular,
     check_table,
+    meaning,
     option,
     shown_default,
     usual,
@@ -31,14 +32,13 @@ from local_dp.text.screen import SCREEN
 
 OPTIONS = "Options"
 PARAMETERS = "Parameters"
-_BRIEF = 56  # characters of a brief help; beyond, a list after a colon is cut off
 
 
 def set_option(of: str) -> Any:
     """The option --set, for a parameter by its name."""
     return option(
         (),
-        f"A parameter of the {of}; may be repeated",
+        f"Parameter of the {of}; may be repeated",
         name="--set",
         metavar="NAME=VALUE",
         read=str,
@@ -47,9 +47,8 @@ def set_option(of: str) -> Any:
 
 
 def json_option(what: str) -> Any:
-    return option(
-        False, f"Print {what} as JSON, and nothing else on standard output", name="--json"
-    )
+    more = "Nothing else is printed on standard output"
+    return option(False, f"Print {what} as JSON", help=more, name="--json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +56,11 @@ class Plotted(Drawn):
     """The options of a command that draws its result if it is asked to."""
 
     hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
-    plot: Path | None = option(
-        None, "Draw the numbers with their intervals, as .png, .svg or .pdf", metavar="FILE"
-    )
+    plot: Path | None = option(None, "Draw the numbers, as .png, .svg or .pdf", metavar="FILE")
     out: Path | None = option(
         None,
-        "Write the numbers as .parquet, .csv or .json, and their provenance beside it",
+        "Write the numbers, as .parquet, .csv or .json",
+        help="Their provenance is beside the file",
         metavar="FILE",
     )
 
@@ -95,46 +93,35 @@ class Plotted(Drawn):
 
 
 class Option(click.Option):
-    """An option with its unit and the heading of its list."""
+    """An option with its declaration and the heading of its list."""
 
     def __init__(
         self,
         spelled: list[str],
+        about: Mapping[str, Any],
         *,
         heading: str = OPTIONS,
-        unit: str = "",
         shown: str = "",
         **attributes: Any,
     ) -> None:
         super().__init__(spelled, **attributes)
-        self.heading, self.unit, self.shown = heading, unit, shown
+        self.heading, self.about, self.shown = heading, about, shown
 
     def meaning(self, brief: bool = False) -> str:
-        """Help, unit and default, as one paragraph; `brief`: the first clause of the help, without
-        parentheses."""
-        notes = ", ".join(
-            filter(
-                None,
-                (
-                    self.unit,
-                    f"default: {self.shown}" if self.shown else "",
-                    "required" if self.required else "",
-                ),
-            )
-        )
-        help = (self.help or "").rstrip(".")
-        if brief:
-            help = re.sub(r" \([^()]*\)", "", re.split(r"[;.] ", help)[0])
-            help = help if len(help) <= _BRIEF else help.split(":")[0]
-        return f"{help[:1].upper()}{help[1:]}{f' [{notes}]' if notes else ''}"
+        """Help, unit and default, as one paragraph; `brief`: without what `--help-all` adds."""
+        default = f"default: {self.shown}" if self.shown else ""
+        required = "required" if self.required else ""
+        notes = ", ".join(filter(None, (self.about.get("unit"), default, required)))
+        text = self.about["brief"] if brief else meaning(self.about)
+        return f"{text} [{notes}]" if notes else text
 
 
 class Argument(click.Argument):
     """An argument with a line of help."""
 
-    def __init__(self, spelled: list[str], *, help: str, **attributes: Any) -> None:
+    def __init__(self, spelled: list[str], about: Mapping[str, Any], **attributes: Any) -> None:
         super().__init__(spelled, **attributes)
-        self.meaning = help
+        self.meaning = meaning(about)
 
 
 def _show_help(everything: bool) -> Callable[[click.Context, click.Parameter, bool], None]:
@@ -150,20 +137,23 @@ def _show_help(everything: bool) -> Callable[[click.Context, click.Parameter, bo
 
 
 _SWITCH: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
-HELP = Option(["-h", "--help"], callback=_show_help(False), help="Show this and end", **_SWITCH)
+HELP = Option(
+    ["-h", "--help"], {"brief": "Show this and end"}, callback=_show_help(False), **_SWITCH
+)
 HELP_ALL = Option(
-    ["--help-all"], callback=_show_help(True), help="Show every option and end", **_SWITCH
+    ["--help-all"], {"brief": "Show every option and end"}, callback=_show_help(True), **_SWITCH
 )
 
 
 class Command(click.Command):
     """A command whose help lists options under headings and ends in an `example`.
 
-    `everyday`: the options that `--help` lists, if all would not fit a screen; `--help-all` lists
-    all.
+    `everyday`: the options that `--help` lists below the `summary`, if all would not fit a screen;
+    `--help-all` lists all.
     """
 
     example = ""
+    summary = ""
     everyday: frozenset[str] = frozenset()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -188,7 +178,7 @@ class Group(click.Group):
 
     def get_help(self, ctx: click.Context) -> str:
         groups = {
-            heading: [(name, self.line_of(ctx, name)) for name in names]
+            heading: [(name, self.line_of(name)) for name in names]
             for heading, names in self.groups(ctx).items()
         }
         return _help_of(self, ctx, groups)
@@ -197,9 +187,9 @@ class Group(click.Group):
         """The names of the commands under their headings."""
         return {"Commands": self.list_commands(ctx)}
 
-    def line_of(self, ctx: click.Context, name: str) -> str:
-        command = self.get_command(ctx, name)
-        return "" if command is None else first_line(command.help or "")
+    @abstractmethod
+    def line_of(self, name: str) -> str:
+        """The summary of a command, of at most 60 characters."""
 
     def unknown_command(self, ctx: click.Context, name: str) -> str:
         return unknown("no command", name, self.list_commands(ctx))
@@ -210,11 +200,6 @@ class Group(click.Group):
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             raise InputError(self.unknown_command(ctx, args[0]))
         return super().resolve_command(ctx, args)
-
-
-def first_line(text: str) -> str:
-    """The first paragraph of a docstring, in one line."""
-    return " ".join(cleandoc(text).split("\n\n")[0].split())
 
 
 def _help_of(
@@ -231,8 +216,10 @@ def _help_of(
             f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  "
         )
     ]
-    text = cleandoc(command.help or "").split("\n\n")
-    parts += [paragraph(" ".join(each.split()), width) for each in (text[:1] if everyday else text)]
+    text = cleandoc(command.help or "")
+    if everyday and isinstance(command, Command):
+        text = f"{command.summary}."
+    parts += [paragraph(" ".join(each.split()), width) for each in text.split("\n\n")]
     headings: dict[str, list[tuple[str, str]]] = {**(commands or {})}
     for param in command.get_params(ctx):
         if isinstance(param, Argument):
@@ -271,6 +258,9 @@ class Kinds(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.kinds)
+
+    def line_of(self, name: str) -> str:
+        return str(self.kinds[name].summary)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.kinds:
@@ -331,17 +321,17 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
         return [
             Option(
                 [f"--{end}"],
+                {**about, "brief": brief},
                 heading=heading,
-                unit=about["unit"],
-                help=help,
                 type=_Read(end, real_number),
                 **attributes,
             )
-            for end, help in ends
+            for end, brief in ends
         ]
-    attributes["type"] = read or _type_of(each.name, get_args(hint)[0] if many else hint)
+    inner = get_args(hint)[0] if many else hint
+    attributes["type"] = read or _type_of(each.name, inner, about.get("choices"))
     if about.get("is_argument"):
-        return [Argument([each.name], help=about["help"], nargs=-1 if many else 1, **attributes)]
+        return [Argument([each.name], about, nargs=-1 if many else 1, **attributes)]
     if hint is bool:
         attributes = {"is_flag": True, "default": each.default}
     spelled = [each.name, *(about["name"] or f"--{each.name.replace('_', '-')}").split()]
@@ -357,10 +347,9 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
     return [
         Option(
             spelled,
+            about,
             heading=heading,
-            unit=about["unit"],
             shown=shown,
-            help=about["help"],
             multiple=many,
             **attributes,
         )
@@ -397,9 +386,9 @@ def _without_none(hint: Any) -> Any:
     )
 
 
-def _type_of(name: str, hint: Any) -> Any:
-    if get_origin(hint) is Literal:
-        return click.Choice(get_args(hint))
+def _type_of(name: str, hint: Any, choices: tuple[str, ...] | None) -> Any:
+    if choices or get_origin(hint) is Literal:
+        return click.Choice(choices or get_args(hint))
     readers: dict[Any, Callable[[str, str], Any]] = {
         int: whole_number,
         float: real_number,
@@ -455,7 +444,6 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
         many = get_origin(hint) is tuple
         if many and each.name in _ONE:
             spelled.insert(1, _ONE[each.name])
-        metavar = "A;B;..." if many else {int: "N", float: "X"}.get(hint, "TEXT")
         attributes: dict[str, Any] = {"multiple": many}
         if many:
             attributes["type"] = click.STRING if each.name == "labels" else _Parts(click.STRING)
@@ -463,23 +451,13 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
                 ";".join(text if isinstance(text, str) else ";".join(text) for text in typed)
                 or None
             )
+        if about["choices"]:
+            attributes["type"] = click.Choice(about["choices"])
+        elif hint is not bool:
+            attributes["metavar"] = "A;B;..." if many else {int: "N", float: "X"}.get(hint, "TEXT")
         if hint is not bool:
-            attributes = {
-                "type": click.STRING,
-                **attributes,
-                "metavar": metavar,
-                "shown": shown_default(each.default),
-            }
-        made.append(
-            Option(
-                spelled,
-                heading=PARAMETERS,
-                unit=about.get("unit", ""),
-                help=about.get("help", ""),
-                default=None,
-                **attributes,
-            )
-        )
+            attributes = {"type": click.STRING, "shown": shown_default(each.default), **attributes}
+        made.append(Option(spelled, about, heading=PARAMETERS, default=None, **attributes))
     return made
 
 

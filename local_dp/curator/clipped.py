@@ -108,6 +108,7 @@ class NoisySum(ClippedAnswer[Records | Population]):
     Utility: standard error sqrt(2) m / eps. Cost: one pass.
     """
 
+    summary = "Releases a sum of bounded values with noise"
     query: Query
     epsilon: float
 
@@ -186,6 +187,7 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
     each. So the sum is as exact as one over all records. Utility: see `mean`. Cost: one pass.
     """
 
+    summary = "Releases a sum and the number of present values"
     query: Query
     present: Query | None
     epsilon: float

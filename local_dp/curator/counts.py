@@ -167,6 +167,8 @@ class LaplaceCounts(NoiseOnEach[Pure], WithinEpsilon[ColumnCounts, NoisyCounts])
     losses add up. Utility: a largest error of about (k / eps) ln(1.44 k). Cost: 40 ns a count.
     """
 
+    summary = "Releases counts with discrete Laplace noise"
+
     @property
     def step(self) -> Fraction:
         return Fraction(self.loss.nano, self.k)
@@ -182,6 +184,7 @@ class ComposedLaplaceCounts(NoiseOnEach[Approximate], WithinDelta[ColumnCounts, 
     sqrt(2 k ln(1 / delta)) / eps. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
 
+    summary = "Releases counts with the least discrete Laplace noise"
     delta: float
 
     def __post_init__(self) -> None:
@@ -200,6 +203,8 @@ class NoCounts(Mechanism[ColumnCounts, NoisyCounts, Pure]):
     Privacy: 0. Utility: off by at most n / 2, rounded up, and by that much where no record or every
     record has some property.
     """
+
+    summary = "Releases half of the records as every count"
 
     @property
     def loss(self) -> Pure:
@@ -228,6 +233,7 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
     integers.
     """
 
+    summary = "Releases counts with noise for their largest change"
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -328,6 +334,7 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
     Kamath, Steinke 2020, Theorem 4.
     """
 
+    summary = "Releases counts with discrete normal noise"
     rho: float
 
     def __post_init__(self) -> None:
@@ -393,6 +400,7 @@ class GaussianCounts(CountsMechanism[Approximate], WithinDelta[ColumnCounts, Noi
     count.
     """
 
+    summary = "Releases counts with rounded normal noise"
     epsilon: float
     delta: float
 

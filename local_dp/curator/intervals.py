@@ -89,6 +89,7 @@ class Level(WithinEpsilon[Multiset, NoisyCounts]):
     ns a cell.
     """
 
+    summary = "Counts the intervals of one width with noise"
     bits: int
     width: int
     epsilon: float
@@ -293,6 +294,7 @@ class CountTree(Mechanism[Multiset, IntervalCounts, Pure]):
     Qardaji, Yang, Li 2013 on the branching.
     """
 
+    summary = "Releases all interval counts from a tree of noisy counts"
     bits: int
     epsilon: float
     branching: int = 16
@@ -411,6 +413,7 @@ class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
     Fichtenberger, Henzinger, Upadhyay 2023; Henzinger, Upadhyay, Upadhyay 2023.
     """
 
+    summary = "Releases all interval counts by a factorized matrix"
     bits: int
     epsilon: float
     delta: float

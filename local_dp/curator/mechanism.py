@@ -103,6 +103,7 @@ class Mechanism(ABC, Generic[D_contra, R_co, L_co]):
     and no record.
     """
 
+    summary: ClassVar[str] = ""
     neighbours: ClassVar[Neighbours] = "replace"
 
     def __post_init__(self) -> None:

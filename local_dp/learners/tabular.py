@@ -77,6 +77,7 @@ class Verdict(Query):
     """
 
     name = "verdict"
+    summary = "Measures the error of a prediction"
     kind: str
     hypothesis: str
 

@@ -137,13 +137,11 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
 
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of records labelled wrongly"
-    d: int = parameter(4, "the dimension: x is a vector of so many bits", unit="bits")
+    d: int = parameter(4, "Dimension: the bits of an example", unit="bits")
     r: int | None = parameter(
-        None, "the hidden vector, a whole number below 2^d; without it, drawn at random"
+        None, "Hidden vector, as a whole number; default: random", help="Below 2^d"
     )
-    a: int | None = parameter(
-        None, "whether the label is masked, 0 or 1; without it, drawn at random"
-    )
+    a: int | None = parameter(None, "Whether the label is masked, 0 or 1; default: random")
 
     def check(self) -> None:
         MaskedIndex(self.d)
@@ -218,6 +216,7 @@ class MaskedParityLiteral(MaskedParityProtocol):
     """
 
     name = "masked-parity-literal"
+    summary = "Learns a masked parity by the two rounds of the paper"
     source = "KLNRS 2008, Section 5.1 and Claim 4.1, as printed (limits 3.2, P0)"
 
     def clients(self, epsilon: float) -> int:
@@ -261,6 +260,7 @@ class MaskedParityLearner(MaskedParityProtocol):
     """
 
     name = "masked-parity"
+    summary = "Learns a masked parity in two rounds: the vector, the mask"
     source = "KLNRS 2008, Section 5.1, by one-round hashing (limits 3.2, P2)"
 
     def clients(self, epsilon: float) -> int:
@@ -292,6 +292,7 @@ class MaskedParityFresh(MaskedParityProtocol):
     """
 
     name = "masked-parity-fresh"
+    summary = "Learns a masked parity in two rounds of fresh clients"
     source = "KLNRS 2008, Section 5.1, signed queries and randomized response (limits 3.2, P1)"
 
     def clients(self, epsilon: float) -> int:
@@ -336,12 +337,11 @@ class MaskedParityList(MaskedParityProtocol):
     """
 
     name = "masked-parity-list"
+    summary = "Learns a masked parity from a list of likely candidates"
     source = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
     one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, for comparisons
-    bits: int = parameter(
-        0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits"
-    )
-    share: float = parameter(0.0, "round two's share of the clients; 0 picks the best known")
+    bits: int = parameter(0, "Bits that round one leaves open; 0: the best known", unit="bits")
+    share: float = parameter(0.0, "Share of clients in round two; 0: the best known")
 
     def check(self) -> None:
         super().check()
@@ -419,18 +419,17 @@ class MaskedParityOneRound(MaskedParityProtocol):
     """
 
     name = "masked-parity-one-round"
+    summary = "Learns a masked parity in one round"
     source = "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
     form: str = parameter(
         "bent",
-        (
-            "what a client with b = 0 is asked: bent, one function for all, or masks, a random "
-            "parity each"
-        ),
+        "Question to a client whose label is masked",
+        help="bent: one function for all; masks: a random parity for each",
+        choices=("bent", "masks"),
     )
 
     def check(self) -> None:
         super().check()
-        self.check_choices(form=("bent", "masks"))
         if self.form == "masks" and self.d > MAX_MASKED:
             raise InputError(
                 f"d is {self.d}; random masks go up to d = {MAX_MASKED}, set form=bent beyond"

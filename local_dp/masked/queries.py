@@ -67,6 +67,7 @@ class MaskedIndicator(_Position):
     Expectation r_j / (2 d)."""
 
     name = "masked-indicator"
+    summary = "Gives bit j of the hidden vector, as printed in the paper"
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
@@ -81,6 +82,7 @@ class MaskedDisagreement(_Parity):
     of [-1, 1]. Expectation a / 2 for the right r."""
 
     name = "masked-disagreement"
+    summary = "Asks whether the parity errs, as printed in the paper"
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
@@ -101,6 +103,7 @@ class MaskedList(_Parity):
     """
 
     name = "masked-list"
+    summary = "Gives the part of an example that listed parities read"
     free: int = 0
     asked: int = 0
 
@@ -152,6 +155,7 @@ class MaskedBent(Query):
     """
 
     name = "masked-bent"
+    summary = "Gives the label times one bent function for all parities"
     d: int
     told: int
 
@@ -210,6 +214,7 @@ class MaskedIndex(Query):
     b = 0. KLNRS Section 5.1."""
 
     name = "masked-index"
+    summary = "Gives the label at its position, in round one"
     d: int
 
     def check(self) -> None:
@@ -232,6 +237,7 @@ class MaskedParity(_Parity):
     null where b = 1. KLNRS Section 5.1."""
 
     name = "masked-parity"
+    summary = "Gives the label times the parity, in round two"
     domain: ClassVar[Domain] = signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
@@ -282,6 +288,7 @@ class MaskedBit(MaskedSign):
     of KLNRS Section 5.1 as it stands."""
 
     name = "masked-bit"
+    summary = "Gives one bit of the hidden vector with a sign"
     j: int
 
     def check(self) -> None:
@@ -325,6 +332,7 @@ class MaskedCoset(MaskedFunction):
     """
 
     name = "masked-coset"
+    summary = "Gives the label times a bent function on a coset"
     k: int
     s: int = 0
 
@@ -349,6 +357,7 @@ class MaskedRandom(MaskedFunction):
     """f is a random Boolean function: a 64-bit mix of x and `seed`."""
 
     name = "masked-random"
+    summary = "Gives the label times a random function"
     seed: int
 
     def check(self) -> None:

@@ -21,14 +21,14 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
-from local_dp.checks import check_share, real_number, whole_number
+from local_dp.checks import check_choices, check_share, real_number, treatment, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
 from local_dp.protocols import BUILT_IN
-from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
@@ -46,13 +46,25 @@ PlainData: TypeAlias = dict[str, Any]
 
 
 def parameter(
-    default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False
+    default: T,
+    brief: str,
+    *,
+    help: str = "",
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+    alias: str = "",
+    of_table: bool = False,
 ) -> T:
-    """A protocol's parameter: default, one line of help, unit, an `alias` of the option;
-    `of_table`: it must be given where there is a table."""
-    return field(
-        default=default, metadata={"help": help, "unit": unit, "alias": alias, "of_table": of_table}
-    )
+    """A protocol's parameter: default, a brief of at most 56 characters without a formula, more
+    `help` for `--help-all`, the words it may have, unit, an `alias` of the option; `of_table`: it
+    must be given where there is a table."""
+    return field(default=default, metadata=dict(locals()))
+
+
+def policy(of: str, **meanings: str) -> str:
+    """A parameter that decides about some records: they are refused, or treated by one of the
+    words, each with its meaning."""
+    return parameter("refuse", **treatment(of, meanings))
 
 
 @dataclass(frozen=True)
@@ -62,6 +74,7 @@ class LocalProtocol(ABC, Generic[R]):
 
     name: ClassVar[str]
     source: ClassVar[str]
+    summary: ClassVar[str] = ""  # at most 60 characters, for lists: a verb first, no formula
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
     uncovered: ClassVar[str] = ""  # why `conform_protocol` leaves out the intervals of its estimate
     figureless: ClassVar[str] = (
@@ -77,17 +90,13 @@ class LocalProtocol(ABC, Generic[R]):
             for each in fields(self)
         ):
             check_share("tolerance", vars(self)["tolerance"])
+        check_choices(self)
         self.check()
 
     def check(self) -> None:
-        """Checks the parameters; before, a `tolerance` that is a share is checked. Raises
-        InputError."""
+        """Checks the parameters; choices and a `tolerance` that is a share are checked before.
+        Raises InputError."""
         return
-
-    def check_choices(self, **allowed: tuple[str, ...]) -> None:
-        """Raises InputError unless each parameter of these names is one of its choices."""
-        for name, choices in allowed.items():
-            check_policy(name, getattr(self, name), choices)
 
     @abstractmethod
     def clients(self, epsilon: float) -> int:

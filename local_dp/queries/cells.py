@@ -43,6 +43,7 @@ class Binned(Query):
     """
 
     name = "binned"
+    summary = "Gives the interval of a number"
     column: str
     low: float
     high: float
@@ -86,6 +87,7 @@ class Below(Query):
     """
 
     name = "below"
+    summary = "Asks whether a number lies below a cut"
     domain: ClassVar[Domain] = levels(STEPS)
     column: str
     end: float
@@ -112,6 +114,7 @@ class Crossed(Query):
     """
 
     name = "crossed"
+    summary = "Gives the combination of several columns"
     parts: tuple[str, ...]
     labels: tuple[str, ...]
     spare: tuple[str, ...] = ()
@@ -166,6 +169,7 @@ class Odd(Crossed):
     with two symbols each."""
 
     name = "odd"
+    summary = "Asks whether an odd number of parts has its second symbol"
     domain: ClassVar[Domain] = symbols(2)
 
     def check(self) -> None:
@@ -189,6 +193,7 @@ class Grouped(Query):
     """
 
     name = "grouped"
+    summary = "Gives a bounded number within its group"
     column: str
     low: float
     high: float
@@ -233,6 +238,7 @@ class Cell(Query):
     symbol of its own, the last one, m + 1."""
 
     name = "cell"
+    summary = "Counts the public edges that a number reaches"
     looked_up: ClassVar[str] = "edges"
     column: str
     edges: tuple[float, ...]

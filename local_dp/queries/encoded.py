@@ -35,6 +35,7 @@ class Bit(Query):
     """Bit `number` of a packed row."""
 
     name = "bit"
+    summary = "Gives one bit of a packed row"
     domain: ClassVar[Domain] = symbols(2)
     number: int
 
@@ -210,6 +211,7 @@ class Encoded(Encoding, Query):
     an incomplete one counts as 0 on [-1, 1]."""
 
     name = "encoded"
+    summary = "Puts another query to the encoded columns of a table"
     query: str
 
     def __post_init__(self) -> None:

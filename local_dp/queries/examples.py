@@ -28,6 +28,7 @@ class Correlation(Query):
     of the label, or without one a moment."""
 
     name = "correlation"
+    summary = "Asks whether the label equals a parity of the columns"
     domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str = ""
@@ -51,6 +52,7 @@ class SignedLabel(Query):
     as the levels 2, 0 and 1 of two steps."""
 
     name = "signed-label"
+    summary = "Gives the signed label where a condition holds"
     domain: ClassVar[Domain] = levels(2)
     condition: str
     label: str
@@ -74,6 +76,7 @@ class Product(Query):
     bound] and divided by `bound`, on a lattice of 2^16 steps."""
 
     name = "product"
+    summary = "Multiplies columns, and clips the product"
     domain: ClassVar[Domain] = levels(STEPS)
     factors: tuple[str, ...]
     bound: float = 1.0
@@ -100,6 +103,7 @@ class ParityExample(Query):
     x>. 1 <= d <= 12."""
 
     name = "parity-example"
+    summary = "Gives a whole labelled example of a parity"
     d: int
 
     def check(self) -> None:
@@ -123,6 +127,7 @@ class ParityCoset(Query):
     """
 
     name = "parity-coset"
+    summary = "Gives the label times a bent function and a parity"
     domain: ClassVar[Domain] = symbols(2)
     d: int
     k: int
@@ -165,6 +170,7 @@ class PathStep(Query):
     """
 
     name = "path-step"
+    summary = "Gives the next step of a path in the client's table"
     domain: ClassVar[Domain] = bit_or_silence()
     path: str
     first: int = 0

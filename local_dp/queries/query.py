@@ -23,6 +23,7 @@ class Query(ABC):
     """A question to one record."""
 
     name: ClassVar[str]
+    summary: ClassVar[str] = ""
     looked_up: ClassVar[str] = (
         ""  # the parameter in which a record finds one entry, where it does not meet all
     )

@@ -159,6 +159,7 @@ class Prefix(Query):
     more of them."""
 
     name = "prefix"
+    summary = "Gives the first bits of a string"
     column: str
     bits: int
     length: int
@@ -194,6 +195,7 @@ class HashedPrefix(Prefix):
     """
 
     name = "hashed-prefix"
+    summary = "Hashes the first bits of a string"
     width: int
     seed: int
 
@@ -245,6 +247,7 @@ class KeptPrefix(Prefix):
     """
 
     name = "kept-prefix"
+    summary = "Gives the listed prefix of a string, and its next bits"
     looked_up: ClassVar[str] = "kept"
     step: int
     width: int

@@ -28,6 +28,7 @@ class Subset(Query):
     """
 
     name = "subset"
+    summary = "Asks whether the row of a secret is in a subset"
     looked_up: ClassVar[str] = "members"
     domain: ClassVar[Domain] = symbols(2)
     members: str
@@ -100,6 +101,7 @@ class Decrypted(Query):
     """
 
     name = "decrypted"
+    summary = "Gives the bit that a key reads in a ciphertext"
     domain: ClassVar[Domain] = symbols(2)
     number: int
     bits: str

@@ -34,6 +34,7 @@ class Question(Query):
     ("missing",), 2 where a missing value leaves it open."""
 
     name = "question"
+    summary = "Answers a yes/no question about the columns"
     text: str
     spare: tuple[str, ...] = ()
 
@@ -73,6 +74,7 @@ class Category(Query):
     "missing"; without these such a value is the first."""
 
     name = "category"
+    summary = "Gives the place of a value among public labels"
     column: str
     labels: tuple[str, ...]
     spare: tuple[str, ...] = ()
@@ -159,6 +161,7 @@ class Bounded(Query):
     missing ones, which would be the midpoint."""
 
     name = "bounded"
+    summary = "Clips a number to public bounds"
     domain: ClassVar[Domain] = levels(STEPS)
     column: str
     low: float
@@ -203,6 +206,7 @@ class ChangeInterval(Query):
     """
 
     name = "change-interval"
+    summary = "Gives the interval in which an answer changes"
     waves: tuple[str, ...]
     labels: tuple[str, ...]
     change: int

@@ -51,6 +51,7 @@ class Coordinates(Query):
     """
 
     name = "coordinates"
+    summary = "Gives the columns as a vector of a cube or a ball"
     columns: tuple[str, ...]
     centres: tuple[float, ...]
     reaches: tuple[float, ...]
@@ -109,6 +110,7 @@ class Mistake(Query):
     0."""
 
     name = "mistake"
+    summary = "Asks whether a halfspace errs on the label"
     domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str
@@ -158,6 +160,7 @@ class Descent(_Descending):
     in [-1, 1], on a lattice of 2^16 steps."""
 
     name = "descent"
+    summary = "Gives one coordinate of a descent direction"
     domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int
     bound: float = 1.0
@@ -179,6 +182,7 @@ class DescentVector(_Descending):
     shape (n, d), on the lattice of `Coordinates`."""
 
     name = "descent-vector"
+    summary = "Gives all coordinates of a descent direction"
     bound: float = 1.0
     kind: Literal["cube", "ball"] = "ball"
     steps: int = 1 << 14
@@ -243,6 +247,7 @@ class NearestCentre(_ByCentre):
     """1 where the record is nearest to the given centre, else 0."""
 
     name = "nearest-centre"
+    summary = "Asks whether a centre is the nearest one"
     domain: ClassVar[Domain] = symbols(2)
 
     def __call__(self, records: Records) -> Ints:
@@ -255,6 +260,7 @@ class CentreSum(_ByCentre):
     `bound`, on a lattice of 2^16 steps."""
 
     name = "centre-sum"
+    summary = "Gives a coordinate where a centre is the nearest one"
     domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int = 0
     bound: float = 1.0

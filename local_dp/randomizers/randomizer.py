@@ -51,6 +51,7 @@ class Randomizer(ABC):
 
     name: ClassVar[str]
     source: ClassVar[str]
+    summary: ClassVar[str] = ""
     evidence: ClassVar[Evidence]
     estimates: ClassVar[str] = "averages"
     work: ClassVar[Work] = "one question"

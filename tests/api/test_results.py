@@ -134,7 +134,7 @@ def test_parameters_are_written_as_python_writes_them() -> None:
     assert one == ldp.run("crosstab", TABLE, labels=("a|b|c", "0|1"), **how).value
     assert list(inspect.signature(ldp.marginals).parameters)[:3] == ["table", "columns", "ways"]
     with pytest.raises(ldp.InputError, match="by place"):
-        ldp.marginals(TABLE, ["town"], 1)
+        ldp.marginals(TABLE, ["town"], 1)  # type: ignore[call-arg]
 
 
 def test_no_share_is_printed_that_cannot_be() -> None:

@@ -154,11 +154,11 @@ def test_what_there_is_can_be_listed() -> None:
     for listing, names, row in (
         ("protocols", list(PROTOCOLS), r"^  masked-parity +LI +Learns"),
         ("randomizers", list(RANDOMIZERS), r"^  discrete-laplace +Adds"),
-        ("queries", list(QUERIES), r"^  bounded +A number clipped"),
+        ("queries", list(QUERIES), r"^  bounded +Clips"),
         (
             "mechanisms",
             [kind.__name__ for kind in mechanisms()],
-            r"^  ExponentialMechanism +pure +The",
+            r"^  ExponentialMechanism +pure +Chooses",
         ),
     ):
         shown = local_dp(listing).stdout.splitlines()

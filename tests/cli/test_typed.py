@@ -68,7 +68,7 @@ def test_options_that_need_real_clients_select_them() -> None:
     """Each whose help says that it selects tier hosts does so, with its default or another value,
     typed or in Python; another tier beside it is refused."""
     selecting = {
-        each.name for each in fields(RunOptions) if "selects tier hosts" in each.metadata["help"]
+        each.name for each in fields(RunOptions) if "selects tier hosts" in each.metadata["brief"]
     }
     assert selecting == SELECTING.keys()
     assert _run().chosen_tier == "population"

@@ -151,7 +151,7 @@ def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setattr(SCREEN, "delay", 0.0)
-    done = local_dp("queries")
+    done = local_dp("mechanisms")
     assert (done.returncode, done.stderr) == (0, "")
     assert max(map(len, done.stdout.splitlines())) > 80
     assert "\n   " not in done.stdout  # a further line of a cell

@@ -77,8 +77,8 @@ def check_label(table: Launch, label: str, asking: Policies) -> None:
     table.refuse_missing(asking.missing, label, asking.choices("missing"))
 
 
-LABEL = "A column of 0 and 1, or a yes/no question such as 'affairs > 0'"
-ALPHA = "The share of errors to stay within"
+LABEL = "Column of 0 and 1, or a yes/no question"
+ALPHA = "Share of errors to stay within"
 RIGHT = "every answer predicts it right"
 
 
@@ -88,7 +88,7 @@ class LabelPolicies(ByMechanism[D, R]):
 
     figureless = "a rule"
     missing: str = policy(NO_VALUE, exclude=RIGHT)
-    other: str = policy("A label other than 0 and 1", exclude=RIGHT)
+    other: str = policy("labels other than 0 and 1", exclude=RIGHT)
 
 
 class Labelled(LabelPolicies[D, R]):
@@ -130,11 +130,12 @@ class Labelled(LabelPolicies[D, R]):
 class Threshold(Labelled[LabelledMultiset, int]):
     """Releases the number from which on a label is 1."""
 
-    column: str = option(help="The column of numbers", metavar="NAME")
-    label: str = option(help=LABEL, metavar="Y")
+    column: str = option(brief="The column of numbers", metavar="NAME")
+    label: str = option(brief=LABEL, metavar="Y")
     _: KW_ONLY
     alpha: float = option(0.1, ALPHA, metavar="A")
     name: ClassVar[str] = "threshold"
+    summary = "Learns the number from which on a label is 1"
     example: ClassVar[str] = "threshold --records fair.csv --column age --label 'yrs_married > 5'"
 
     def mechanism(self) -> Mechanism[LabelledMultiset, int, Loss]:
@@ -189,10 +190,11 @@ class Point(Labelled[LabelledMultiset, int | None]):
     """Releases the one value at which a label is 1 most often, if it is far enough ahead of the
     others."""
 
-    column: str = option(help="The column: numbers or texts", metavar="NAME")
-    label: str = option(help=LABEL, metavar="Y")
+    column: str = option(brief="The column: numbers or texts", metavar="NAME")
+    label: str = option(brief=LABEL, metavar="Y")
     texts: ClassVar[bool] = True
     name: ClassVar[str] = "point"
+    summary = "Learns the one value at which a label is 1 most often"
     example: ClassVar[str] = "point --records fair.csv --column occupation --label 'affairs > 0'"
 
     def mechanism(self) -> Mechanism[LabelledMultiset, int | None, Loss]:
@@ -261,12 +263,13 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
     """Releases bounds of one or more columns of numbers between which a label is 1."""
 
     columns: Sequence[str] = option(
-        help="A column of numbers; may be repeated", name="--column --columns", metavar="NAME"
+        brief="A column of numbers; may be repeated", name="--column --columns", metavar="NAME"
     )
-    label: str = option(help=LABEL, metavar="Y")
+    label: str = option(brief=LABEL, metavar="Y")
     _: KW_ONLY
     alpha: float = option(0.1, ALPHA, metavar="A")
     name: ClassVar[str] = "rectangle"
+    summary = "Learns bounds of columns between which a label is 1"
     example: ClassVar[str] = (
         "rectangle --records fair.csv --column age --column yrs_married --label 'age > 25 and "
         "yrs_married > 5'"

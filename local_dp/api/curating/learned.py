@@ -54,20 +54,24 @@ class LearnedRule(Question[Records | Population, "Taught"]):
     columns are declared."""
 
     figureless = "a rule"
-    label: str = option("", "A column, or a yes/no question such as 'affairs > 0'", metavar="Y")
+    label: str = option(
+        "", "Column, or a yes/no question", help="Such as 'affairs > 0'", metavar="Y"
+    )
     _: KW_ONLY
     learner: str = option(
         "logistic-regression", "A learner; `local-dp describe learn` lists them", metavar="NAME"
     )
     features: Sequence[str] = option(
         (),
-        "A number column or a yes/no question; may be repeated; default: every other number column",
+        "Number column or yes/no question; may be repeated",
+        help="Default: every other number column",
         name="--feature --features",
         metavar="X",
     )
     bounds: Mapping[str, Bounds] | None = option(
         None,
-        "Public bounds of a number column, such as age=17..60; may be repeated",
+        "Public bounds of a number column; may be repeated",
+        help="Such as age=17..60",
         name="--bound --bounds",
         metavar="COLUMN=LOW..HIGH",
         read=pair,
@@ -77,15 +81,17 @@ class LearnedRule(Question[Records | Population, "Taught"]):
     cuts: int = option(1, "Cuts of a number column, for learners of bits", metavar="N")
     parameters: Written | None = option(
         None,
-        "A parameter of the learner, such as depth=2; may be repeated",
+        "Parameter of the learner; may be repeated",
+        help="Such as depth=2",
         name="--set --parameters",
         metavar="NAME=VALUE",
         read=pair,
         collect=dict,
         split=True,
     )
-    missing: str = policy("A row that lacks a feature or the label", exclude="it is left out")
+    missing: str = policy("rows that lack a feature or the label", exclude="it is left out")
     name: ClassVar[str] = "learn"
+    summary = "Learns a rule that predicts a label"
     example: ClassVar[str] = (
         "learn --records fair.csv --label 'affairs > 0' --feature age --feature rate_marriage "
         "--bound age=15..45 --bound rate_marriage=1..5"
@@ -139,6 +145,7 @@ class Learned(Task[Records | Population, Taught]):
     learning: Learn
     loss: Loss
     name: ClassVar[str] = "learn"
+    summary = "Learns a rule that predicts a label"
 
     def offer(self, size: int) -> Offer[Records | Population, Taught]:
         # of complete rows: for the learner and for the verdicts

@@ -50,16 +50,18 @@ _CONSERVATIVE = (
 class BetweenBounds(ByMechanism[D, R]):
     """A question about numbers between public bounds."""
 
-    column: str = option(help="The column of numbers", metavar="NAME")
+    column: str = option(brief="The column of numbers", metavar="NAME")
     _: KW_ONLY
     bounds: Bounds = option(
-        help="The public bounds",
+        brief="The public bounds",
         metavar="X",
         unit="of the column",
-        ends=("The public lower bound", "The public upper bound"),
+        ends=("Public lower bound", "Public upper bound"),
     )
     outside: str = policy(
-        "A number beyond the bounds", clip="it counts as the nearer bound", exclude="it is left out"
+        "numbers beyond the bounds",
+        clip="it counts as the nearer bound",
+        exclude="it is left out",
     )
     missing: str = "refuse"
 
@@ -110,6 +112,7 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
         exclude="the mean of those present",
     )
     name: ClassVar[str] = "mean"
+    summary = "Releases the mean of a column between public bounds"
     example: ClassVar[str] = "mean --records fair.csv --column age --low 15 --high 45"
 
     def mechanism(self) -> Mechanism[Records | Population, SumAndNumber, Loss]:
@@ -176,6 +179,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     bins: int = option(1024, "Number of equal intervals between the bounds", metavar="N")
     missing: str = policy(NO_VALUE, exclude="it is in no interval")
     name: ClassVar[str] = "intervals"
+    summary = "Releases the number of records in every interval"
     example: ClassVar[str] = (
         "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
     )
@@ -278,17 +282,16 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
     """Releases the number of triangles of a graph whose edges are the rows, with an interval. The
     number of nodes is public; neighbours differ in one edge."""
 
-    source: str = option(help="The column of one node of each edge", metavar="NAME")
-    target: str = option(help="The column of the other node", metavar="NAME")
+    source: str = option(brief="The column of one node of each edge", metavar="NAME")
+    target: str = option(brief="The column of the other node", metavar="NAME")
     _: KW_ONLY
-    nodes: int = option(
-        help="The public number of nodes, including nodes without an edge", metavar="N"
-    )
+    nodes: int = option(brief="Public number of nodes, with and without an edge", metavar="N")
     other: str = policy(
-        "A row that is no new edge of two nodes",
+        "rows that are no new edge of two nodes",
         exclude="nodes are then whole numbers from 0 to below their number",
     )
     name: ClassVar[str] = "triangles"
+    summary = "Releases the number of triangles of a graph"
     example: ClassVar[str] = "triangles --records edges.csv --source from --target to --nodes 500"
 
     def check(self) -> None:

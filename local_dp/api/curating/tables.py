@@ -301,7 +301,7 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
 
     columns: Sequence[str] = option(
         (),
-        "A yes/no question, or a column of 0 and 1; may be repeated",
+        "Yes/no question, or column of 0 and 1; may be repeated",
         name="--column --columns",
         metavar="X",
     )
@@ -309,20 +309,22 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     ways: int = option(2, "Number of columns in a marginal", metavar="T")
     cuts: Mapping[str, Sequence[Any]] | None = option(
         None,
-        "A column of numbers and its cuts, such as age=27;32; may be repeated",
+        "Column of numbers and its cuts; may be repeated",
+        help="Such as age=27;32",
         metavar="X=A;B;...",
         read=read_listed,
         collect=dict,
     )
     labels: Mapping[str, Sequence[object]] | None = option(
         None,
-        "A column and its labels, such as job=baker;smith; may be repeated",
+        "Column and its labels; may be repeated",
+        help="Such as job=baker;smith",
         metavar="X=A;B;...",
         read=read_listed,
         collect=dict,
     )
     missing: str = policy(NO_VALUE, category="a value of its own")
-    other: str = policy("A value that is not listed, or not 0 and 1", category="a value of its own")
+    other: str = policy("values that are not listed, or not 0 and 1", category="a value of its own")
 
     def check(self) -> None:
         check_whole("ways", self.ways, 1, len(self.attributes.every))
@@ -381,6 +383,7 @@ class MarginalCounts(OfAttributes[Cells]):
     columns."""
 
     name: ClassVar[str] = "marginals"
+    summary = "Releases counts of all combinations of some columns"
     example: ClassVar[str] = (
         "marginals --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --cuts "
         "yrs_married=6"
@@ -463,6 +466,7 @@ class SyntheticRecords(OfAttributes[Drawn]):
     """Releases synthetic records, with nearly the same marginals."""
 
     name: ClassVar[str] = "synthetic"
+    summary = "Releases synthetic records with nearly the same marginals"
     example: ClassVar[str] = (
         "synthetic --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --out synthetic.csv"
     )

@@ -32,7 +32,7 @@ from local_dp.records import Records, absent
 MISSING = "(missing)"
 
 
-NO_VALUE = "A row without a value"
+NO_VALUE = "rows without a value"
 
 
 _NOTHING = (1 << BITS) - 1  # the point of a missing number: no number has it
@@ -109,12 +109,13 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
     """Releases how often each value of a column occurs, without a list of its values. Rare values
     are withheld."""
 
-    column: str = option(help="The column: numbers or texts", metavar="NAME")
+    column: str = option(brief="The column: numbers or texts", metavar="NAME")
     _: KW_ONLY
     missing: str = policy(
         NO_VALUE, category="a value of its own", exclude="shares among those present"
     )
     name: ClassVar[str] = "histogram"
+    summary = "Releases how often each value occurs; withholds rare ones"
     example: ClassVar[str] = "histogram --records fair.csv --column occupation"
 
     def task(self, table: Launch) -> Task[Multiset, NoisyCounts]:
@@ -190,7 +191,7 @@ class OfNumbers(ByMechanism[Multiset, R]):
     """A question about the numbers of a column; its mechanism protects a number that is replaced,
     added or removed, so missing ones are left out."""
 
-    column: str = option(help="The column of numbers", metavar="NAME")
+    column: str = option(brief="The column of numbers", metavar="NAME")
     _: KW_ONLY
     missing: str = policy(NO_VALUE, exclude="the answer is about those present")
 
@@ -218,10 +219,9 @@ class OfNumbers(ByMechanism[Multiset, R]):
 class Quantiles(OfNumbers[Steps]):
     """Releases quantiles of a column of numbers, without declared bounds."""
 
-    levels: int = option(
-        3, "Quantiles at multiples of 2^-L: 1 gives the median, 3 the octiles", metavar="L"
-    )
+    levels: int = option(3, "Number of halvings: 1 gives the median, 3 the octiles", metavar="L")
     name: ClassVar[str] = "quantiles"
+    summary = "Releases quantiles of a column, without bounds"
     example: ClassVar[str] = "quantiles --records fair.csv --column affairs --levels 3"
 
     @property
@@ -299,6 +299,7 @@ class Median(OfNumbers[int]):
     records has the lower median."""
 
     name: ClassVar[str] = "median"
+    summary = "Releases the median of a column, without bounds"
     example: ClassVar[str] = "median --records fair.csv --column affairs"
 
     def mechanism(self) -> Mechanism[Multiset, int, Loss]:

@@ -19,20 +19,22 @@ from local_dp.text.screen import SCREEN
 class Attacking:
     """The options of every attack."""
 
+    summary: ClassVar[str]
     example: ClassVar[str]
     attack: ClassVar[Callable[..., Attacked]]
-    records: Path = option(help="A CSV, TSV, Excel or Parquet file, or a folder", metavar="FILE")
-    csv: str = option("", CSV, metavar="FORM")
+    records: Path = option(brief="A CSV, TSV, Excel or Parquet file, or a folder", metavar="FILE")
+    csv: str = option("", **CSV)
     dates: Dates = option(None, **DATES)
     question: str = option(
-        help="A yes/no question that every row answers, such as 'affairs > 0'", metavar="Q"
+        brief="Yes/no question that every row answers", help="Such as 'affairs > 0'", metavar="Q"
     )
     noise: float | None = option(
         None, "Standard deviation of the noise of each count", metavar="SD", unit="rows"
     )
     epsilon: float | None = option(
         None,
-        "Instead, the epsilon of a curator for all counts together, with delta 1e-6",
+        "Instead of noise: a curator's epsilon for all counts",
+        help="With delta 1e-6",
         metavar="E",
         unit="nats",
     )
@@ -59,6 +61,7 @@ class Attacking:
 class Reconstruct(Attacking):
     """Guesses every row's answer from many noisy counts of random groups of rows."""
 
+    summary = "Guesses every row's answer from noisy counts of groups"
     example: ClassVar[str] = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
     attack: ClassVar[Callable[..., Attacked]] = reconstruct
 
@@ -68,6 +71,7 @@ class Trace(Attacking):
     """Identifies the members of a small group of rows that answer yes, from the noisy means of all
     their attributes."""
 
+    summary = "Finds the members of a group from its noisy means"
     example: ClassVar[str] = "trace --records fair.csv --question 'affairs > 0' --noise 0"
     attack: ClassVar[Callable[..., Attacked]] = trace
     members: int = option(25, "Number of rows in the group whose means are published", metavar="N")

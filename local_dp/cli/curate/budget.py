@@ -24,7 +24,7 @@ class Budget:
     life.
     """
 
-    file: Path = argument("The budget, or the store of a client.", metavar="FILE")
+    file: Path = argument("The budget, or the store of a client", metavar="FILE")
     epsilon: float | None = option(None, "Epsilon of a new budget", metavar="E", unit="nats")
     delta: float | None = option(None, "Delta of a new budget", metavar="D")
     as_json: bool = json_option("the budget")
@@ -46,7 +46,9 @@ class Price:
     """
 
     mechanisms: str = argument(
-        "The mechanisms, such as 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'.", metavar="TERMS"
+        "Mechanisms and how often each is used",
+        help="Such as 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'",
+        metavar="TERMS",
     )
     delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
     epsilon: float | None = option(
@@ -69,7 +71,8 @@ class Shuffle:
     """
 
     name: str = argument(
-        "A randomizer that is a finite channel, or a class of your own as module:Class.",
+        "Randomizer, or a class of your own as module:Class",
+        help="It must be a finite channel",
         metavar="NAME",
     )
     clients: int = option(10_000, "Number of reports that are shuffled together", metavar="N")
@@ -77,10 +80,8 @@ class Shuffle:
     delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
     shuffled: float | None = option(
         None,
-        (
-            "Instead of --epsilon, an epsilon for all reports together; computes the largest "
-            "epsilon of a report"
-        ),
+        "Instead of --epsilon: epsilon of all reports together",
+        help="Computes the largest epsilon of a report",
         metavar="E",
         unit="nats",
     )

@@ -21,19 +21,21 @@ class Curating(Plotted, Question[Any, Any]):
     """A question with the options that only the command line has."""
 
     records: Path = option(
-        help="A CSV, TSV, Excel or Parquet file, or a folder, which the curator sees",
+        brief="CSV, TSV, Excel or Parquet file that the curator sees",
+        help="Or a folder of them",
         metavar="FILE",
     )
     delta: float | None = option(
         None,
-        Question.__dataclass_fields__["delta"].metadata["help"],
+        Question.__dataclass_fields__["delta"].metadata["brief"],
         usual=Question.delta,
         metavar="D",
     )
-    pure: bool = option(False, "Pure privacy, without a delta, for a question that has such a form")
+    pure: bool = option(False, "Pure privacy, without a delta")
     out: Path | None = option(
         None,
-        "Write all rows of the release as .parquet, .csv or .json, and their provenance beside it",
+        "Write all rows, as .parquet, .csv or .json",
+        help="Their provenance is beside the file",
         metavar="FILE",
     )
     as_json: bool = json_option("the release")

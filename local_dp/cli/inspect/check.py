@@ -28,7 +28,7 @@ class Audit:
     ratio of its probabilities; the exit code is then 4.
     """
 
-    name: str = argument("A randomizer, or a class of your own as module:Class.", metavar="NAME")
+    name: str = argument("A randomizer, or a class of your own as module:Class", metavar="NAME")
     epsilon: float = option(1.0, "Epsilon of the randomizer", metavar="E", unit="nats")
     settings: tuple[str, ...] = set_option("randomizer")
     as_json: bool = json_option("the findings")
@@ -52,7 +52,8 @@ class Dimension:
     learner needs, even one that asks clients repeatedly."""
 
     name: str = argument(
-        f"{', '.join(CLASSES)}; or a CSV file of +1 and -1, a concept a line, a point a column.",
+        "Class of concepts, or a CSV file",
+        help=f"{', '.join(CLASSES)}; or a CSV of +1 and -1: a concept a line, a point a column",
         metavar="CLASS",
     )
     d: int = option(6, "The dimension of the domain", metavar="D", unit="bits")
@@ -130,7 +131,7 @@ class Certify:
     The exit code is 4 if it does not hold.
     """
 
-    file: Path = argument("A certificate: JSON, as the experiments write it.", metavar="FILE")
+    file: Path = argument("A certificate: JSON, as the experiments write it", metavar="FILE")
 
     def __call__(self) -> None:
         from local_dp.hardness.certificates import load_certificate, verify_certificate
@@ -162,10 +163,8 @@ class Bench:
     as_json: bool = json_option("the figures")
     peers: bool = option(
         False,
-        (
-            "Measure other libraries instead: speeds, variances, exact losses (pip install "
-            "'local-dp[peers]')"
-        ),
+        "Measure other libraries instead",
+        help="Speeds, variances, exact losses. Needs pip install 'local-dp[peers]'",
     )
     plot: Path | None = option(
         None, "With --peers, draw the speeds, as .png, .svg or .pdf", metavar="FILE"

@@ -26,10 +26,11 @@ class RunExperiment(Drawn):
     """
 
     hidden: ClassVar[frozenset[str]] = frozenset(("figure_series", "figure_format"))
-    name: str = argument(f"all, or one of: {'; '.join(NAMES)}.", metavar="NAME")
+    name: str = argument("An experiment, or all", metavar="NAME", help="; ".join(NAMES))
     full: bool = option(
         False,
-        "All points, or a few (five to ten minutes for all experiments), the default",
+        "All points, or a few (the default)",
+        help="A few take five to ten minutes for all experiments",
         name="--full/--quick",
     )
     seed: int = option(
@@ -106,7 +107,7 @@ class Report:
     """
 
     folder: Path = argument(
-        "Folder of results, as in experiment --out.", metavar="FOLDER", default=DEFAULT_OUT
+        "Folder of results, as in experiment --out", metavar="FOLDER", default=DEFAULT_OUT
     )
 
     def __call__(self) -> None:

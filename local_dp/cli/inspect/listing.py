@@ -47,7 +47,7 @@ Mechanisms = _listing(
 class Describe:
     """Describe a protocol, randomizer, query or mechanism."""
 
-    name: str = argument("A protocol, randomizer, query or mechanism.", metavar="NAME")
+    name: str = argument("A protocol, randomizer, query or mechanism", metavar="NAME")
 
     def __call__(self) -> None:
         kind, label = _class_of(self.name)
@@ -98,11 +98,7 @@ def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str]) -> Non
         try:
             kind = registry[name]
             groups.setdefault(_purpose(kind), []).append(
-                (
-                    f"  {name}",
-                    *filter(None, [label(kind)]),
-                    (inspect.getdoc(kind) or "").split("\n")[0],
-                )
+                (f"  {name}", *filter(None, [label(kind)]), kind.summary)
             )
         except RefusedError as error:
             groups.setdefault("not usable", []).append((f"  {name}", str(error)))
@@ -160,9 +156,11 @@ class Export:
     """Writes a real table of an installed package as CSV; needs the extra `[examples]`."""
 
     table: str = argument(
-        "fair: 6,366 women's answers about their marriages (Fair 1978).", metavar="TABLE"
+        "Name of the table: fair",
+        help="6,366 women's answers about their marriages (Fair 1978)",
+        metavar="TABLE",
     )
-    file: Path = argument("The file to write.", metavar="FILE.csv")
+    file: Path = argument("The file to write", metavar="FILE.csv")
 
     def __call__(self) -> None:
         if self.table not in TABLES:

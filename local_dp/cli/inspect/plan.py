@@ -34,18 +34,23 @@ class Plan(ProtocolCommand):
     epsilon: float = option(1.0, "Privacy budget of each client", metavar="E", unit="nats")
     accuracy: float | None = option(
         None,
-        "Largest error to allow; default, without --clients: the protocol's tolerance",
+        "Largest error to allow",
+        help="Default, without --clients: the protocol's tolerance",
         metavar="A",
     )
     clients: int | None = option(None, "Number of clients, to compute their accuracy", metavar="N")
     population: Literal["any", "made-up"] = option(
-        ANY, "Any population (the worst case), or the synthetic one of a run without a table"
+        ANY,
+        "The worst case, or the population without a table",
+        help="any: the worst case over all populations",
     )
     shuffle: bool = option(
-        False, "Also behind a shuffler; epsilon is then that of all reports together"
+        False,
+        "Plan a run behind a shuffler too",
+        help="Epsilon is then that of all reports together",
     )
     delta: float = option(
-        Behind.delta, "With a shuffler: the delta beside that epsilon", metavar="D"
+        Behind.delta, "With a shuffler: the delta of all reports together", metavar="D"
     )
     as_json: bool = json_option("the plan")
 
@@ -74,7 +79,7 @@ class Measuring(Drawn):
     out: Path
     cluster: str = option("", CLUSTER, metavar="URL")
     workers: int | None = option(
-        None, "Processes of this machine that measure; default: one for each core", metavar="N"
+        None, "Processes that measure; default: one for each core", metavar="N"
     )
     as_json: bool = json_option("the table")
 
@@ -129,10 +134,8 @@ class Compare(ProtocolCommand, Measuring):
     seed: int = option(1, "The same seed gives the same table", metavar="S")
     out: Path = option(
         Path("comparison.csv"),
-        (
-            "The table, as .parquet, .csv or .json; the figure is beside it, and a stopped run "
-            "continues"
-        ),
+        "File of the table: .parquet, .csv or .json",
+        help="The figure is beside it. A stopped run continues",
         metavar="FILE",
     )
 
@@ -165,20 +168,19 @@ class Sweeping(Measuring):
     the same command continues.
     """
 
-    grid: Path = argument("The grid; docs/guide.md has an example.", metavar="GRID")
+    grid: Path = argument("The grid; docs/guide.md has an example", metavar="GRID")
     records: Path | None = option(
         None,
-        "A CSV, TSV, Excel or Parquet file, or a folder; clients resemble its rows",
+        "CSV, TSV, Excel or Parquet file, or a folder",
+        help="Clients resemble its rows",
         metavar="FILE",
     )
-    csv: str = option("", CSV, metavar="FORM")
+    csv: str = option("", **CSV)
     dates: Dates = option(None, **DATES)
     out: Path = option(
         Path("sweep.parquet"),
-        (
-            "The table, as .parquet, .csv or .json; the figure is beside it, and a stopped sweep "
-            "continues"
-        ),
+        "File of the table: .parquet, .csv or .json",
+        help="The figure is beside it. A stopped sweep continues",
         metavar="FILE",
     )
 

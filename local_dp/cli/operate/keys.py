@@ -27,6 +27,7 @@ UNSIGNED_RUN = (
 class Create:
     """Makes a private key in FILE, readable by its owner only, and its public key in FILE.pub."""
 
+    summary: ClassVar[str] = "Makes a private key and its public key"
     example: ClassVar[str] = "create host-0.key"
     file: Path = argument("The private key's file, which must not exist yet", metavar="FILE")
 
@@ -50,6 +51,7 @@ class Enrol:
     their places follow each other.
     """
 
+    summary: ClassVar[str] = "Adds public keys to a roster"
     example: ClassVar[str] = "enrol roster.txt host-0.key.pub --start 0 --clients 500"
     roster: Path = argument("The roster's file", metavar="ROSTER")
     key: str = argument("The public key, or the file of one or more", metavar="HEX|FILE")

@@ -43,14 +43,12 @@ from local_dp.text.screen import SCREEN
 from local_dp.text.widgets import table
 from local_dp.wire import check_name
 
-KEY_FILE = "Private key that signs its messages; `local-dp keys create` makes one"
-SERVER_KEY = (
-    "Public key of the server (its .pub file), or of the shuffler that asks; other senders are "
-    "ignored"
-)
-ROSTER = "Members that may join, with their keys and clients; `local-dp keys enrol` writes it"
+KEY_FILE = "Private key file; `local-dp keys create` makes one"
+SERVER_KEY = "Public key of the server or shuffler, or its .pub file"
+ROSTER = "Members' keys file; `local-dp keys enrol` writes it"
 RUN = "Name of the run, the same for server, hosts and clients"
-URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]"
+URL = "Address of the MQTT broker"
+FORM = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]"
 MEETING = "survey --broker mqtt://localhost --run first"
 
 
@@ -82,21 +80,23 @@ class Server(Role):
 
     hidden: ClassVar[frozenset[str]] = OF_RUNS - {*_ASKING}
     example: ClassVar[str] = f"{MEETING} --clients 501"
-    broker: str = option(help=URL, metavar="URL")
-    run: str = option(help=RUN, metavar="NAME")
+    broker: str = option(brief=URL, help=FORM, metavar="URL")
+    run: str = option(brief=RUN, metavar="NAME")
     joining: float = option(
         60.0, "Longest wait for the clients to join", metavar="T", unit="seconds"
     )
     grace: float | None = option(
         None,
-        "Longest wait for a member whose connection fell; default: to the end of the round",
+        "Longest wait for a member whose connection fell",
+        help="Default: to the end of the round",
         metavar="T",
         unit="seconds",
     )
-    as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
+    as_json: bool = json_option("the outcome (`local-dp schema`)")
     journal: Path | None = option(
         None,
-        "Folder that stores the run, for `resume` to continue; default: a folder of the user's",
+        "Folder that stores the run; default: the user's own",
+        help="`resume` continues from it",
         metavar="DIR",
     )
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
@@ -192,18 +192,20 @@ class Shuffler:
     unless a seed is given.
     """
 
-    broker: str = option(help=f"The clients' broker: {URL}", metavar="URL")
-    run: str = option(help=RUN, metavar="NAME")
-    clients: int = option(help="Number of clients", metavar="N")
+    broker: str = option(brief="Address of the clients' MQTT broker", help=FORM, metavar="URL")
+    run: str = option(brief=RUN, metavar="NAME")
+    clients: int = option(brief="Number of clients", metavar="N")
     crowd: int = option(100, "The fewest clients whose reports are passed on", metavar="C")
     server_broker: str = option(
         "",
-        "The server's broker, if it is another one; the clients' names never reach it",
+        "Address of the server's broker, if it is another one",
+        help="The clients' names never reach it",
         metavar="URL",
     )
     joining: float = option(
         48.0,
-        "Longest wait for the clients to join; less than the server's",
+        "Longest wait for the clients to join",
+        help="Less than the server's",
         metavar="T",
         unit="seconds",
     )
@@ -216,7 +218,7 @@ class Shuffler:
     roster: Path | None = option(None, ROSTER, metavar="FILE")
     journal: Path | None = option(
         None,
-        "Folder that notes that the run was passed on; default: a folder of the user's",
+        "Folder that notes runs passed on; default: the user's",
         metavar="DIR",
     )
 
@@ -262,23 +264,24 @@ class Answering(Role):
         "person",
         "dates",
     }
-    broker: str = option(help=URL, metavar="URL")
-    run: str = option(help=RUN, metavar="NAME")
+    broker: str = option(brief=URL, help=FORM, metavar="URL")
+    run: str = option(brief=RUN, metavar="NAME")
     store: Path | None = option(
         None,
-        "File of answers and spent budget; default: in private a file of the user's, else memory",
+        "File of answers and spent budget; default: memory",
+        help="In a private run the default is a file of the user's",
         metavar="FILE",
     )
     lifetime: float | None = option(
         None,
-        "Budget of a new store for life, over all runs; default: --epsilon",
+        "Lifetime budget of a new store; default: --epsilon",
         metavar="E",
         unit="nats",
     )
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
     idle: float = option(
-        86_400.0, "Ends after so long without a message of the server", metavar="T", unit="seconds"
+        86_400.0, "End after so long without a message of the server", metavar="T", unit="seconds"
     )
 
     @property
@@ -388,7 +391,7 @@ class Host(Answering):
     hidden: ClassVar[frozenset[str]] = Answering.hidden - {"clients"}
     start: int = option(0, "Index of the first client", metavar="I")
     clients: int | None = option(
-        None, "Number of clients of this host; default: one for each row", metavar="N"
+        None, "Number of clients of this host; default: all rows", metavar="N"
     )
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
@@ -405,7 +408,7 @@ class Client(Answering):
     """Is one client of a run: with the only row of its own table, or a synthetic record."""
 
     example: ClassVar[str] = f"{MEETING} --index 500"
-    index: int = option(help="Index of this client, from 0", metavar="I")
+    index: int = option(brief="Index of this client, from 0", metavar="I")
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         self.serve(
@@ -417,7 +420,7 @@ class Client(Answering):
 
 
 POLL = "poll"  # as the journal of a poll is named
-FOLDER = "Folder of stored runs; default: a folder of the user's"
+FOLDER = "Folder of stored runs; default: the user's own"
 
 
 @dataclass(frozen=True)
@@ -450,7 +453,7 @@ class Runs:
 class Show:
     """Prints the result of a run, or its progress. The exit code is 6 if the result is degraded."""
 
-    run: str = argument("The run.", metavar="RUN")
+    run: str = argument("The run", metavar="RUN")
     journal: Path | None = option(None, FOLDER, metavar="DIR")
     as_json: bool = json_option("the outcome")
 
@@ -492,11 +495,12 @@ class Resume:
     reports; waiting members answer the rest. The result is that of an uninterrupted run.
     """
 
-    run: str = argument("The run.", metavar="RUN")
+    run: str = argument("The run", metavar="RUN")
     journal: Path | None = option(None, FOLDER, metavar="DIR")
     broker: str | None = option(
         None,
-        "The broker, if its address has changed or has a user and a password, which are not stored",
+        "Address of the broker, if it has changed",
+        help="Also if it has a user and a password, which are not stored",
         metavar="URL",
     )
     as_json: bool = json_option("the outcome")

@@ -56,60 +56,54 @@ class Ask:
 
     example: ClassVar[str] = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
     question: str = argument(
-        "A yes/no question, or a file of questions that ends in .toml",
+        "Yes/no question, or a file of questions in .toml",
         metavar="QUESTION",
         default="",
     )
     epsilon: float | None = option(
         None,
-        (
-            f"Privacy loss of an answer, where the file gives none; default: 1, and {EPSILON:g} "
-            "with --game"
-        ),
+        f"Privacy loss of an answer; default: 1, or {EPSILON:g} with --game",
         metavar="E",
         unit="nats",
     )
     people: int = option(1000, "The most people that may join", metavar="N")
     until: str = option(
-        "", "Close the poll at a time such as 12:30, or after a span such as 10m", metavar="TIME"
+        "", "Close the poll at a time (12:30) or after a span (10m)", metavar="TIME"
     )
     out: Path | None = option(None, "Folder for the result: JSON, CSV and a page", metavar="DIR")
     demo: int = option(0, "Made-up people that join, for a rehearsal", metavar="N")
     seed: int | None = option(None, "Seed of the made-up people", metavar="S")
     slow: bool = option(
-        False, "The presenter's page shows a made-up answer being flipped, step by step"
+        False,
+        "Show on the presenter's page how an answer is flipped",
+        help="A made-up answer, step by step",
     )
     ask_again: bool = option(
         False,
-        (
-            "The presenter may ask a second question, which depends on the answers: the median of "
-            "a number"
-        ),
+        "Let the presenter ask a second question",
+        help="It depends on the answers: the median of a number",
     )
     game: bool = option(
         False,
-        (
-            "A class game in two rounds on made-up records, in place of a question: 60 phones "
-            "find the hidden rule in 9 of 10 games, 20 in 3 of 10"
-        ),
+        "Play a game in two rounds, in place of a question",
+        help="Made-up records; 60 phones find the hidden rule in 9 of 10 games, 20 in 3 of 10",
     )
     host: str = option(
-        LOOPBACK, "Address to listen on; 0.0.0.0 for all of this machine's", metavar="HOST"
+        LOOPBACK, "Address to listen on; 0.0.0.0: all of this machine's", metavar="HOST"
     )
-    name: str = option(
-        "", "Name or address in the link; default: this machine's address", metavar="NAME"
-    )
+    name: str = option("", "Name or address in the link; default: this machine's", metavar="NAME")
     port: int = option(0, "Port of the pages; default: a free one", metavar="P")
     cert: Path | None = option(
         None,
-        "Certificate and key in PEM; needed with --host; its fingerprint is printed",
+        "Certificate and key in PEM; needed with --host",
+        help="Its fingerprint is printed",
         metavar="FILE",
     )
     broker: str | None = option(
         None, "A broker of your own, in place of the embedded one", usual=EMBEDDED, metavar="URL"
     )
     journal: Path | None = option(
-        None, "Folder that stores the poll; default: a folder of the user's", metavar="DIR"
+        None, "Folder that stores the poll; default: the user's own", metavar="DIR"
     )
     resume: str = option("", "Continue this poll, which was interrupted", metavar="NAME")
     as_json: bool = json_option("the result")

@@ -3,7 +3,6 @@ protocol share."""
 
 import math
 import os
-import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
@@ -24,7 +23,6 @@ from local_dp.cli.fields import (
     Group,
     Option,
     Plotted,
-    first_line,
     instance_of,
     json_option,
     parameters_of,
@@ -84,8 +82,8 @@ class ByProtocol(Group):
             )
         return super().resolve_command(ctx, args)
 
-    def line_of(self, ctx: click.Context, name: str) -> str:
-        return re.split(r"[;:] | \(", first_line(find_protocol(name).__doc__ or ""))[0].rstrip(".")
+    def line_of(self, name: str) -> str:
+        return find_protocol(name).summary
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return _command(f"{self.name} {name}", find_protocol(name), self.role)
@@ -130,7 +128,7 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
         callback=play,
         help=f"{getdoc(kind)}\n\nModel: {kind.model()}. Source: {kind.source}.",
     )
-    command.everyday = EVERYDAY
+    command.summary, command.everyday = kind.summary, EVERYDAY
     command.example = (
         f"local-dp {words} {kind.example or '--seed 1 --tier population'}"
         if words.startswith("run ")
@@ -151,13 +149,11 @@ class ProtocolCommand(ABC):
     example: ClassVar[str]
     records: Path | None = option(
         None,
-        (
-            "A CSV, TSV, Excel or Parquet file, or a folder; or a pattern such as 'parts/*.csv'; "
-            "each row is a client's record"
-        ),
+        "CSV, TSV, Excel or Parquet file: a record in each row",
+        help="Or a folder, or a pattern such as 'parts/*.csv'",
         metavar="FILE",
     )
-    csv: str = option("", CSV, metavar="FORM")
+    csv: str = option("", **CSV)
     dates: Dates = option(None, **DATES)
 
     @classmethod
@@ -183,7 +179,7 @@ class ProtocolCommand(ABC):
             if each.metadata.get("of_table") and each.name not in given:
                 spelled = each.metadata["alias"] or each.name
                 raise InputError(
-                    f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the "
+                    f"{kind.name} of a table needs --{spelled}: {each.metadata['brief']}; the "
                     f"table has the columns {listed(list(table.known))}"
                 )
         return protocol, table
@@ -219,13 +215,11 @@ class Role(ProtocolCommand, RunOptions):
     hidden: ClassVar[frozenset[str]] = frozenset()
     schema: Path | None = option(
         None,
-        (
-            "JSON file with the types of the table's columns: number, whole, truth, date, text, "
-            "or text 40 for at most 40 characters"
-        ),
+        "JSON file with the types of the table's columns",
+        help="number, whole, truth, date, text, or text 40 for at most 40 characters",
         metavar="FILE",
     )
-    watch: bool = option(False, RunOptions.__dataclass_fields__["watch"].metadata["help"])
+    watch: bool = option(False, RunOptions.__dataclass_fields__["watch"].metadata["brief"])
 
     def read(self, path: Path, only: Collection[str] | None) -> Records:
         schema = None if self.schema is None else read_schema(self.schema)
@@ -326,7 +320,7 @@ class Run(Role, Plotted):
     """
 
     example: ClassVar[str] = "survey --clients 1000 --seed 1"
-    as_json: bool = json_option("the outcome (`local-dp schema` describes it)")
+    as_json: bool = json_option("the outcome (`local-dp schema`)")
     hidden: ClassVar[frozenset[str]] = Plotted.hidden
 
     def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:

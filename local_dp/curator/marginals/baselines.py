@@ -52,6 +52,7 @@ class CharacterSums(Mechanism[BinaryTable, NoisySums, Concentrated]):
     a tree. Cost: O(n k).
     """
 
+    summary = "Releases sums of characters of columns with normal noise"
     sets: tuple[tuple[int, ...], ...]
     atto_rho: int
 
@@ -84,6 +85,7 @@ class DependentPair(ByScore[BinaryTable, int]):
     rho.
     """
 
+    summary = "Chooses a pair of columns that are far from independent"
     pairs: tuple[Pair, ...]
     expected: tuple[int, ...]
     epsilon: float
@@ -194,6 +196,7 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
     McKenna, Miklau, Sheldon 2021, Section 3.
     """
 
+    summary = "Releases a table from a tree of dependent columns"
     d: int
     epsilon: float
     delta: float
@@ -252,6 +255,7 @@ class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
     eps^2 a cell.
     """
 
+    summary = "Releases one marginal with discrete Laplace noise"
     d: int
     mask: int
     epsilon: float
@@ -294,6 +298,7 @@ class PlainGaussian(WithinDelta[BinaryTable, Floats]):
     cells of each of k marginals, 2 k squared.
     """
 
+    summary = "Releases every cell of every marginal with its own noise"
     workload: Marginals
     epsilon: float
     delta: float

@@ -141,6 +141,7 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
     8.1; the weights are the project's own.
     """
 
+    summary = "Counts products of columns, with noise by their size"
     asked: Disjunctions
     epsilon: float
     delta: float

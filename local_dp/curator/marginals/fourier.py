@@ -161,6 +161,7 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
     2010; Edmonds, Nikolov, Ullman 2020).
     """
 
+    summary = "Releases the Fourier sums of a workload with normal noise"
     workload: Marginals
     epsilon: float
     delta: float

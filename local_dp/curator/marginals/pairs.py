@@ -85,6 +85,7 @@ class PairGaussian(WithinDelta[SignTable, NoisyPairs]):
     one. Utility: standard deviation sqrt(V) / n. Cost: O(n d^2).
     """
 
+    summary = "Releases the sums of all pairs of columns"
     d: int
     epsilon: float
     delta: float

@@ -124,6 +124,7 @@ class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
     call. Source: Neel, Roth, Wu 2019, Theorems 4 to 6.
     """
 
+    summary = "Releases the query that errs least on noisy data"
     perturbation: Perturbation
     oracle: Perfect
 

@@ -192,6 +192,7 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     delta / 11; this accounting is sharper.
     """
 
+    summary = "Releases one answer of an algorithm that may fail"
     base: Fallible[R]
     records: int
     terms: Terms

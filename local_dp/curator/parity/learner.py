@@ -69,6 +69,7 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
     operations, most often once. Source: KLNRS 2008, Section 3.2; limits 4.1.
     """
 
+    summary = "Learns a parity by solving sampled equations"
     p: Fraction
     s: Fraction
     runs: int = 1

@@ -118,6 +118,7 @@ class BucketPointLearner(ByScore[LabelledMultiset, int]):
     number of bits. Cost: O(hashes s). Source: KLNRS 2008, Theorem 3.7, on `BucketClass`.
     """
 
+    summary = "Learns a point from classes of buckets"
     hypotheses: BucketClass
     epsilon: float
 
@@ -158,6 +159,7 @@ class ProperPointLearner(ByScore[LabelledMultiset, int]):
     2013, Section 3.1.
     """
 
+    summary = "Learns a point by the exponential mechanism"
     epsilon: float
 
     def candidates(self, database: LabelledMultiset) -> AllPoints:
@@ -190,6 +192,7 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
     Stemmer 2013, Lemma 3.2 and Remark 3.3, on stable choice repaired (E1).
     """
 
+    summary = "Learns the point that is labelled most often"
     epsilon: float
     delta: float
     otherwise: Literal["zero", "uniform"] = "zero"
@@ -332,6 +335,7 @@ class LabelPrivateLearner(DichotomyLearner[R_co]):
     Source: Beimel, Nissim, Stemmer 2013, Figure 13 and Theorem 6.2; erratum E4.
     """
 
+    summary = "Learns a concept; only the labels are private"
     neighbours: ClassVar[Neighbours] = "labels"
 
     def listed_on(self, database: LabelledMultiset) -> Multiset:
@@ -349,6 +353,7 @@ class SemiPrivateLearner(DichotomyLearner[R_co]):
     Section 6.2 and Example 6.3.
     """
 
+    summary = "Learns from public points and private examples"
     public: Multiset
 
     def listed_on(self, database: LabelledMultiset) -> Multiset:

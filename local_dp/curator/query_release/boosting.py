@@ -43,6 +43,7 @@ class BadlyAnswered(Sampled[Counts]):
     with the counts.
     """
 
+    summary = "Draws queries, more often those that are answered badly"
     queries: CountingQueries
     expected: Counts
     margin: int
@@ -215,6 +216,7 @@ class Boosting(Mechanism[Counts, Boosted, Approximate]):
     Dwork, Rothblum, Vadhan 2010; lecture notes, Theorem 7.0.1.
     """
 
+    summary = "Answers counting queries by the median of several synopses"
     queries: CountingQueries
     terms: BoostingTerms
     delta: float

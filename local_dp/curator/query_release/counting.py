@@ -144,6 +144,7 @@ class LaplaceAnswers(WithinDelta[Counts, Counts]):
     sqrt(k).
     """
 
+    summary = "Answers counting queries with discrete Laplace noise"
     queries: CountingQueries
     epsilon: float
     delta: float
@@ -163,6 +164,7 @@ class GaussianAnswers(WithinDelta[Counts, Counts]):
     """All k counts, each with rounded normal noise. Privacy: (eps, delta), by the exact price of a
     vector that a record moves by sqrt(`moved`)."""
 
+    summary = "Answers counting queries with normal noise"
     queries: CountingQueries
     epsilon: float
     delta: float
@@ -215,6 +217,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
     2008; lecture notes 3.1.1 with errata.
     """
 
+    summary = "Releases a small database that answers the queries"
     queries: CountingQueries
     rows: int
     epsilon: float

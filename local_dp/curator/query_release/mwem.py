@@ -31,6 +31,7 @@ class CountingMwem(WithinDelta[Counts, Floats]):
     as in its Section 2.3; lecture notes 3.2.3.
     """
 
+    summary = "Releases weights on points that answer counting queries"
     queries: CountingQueries
     rounds: int
     epsilon: float

@@ -65,6 +65,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
     (lecture notes 3.2, corrected).
     """
 
+    summary = "Finds the first query that is predicted badly"
     asked: Asked
     threshold: int
     epsilon: float
@@ -147,6 +148,7 @@ class NoisyCount(ClippedAnswer[Counts]):
     """The count of query number `query`, plus discrete Laplace noise, clipped to 0..n. Privacy:
     epsilon, pure. Utility: standard error sqrt(2) / eps."""
 
+    summary = "Answers one counting query with noise"
     queries: CountingQueries
     query: int
     epsilon: float

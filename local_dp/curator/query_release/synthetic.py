@@ -48,6 +48,7 @@ class WorstMarginal(ByScore[BinaryTable, int]):
     except with probability beta. Cost: one transform of the table.
     """
 
+    summary = "Chooses the marginal that is answered worst"
     workload: Marginals
     expected: Counts
     epsilon: float
@@ -73,6 +74,7 @@ class GaussianMarginal(Mechanism[BinaryTable, NoisyCounts, Concentrated]):
     Privacy: rho = 1 / variance: a replaced record moves two cells by 1, so the vector by sqrt(2).
     """
 
+    summary = "Releases one marginal with normal noise"
     d: int
     mask: int
     variance: int
@@ -224,6 +226,7 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
     McKenna, Mullins, Sheldon, Miklau 2022; lecture notes 3.2.3.
     """
 
+    summary = "Releases a synthetic table by multiplicative weights"
     workload: Marginals
     rounds: Rounds[L_co]
 
@@ -299,6 +302,7 @@ class SampledQueries(Sampled[BinaryTable]):
     at most 1.
     """
 
+    summary = "Chooses several badly answered queries"
     workload: Marginals
     expected: Counts
     count: int

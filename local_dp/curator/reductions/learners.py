@@ -57,6 +57,7 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
     while the noise stays below records / 2. Source: Figure 12, Lemma 5.4.
     """
 
+    summary = "Sanitizes the points of each label apart"
     sanitizer: Mechanism[Multiset, E, P]
     records: int
     epsilon: float
@@ -150,6 +151,7 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
     (erratum E13).
     """
 
+    summary = "Sanitizes a large database by parts, and averages"
     sanitizer: Mechanism[Multiset, E, L]
     records: int
     average: Callable[[Sequence[E]], E]
@@ -206,6 +208,7 @@ class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
     Lemma 5.3.
     """
 
+    summary = "Applies a function to another release"
     mechanism: Mechanism[D, E, L]
     after: Callable[[E], H]
 
@@ -275,6 +278,7 @@ class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
     of a replaced record each (`Medians`).
     """
 
+    summary = "Cuts the points of each label at noisy medians"
     epsilon: float
     levels: int
     low: int = 10

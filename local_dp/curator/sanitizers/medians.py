@@ -278,6 +278,8 @@ class Medians(TreeOfMedians[Pure]):
     Stemmer 2022, with the exponential mechanism of Smith 2011 in each node.
     """
 
+    summary = "Cuts the domain at noisy medians"
+
     @property
     def loss(self) -> Pure:
         return Pure(self._level * self.levels)
@@ -354,6 +356,7 @@ class SparseMedians(TreeOfMedians[Approximate]):
     Section 3.2, for medians.
     """
 
+    summary = "Cuts the domain at medians that occur in the data"
     delta: float = 1e-6
 
     def __post_init__(self) -> None:

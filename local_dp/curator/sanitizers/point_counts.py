@@ -151,6 +151,7 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
     7.6e5 records; Korolova et al. 2009, in whole numbers.
     """
 
+    summary = "Counts the points that occur, and withholds rare ones"
     epsilon: float
     delta: float
 
@@ -211,6 +212,7 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
     Section 4.2).
     """
 
+    summary = "Counts every point of the domain with noise"
     bits: int
     epsilon: float
     strangers: int = 64
@@ -303,6 +305,7 @@ class KPointSanitizer(Mechanism[Multiset, KPointAnswers, L_co]):
     Source: Beimel, Nissim, Stemmer 2013, Figure 10 and Theorem 4.7.
     """
 
+    summary = "Answers all sets of a few points from noisy counts"
     k: int
     counts: Mechanism[Multiset, NoisyCounts, L_co]
 

@@ -175,6 +175,8 @@ class PrintedSanPoints(Printed[PointShares], PointByPoint):
     within alpha except with probability beta, in any domain.
     """
 
+    summary = "Sanitizes point counts as printed"
+
     def choice(self, growth: int) -> PrintedChoice:
         alpha = 2 / self.repetitions
         return PrintedChoice(
@@ -193,3 +195,5 @@ class SanPoints(Rebuilt[PointShares], PointByPoint):
     Privacy: (eps, delta), half of delta for the composition of 2 `repetitions` equal parts, half
     for the choices.
     """
+
+    summary = "Sanitizes point counts, rebuilt from the text"

@@ -248,6 +248,7 @@ class PrintedSanThresholds(Printed[Steps], BlockByBlock):
     every threshold. After no answer, which the text leaves open, the range is tried again.
     """
 
+    summary = "Sanitizes thresholds as printed"
     fullest = staticmethod(fullest_windows)
 
     @property
@@ -285,6 +286,7 @@ class SanThresholds(Rebuilt[Steps], BlockByBlock):
     4 of every threshold.
     """
 
+    summary = "Sanitizes thresholds, rebuilt from the text"
     fullest = staticmethod(fullest_blocks)
 
     @property

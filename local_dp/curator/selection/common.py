@@ -81,6 +81,7 @@ class CommonRecord(WithinDelta[D, R | None], Generic[D, R]):
     domain, and in a large one no mechanism does it with fewer (limits 12.6). 1 <= records <= 30.
     """
 
+    summary = "Releases the value that all records share, or none"
     counts: Callable[[D], Mapping[R, int]]
     epsilon: float
     delta: float

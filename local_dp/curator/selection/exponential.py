@@ -201,6 +201,7 @@ class ExponentialMechanism(ByScore[D, int]):
     neighbour moves a score by more than `sensitivity`.
     """
 
+    summary = "Chooses a candidate by any score, the best most often"
     score: Callable[[D], Ints | Groups[int]]
     epsilon: float
     sensitivity: int = 1
@@ -248,6 +249,7 @@ class BoundedRange(Mechanism[D, R, Concentrated]):
     Durfee, Rogers 2020.
     """
 
+    summary = "Chooses a candidate, at the price of concentrated privacy"
     chosen: ByScore[D, R]
 
     def __post_init__(self) -> None:
@@ -324,6 +326,7 @@ class OccamLearner(ByScore[Labelled, int]):
     Cost: one score for each hypothesis. Source: KLNRS 2008, Theorem 3.7.
     """
 
+    summary = "Learns a hypothesis by the exponential mechanism"
     hypotheses: HypothesisClass
     epsilon: float
 

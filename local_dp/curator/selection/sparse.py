@@ -125,6 +125,7 @@ class SparseExponential(Mechanism[D, R | None, Approximate]):
     than `SparseChoice` allows.
     """
 
+    summary = "Chooses a candidate that occurs in the database"
     candidates: Callable[[D], Groups[R]]
     choice: SparseChoice
 

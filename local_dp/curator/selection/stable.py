@@ -110,6 +110,7 @@ class StableChoice(WithinDelta[D, R | None]):
     2013, Proposition 2.26, repaired (erratum E1) and sharpened (Desfontaines et al. 2022).
     """
 
+    summary = "Chooses the best candidate if its lead is large"
     lead: Callable[[D], Lead[R]]
     epsilon: float
     delta: float
@@ -351,6 +352,7 @@ class RecConcave(Mechanism[D, int, Approximate]):
     and the loss as counted (E7).
     """
 
+    summary = "Chooses a candidate whose score is nearly concave"
     score: Callable[[D], Runs]
     promise: Promise
     parts: Parts

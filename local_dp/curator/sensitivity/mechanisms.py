@@ -342,17 +342,23 @@ class SmoothMedian(OfMedian, SmoothNoise[Multiset]):
     """The median with Cauchy noise of its smooth sensitivity, clipped to the domain: pure. Domains
     of up to 2^62."""
 
+    summary = "Releases a median with noise of its smooth sensitivity"
+
 
 @dataclass(frozen=True)
 class ProposedMedian(OfMedian, Proposed[Multiset]):
     """The median with Laplace noise for a proposed sensitivity, or None: approximate. Domains of up
     to 2^62."""
 
+    summary = "Releases a median if a proposed sensitivity holds"
+
 
 @dataclass(frozen=True)
 class GlobalMedian(OfMedian, GlobalNoise[Multiset]):
     """The median with noise for the whole domain: pure, and no better than a guess. The
     baseline."""
+
+    summary = "Releases a median with noise for the whole domain"
 
 
 @dataclass(frozen=True)
@@ -367,6 +373,7 @@ class ExponentialMedian(ByScore[Multiset, int]):
     Smith 2011; as inverse sensitivity, Asi, Duchi 2020.
     """
 
+    summary = "Releases a median by the exponential mechanism"
     epsilon: float
 
     def candidates(self, database: Multiset) -> Runs:

@@ -89,11 +89,15 @@ class SmoothTriangles(OfTriangles, SmoothNoise[Graph | Triangles]):
     """The number of triangles with Cauchy noise of its smooth sensitivity, clipped to 0..C(n, 3):
     pure."""
 
+    summary = "Counts triangles with noise of their smooth sensitivity"
+
 
 @dataclass(frozen=True)
 class GlobalTriangles(OfTriangles, GlobalNoise[Graph | Triangles]):
     """The number of triangles with noise for n - 2, the most that one edge may be in: pure. The
     baseline."""
+
+    summary = "Counts triangles with noise for the worst edge"
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,7 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
     about sqrt(2) (LS + (2 / eps) ln(1 / delta)) 2 / eps. Source: lecture notes 2.2.3, clamped at 0.
     """
 
+    summary = "Counts triangles with noise for a private sensitivity"
     epsilon: float
     delta: float
 
@@ -142,6 +147,7 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
     a distance k of about 2 / eps. Source: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015.
     """
 
+    summary = "Counts triangles by the ladder mechanism"
     epsilon: float
 
     def candidates(self, database: Graph | Triangles) -> Runs:
@@ -181,6 +187,7 @@ class LocalOfTriangles(OfTriangles, ClippedAnswer[Graph | Triangles]):
     Privacy: epsilon, pure: an edge moves the number of common neighbours of a pair by at most 1.
     """
 
+    summary = "Releases the local sensitivity of the triangle count"
     epsilon: float
 
     def noisy(self, database: Graph | Triangles) -> tuple[int, ClippedLaplace]:

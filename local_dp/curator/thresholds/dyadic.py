@@ -245,6 +245,7 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
     twice as many records.
     """
 
+    summary = "Releases a threshold, scored on dyadic intervals"
     bits: int
     alpha: float
     epsilon: float

@@ -57,6 +57,7 @@ class PureThresholds(ByScore[LabelledMultiset, int], ThresholdLearner[Pure]):
     Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 2.5.2.
     """
 
+    summary = "Learns a threshold under pure privacy"
     epsilon: float
 
     def candidates(self, database: LabelledMultiset) -> Runs:
@@ -77,6 +78,7 @@ class LearnThresholds(ThresholdLearner[Approximate]):
     of fewer than `least` records, a public number. Cost: O(m log m + bits). Source: Theorem 3.18.
     """
 
+    summary = "Learns a threshold by recursive concave optimisation"
     slack: float
     parts: Parts
     levels: int = 2

@@ -41,6 +41,7 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
     O(m log m).
     """
 
+    summary = "Releases a number of about a given rank"
     bits: int
     rank: int
     epsilon: float
@@ -127,6 +128,7 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
     instead of Beimel, Nissim, Stemmer 2013, Theorem 3.22.
     """
 
+    summary = "Learns a rectangle from private ranks"
     bits: int
     axes: int
     alpha: float
@@ -216,6 +218,7 @@ class QuantilePartition(Mechanism[Multiset, tuple[int, ...], L_co]):
     """The cuts of a sanitizer of thresholds at the shares 1 / `parts`, 2 / `parts`, ..., as in the
     text. Privacy: the sanitizer's."""
 
+    summary = "Cuts an axis at private quantiles"
     sanitizer: Mechanism[Multiset, Steps, L_co]
     parts: int
 
@@ -245,6 +248,7 @@ class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
     `partition` is a sanitizer of thresholds.
     """
 
+    summary = "Learns a rectangle from noisy counts of intervals"
     partition: Mechanism[Multiset, tuple[int, ...], Loss]
     axes: int
     alpha: float

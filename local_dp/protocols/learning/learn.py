@@ -31,7 +31,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.finite import Finite, Population, weighted_records
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import (
     LEARNING,
@@ -154,7 +154,6 @@ def _true(judged: Verdict, encoding: Encoding, population: Population) -> float:
     return (1 + score / complete) / 2
 
 
-MISSING = ("refuse", "exclude")
 # rows times queries up to which a simulation also runs the learner on exact expectations
 MOST_WORK = 10**8
 LABEL = "ill"
@@ -193,42 +192,40 @@ class Learn(LocalProtocol[Lesson]):
     """
 
     name = "learn"
+    summary = "Learns to predict a column, and estimates the accuracy"
     figureless: ClassVar[str] = "a hypothesis"
     source = "KLNRS 2008, Theorem 4.8; the learners' own"
     example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
     error_unit: ClassVar[str] = "distance of the stated score from the true one"
-    learner: str = parameter("logistic-regression", f"the learner: {', '.join(TABULAR)}")
+    learner: str = parameter("logistic-regression", "Learner", help=f"{', '.join(TABULAR)}")
     label: str = parameter(
-        "", "what is predicted: a yes/no question such as 'affairs > 0', or a column"
+        "", "Column or yes/no question that is predicted", help="Such as 'affairs > 0'"
     )
     features: tuple[str, ...] = parameter(
         (),
-        (
-            "number columns and yes/no questions to predict from; every other number column if "
-            "left out"
-        ),
+        "Number columns and yes/no questions to predict from",
+        help="Default: every other number column",
     )
     bounds: tuple[str, ...] = parameter(
-        (), "public bounds such as 'age=17..60'; those that are left out are found privately"
+        (), "Public bounds of columns; others are found privately", help="Such as 'age=17..60'"
     )
-    cuts: int = parameter(1, "cuts of a number column, for learners of bits")
-    parameters: tuple[str, ...] = parameter((), "the learner's own parameters, such as 'depth=4'")
-    missing: str = parameter(
-        "refuse", "rows that lack a feature or the label: refuse, or exclude (they are left out)"
+    cuts: int = parameter(1, "Cuts of a number column, for learners of bits")
+    parameters: tuple[str, ...] = parameter(
+        (), "Parameters of the learner", help="Such as 'depth=4'"
     )
+    missing: str = policy("rows with missing values", exclude="they are left out")
     held_out: float = parameter(
-        0.2, "the last clients, who judge the hypothesis", unit="share of clients"
+        0.2, "Share of clients held out for the accuracy", unit="share of clients"
     )
     tolerance: float = parameter(
         0.05,
-        "error of the accuracy in 95 % of runs; sets the default number of clients",
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
     def check(self) -> None:
         check_share("held_out", self.held_out)
         check_whole("cuts", self.cuts, 1, 64)
-        self.check_choices(missing=MISSING)
         if self.seen.form == "grid" and len(self._inputs) != 1:
             raise InputError(
                 f"{self.learner} has one feature, and {len(self._inputs)} are given; name it with "

@@ -28,19 +28,32 @@ from local_dp.theorems.from_sq import local_from_sq
 
 MODELS = {"NASQ": "LNI", "SQ": "LI"}
 HELP = {  # of the learners' parameters, the same for all learners
-    "alpha": "the error that the learner promises to stay within",
-    "slack": "multiplies the tolerance of every query; above 1 nothing is promised",
-    "d": "the dimension: how many features a record has",
-    "monotone": "whether the conjunction has no negated variables",
-    "degree": "the degree of the polynomial",
-    "gamma": "the margin that the examples have to the halfspace",
-    "bound": "the bound on every feature; without it, 1 / sqrt(d)",
-    "rounds_asked": "how many rounds move the centres",
-    "least_share": "the least share of the records in a cluster",
-    "least_eigenvalue": "the least eigenvalue of the features' second moments",
-    "radius": "the bound on the norm of the weights",
-    "bits": "values are whole numbers of so many bits",
-    "depth": "the depth of the tree",
+    "alpha": "Error that the learner promises to stay within",
+    "slack": "Factor of every tolerance; above 1 nothing is promised",
+    "d": "Dimension: the features of a record",
+    "monotone": "Whether the conjunction has no negated variables",
+    "degree": "Degree of the polynomial",
+    "gamma": "Margin of the examples to the halfspace",
+    "bound": "Bound on every feature; default: by the dimension",
+    "rounds_asked": "Number of rounds that move the centres",
+    "least_share": "Least share of the records in a cluster",
+    "least_eigenvalue": "Least eigenvalue of the features' second moments",
+    "radius": "Bound on the norm of the weights",
+    "bits": "Bits of a value",
+    "depth": "Depth of the tree",
+}
+SUMMARIES = {
+    "conjunctions": "Learns a conjunction of binary features",
+    "stumps": "Learns the single feature that predicts best",
+    "thresholds": "Learns a threshold on whole numbers",
+    "naive-bayes": "Learns a classifier for independent features",
+    "low-degree": "Learns a function of binary features by a polynomial",
+    "linear-regression": "Learns a linear model by least squares",
+    "decision-lists": "Learns a list of if-then rules",
+    "perceptron": "Learns a halfspace with a margin",
+    "trees": "Learns a decision tree",
+    "k-means": "Finds the centres of clusters by Lloyd's iteration",
+    "logistic-regression": "Learns a logistic regression by gradient descent",
 }
 SENTENCES = {  # that explain a rule, by the learner's name; the others are classifiers
     "decision-lists": "The learned rule predicts the label of a record: {}.",
@@ -161,6 +174,7 @@ def learned(name: str) -> type[Learned]:
         bases=(Learned,),
         namespace={
             "name": name,
+            "summary": SUMMARIES[taught],
             "source": f"{learner.source}; KLNRS 2008, Theorem 4.8",
             "taught": taught,
             "__doc__": doc,

@@ -16,7 +16,7 @@ from local_dp.bounds.means import Body, VectorChoice, vector_choices
 from local_dp.bounds.response import response_gain
 from local_dp.checks import check_share, check_whole
 from local_dp.domains import MAX_DIMENSION
-from local_dp.errors import InputError, unknown
+from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
 from local_dp.learners.examples import BARELY, error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
@@ -30,7 +30,6 @@ from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.vectors.coordinates import NearestDirection, SampledSigns
 from local_dp.tallies import Tally
 
-WAYS = ("best", "one-bit-mean", "sampled-signs", "nearest-direction")
 GRID = 1 << 14  # steps of the lattice of a vector, to either side
 
 
@@ -167,34 +166,32 @@ class LocalSGD(LocalProtocol[Halfspace]):
     """
 
     name = "local-sgd"
+    summary = "Learns a halfspace by gradient descent on private reports"
     figureless: ClassVar[str] = "a hypothesis"
     source = "Duchi, Jordan, Wainwright 2013"
     error_unit: ClassVar[str] = "share of examples labelled wrongly"
-    d: int = parameter(4, "the dimension: how many features a record has")
-    gamma: float = parameter(0.5, "the margin that the examples have to the halfspace")
+    d: int = parameter(4, "Dimension: the features of a record")
+    gamma: float = parameter(0.5, "Margin of the examples to the halfspace")
     alpha: float = parameter(
         0.2,
-        "the expected error that the default number of clients is for",
+        "Expected error; sets the default number of clients",
         unit="share of examples",
     )
-    rounds: int = parameter(
-        200, "how many rounds of gradient descent, each with clients of its own"
+    rounds: int = parameter(200, "Number of rounds, each with clients of its own")
+    bound: float | None = parameter(
+        None, "Bound on every feature; default: by the dimension", help="Default: 1 / sqrt(d)"
     )
-    bound: float | None = parameter(None, "the bound on every feature; without it, 1 / sqrt(d)")
     told: str = parameter(
         "best",
-        (
-            "how a gradient is told: one-bit-mean (which alone tier aggregate can draw), "
-            "sampled-signs, nearest-direction, or best: the least error"
-        ),
+        "Randomizer of a gradient; best: the one of least error",
+        help="Tier aggregate needs one-bit-mean",
+        choices=("best", "one-bit-mean", "sampled-signs", "nearest-direction"),
     )
 
     def check(self) -> None:
         check_margin(self.d, self.gamma, self.bound)
         check_share("alpha", self.alpha)
         check_whole("rounds", self.rounds, 1, 1_000_000)
-        if self.told not in WAYS:
-            raise InputError(unknown("there is no report of a gradient named", self.told, WAYS))
 
     @property
     def scale(self) -> float:

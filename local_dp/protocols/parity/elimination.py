@@ -35,18 +35,18 @@ class ParityElimination(ParityProtocol):
     """
 
     name = "parity-elimination"
+    summary = "Learns a parity by dropping unlikely candidates"
     source = "sequential tests (Wald 1945) over named suspects (limits 12.3)"
     fall: float = parameter(
         3.0,
-        (
-            "a parity is dropped once its log likelihood ratio has fallen by this; the hidden one "
-            "is with probability e^-fall"
-        ),
+        "Fall of the log likelihood at which a parity is dropped",
+        help="The hidden one is dropped with probability e^-fall",
         unit="nats",
     )
     step: float = parameter(
         0.5,
-        "the clients that a round asks for each survivor; for each of the last few, at least one",
+        "Clients of a round for each surviving parity",
+        help="At least one for each of the last few",
     )
 
     def check(self) -> None:

@@ -80,7 +80,7 @@ class _Ladder(LocalProtocol[str]):
 
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of the path from its first wrong step on"
-    k: int = parameter(4, "the levels, from 1 to 16", unit="levels")
+    k: int = parameter(4, "Number of levels, from 1 to 16", unit="levels")
 
     def check(self) -> None:
         check_whole("k", self.k, 1, MOST_LEVELS)
@@ -117,9 +117,7 @@ class _Ladder(LocalProtocol[str]):
 class _LadderInRounds(_Ladder):
     """The common part of the protocols of several rounds: the levels of each round."""
 
-    rounds: int | None = parameter(
-        None, "how many rounds there may be; without it, one for each level"
-    )
+    rounds: int | None = parameter(None, "Most rounds; default: one for each level")
 
     def check(self) -> None:
         super().check()
@@ -153,24 +151,21 @@ class LadderAgain(_LadderInRounds):
     """
 
     name = "ladder"
+    summary = "Finds a hidden path; every client answers in every round"
     source = (
         "Joseph, Mao, Neel, Roth 2019 and Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
     )
     charged: str = parameter(
         "session",
-        (
-            "how the rounds are charged: session (epsilon for all of them), or sum (a part of it "
-            "for each)"
-        ),
+        "How the rounds share the budget",
+        help="session: epsilon for all of them; sum: a part of it for each",
+        choices=("session", "sum"),
     )
     session: str = parameter(
         "ladder",
-        "the label of the session: clients who keep a store need another one for another session",
+        "Label of the session",
+        help="Clients with a store need another label for another session",
     )
-
-    def check(self) -> None:
-        super().check()
-        self.check_choices(charged=("session", "sum"))
 
     def each(self, epsilon: float) -> float:
         return epsilon if self.charged == "session" else split_epsilon(epsilon, len(self.lengths))
@@ -208,9 +203,12 @@ class LadderInTurn(_LadderInRounds):
     """
 
     name = "ladder-in-turn"
+    summary = "Finds a hidden path; each round asks other clients"
     source = "pointer chasing: Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
     below: bool = parameter(
-        False, "true: those whose level is still to come answer about a random node below"
+        False,
+        "Whether clients of later levels answer too",
+        help="They answer about a random node below",
     )
 
     def clients(self, epsilon: float) -> int:
@@ -247,6 +245,7 @@ class LadderOneRound(_Ladder):
     """
 
     name = "ladder-one-round"
+    summary = "Finds a hidden path in one round"
     source = "limits 12.1"
 
     def check(self) -> None:

@@ -37,9 +37,9 @@ class ParityProtocol(LocalProtocol[int]):
 
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of records whose parity differs"
-    d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
+    d: int = parameter(4, "Dimension: the bits of a record", unit="bits")
     r: int | None = parameter(
-        None, "the hidden vector, a whole number below 2^d; without it, drawn at random"
+        None, "Hidden vector, as a whole number; default: random", help="Below 2^d"
     )
 
     def check(self) -> None:
@@ -78,6 +78,7 @@ class ParityHalving(ParityProtocol):
     """
 
     name = "parity"
+    summary = "Learns a parity by halving the candidates round by round"
     source = "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
 
     def clients(self, epsilon: float) -> int:
@@ -113,6 +114,7 @@ class ParityOneRound(ParityProtocol):
     """
 
     name = "parity-one-round"
+    summary = "Learns a parity in one round, by public random masks"
     source = "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
 
     def clients(self, epsilon: float) -> int:
@@ -165,6 +167,7 @@ class ParityDeny(ParityProtocol):
     """
 
     name = "parity-deny"
+    summary = "Learns a parity in one round, by parities ruled out"
     source = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; the best randomizer of one round (limits 12.2)"
     )
@@ -192,8 +195,9 @@ class ParityRounds(ParityProtocol):
     """
 
     name = "parity-rounds"
+    summary = "Learns a parity in a few rounds, by shrinking lists"
     source = "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
-    rounds: int = parameter(2, "in how many rounds, from 2 to d")
+    rounds: int = parameter(2, "Number of rounds, from 2 to the dimension")
 
     def check(self) -> None:
         super().check()

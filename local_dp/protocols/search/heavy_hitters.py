@@ -33,6 +33,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -249,22 +250,20 @@ class FrequentStrings(LocalProtocol[Found]):
     source = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
     example: ClassVar[str] = "--records words.csv --column word"
     error_unit: ClassVar[str] = "the largest error of a share, of a string found or missed"
-    column: str = parameter("string", "the column of strings or whole numbers", of_table=True)
+    column: str = parameter("string", "Column of strings or whole numbers", of_table=True)
     bits: int = parameter(
         32,
-        "the length of a whole number, at most 64; a longer one counts by its last bits",
+        "Length of a whole number, at most 64",
+        help="A longer number counts by its last bits",
         unit="bits",
     )
-    text_bytes: int = parameter(
-        16, "the length of a text; a longer one is cut, and shown with an ellipsis", unit="bytes"
-    )
-    text: bool = parameter(False, "the strings are text")
-    missing: str = parameter(
-        "refuse", "a missing value: refuse, or category (a string of its own, all zeros)"
-    )
+    text_bytes: int = parameter(16, "Length of a text; longer ones are cut", unit="bytes")
+    text: bool = parameter(False, "Whether the strings are text")
+    missing: str = policy("missing values", category="a string of its own, all zeros")
     share: float = parameter(
         0.02,
-        "the default number of clients finds every string with at least this share",
+        "Share to find; sets the default number of clients",
+        help="In 95 % of runs every string with this share is found",
         unit="share",
     )
 
@@ -277,7 +276,6 @@ class FrequentStrings(LocalProtocol[Found]):
                 "text_bytes, the length of a text in bytes"
             )
         check_share("share", self.share)
-        self.check_choices(missing=("refuse", "category"))
 
     @property
     def size(self) -> int:
@@ -441,6 +439,7 @@ class HeavyHitters(FrequentStrings):
     """
 
     name = "heavy-hitters"
+    summary = "Finds the frequent strings of a column in one round"
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -523,6 +522,7 @@ class HeavyHittersAsked(FrequentStrings):
     """
 
     name = "heavy-hitters-asked"
+    summary = "Finds the frequent strings of a column round by round"
 
     def schedule(self, epsilon: float) -> Schedule:
         """The length of the prefixes of each round, and the number kept."""

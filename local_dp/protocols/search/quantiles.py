@@ -27,7 +27,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
 from local_dp.protocols.surveys.policies import Launch, check_ends
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.labels import apart
@@ -189,6 +189,7 @@ class Quantiles(LocalProtocol[Located]):
     """
 
     name = "quantiles"
+    summary = "Estimates quantiles, such as the median, of a column"
     example: ClassVar[str] = (
         "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
     )
@@ -197,38 +198,29 @@ class Quantiles(LocalProtocol[Located]):
         "(several)"
     )
     error_unit: ClassVar[str] = "the largest distance in ranks, a share of the clients"
-    column: str = parameter("value", "the column of numbers", of_table=True)
-    low: float | None = parameter(
-        None, "the lower end of the grid, public; needed with a table", unit="of the column"
-    )
-    high: float | None = parameter(
-        None, "the upper end of the grid, public; needed with a table", unit="of the column"
-    )
-    at: tuple[str, ...] = parameter(
-        ("0.5",), "the shares whose quantiles are wanted, separated by ';': 0.5 is the median"
-    )
+    column: str = parameter("value", "Column of numbers", of_table=True)
+    low: float | None = parameter(None, "Public lower end; needed with a table")
+    high: float | None = parameter(None, "Public upper end; needed with a table")
+    at: tuple[str, ...] = parameter(("0.5",), "Shares of the quantiles; 0.5 is the median")
     bins: int = parameter(
         1024,
-        (
-            "how many equal intervals the grid has; whole numbers get one each where so many are "
-            "enough"
-        ),
+        "Number of equal intervals of the grid",
+        help="Whole numbers get one each where so many are enough",
     )
-    whole: bool = parameter(False, "the column holds whole numbers; a table's own type says so too")
-    rounds: str = parameter("best", "one, several, or best: whichever has the smaller rank error")
-    missing: str = parameter(
-        "refuse",
-        (
-            "a missing number: refuse the table, or exclude it: quantiles of the numbers that "
-            "there are"
-        ),
+    whole: bool = parameter(
+        False,
+        "Whether the column has whole numbers only",
+        help="The type of a table's column also decides it",
     )
+    rounds: str = parameter(
+        "best",
+        "Number of rounds; best: the smaller error in rank",
+        choices=("best", "one", "several"),
+    )
+    missing: str = policy("missing numbers", exclude="quantiles of those present")
     tolerance: float = parameter(
         0.02,
-        (
-            "the default number of clients is for rank errors of at most this, all together, with "
-            "probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
@@ -238,7 +230,6 @@ class Quantiles(LocalProtocol[Located]):
                 "there is no quantile to estimate; give at least one share, such as 0.5 for the "
                 "median"
             )
-        self.check_choices(rounds=("best", "one", "several"), missing=("refuse", "exclude"))
         check_ends(self.low, self.high)
         if self.grid.domain.size > MAX_K and self.rounds == "one":
             raise InputError(

@@ -19,6 +19,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -135,38 +136,27 @@ class Compare(LocalProtocol[Combined]):
     """
 
     name = "compare"
+    summary = "Compares the shares of yes in two groups, as in an A/B test"
     source = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
     example: ClassVar[str] = (
         "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
     )
-    question: str = parameter("yes == 1", "a yes/no question about the columns", of_table=True)
-    by: str = parameter("group", "the column that says who is in which group", of_table=True)
-    labels: tuple[str, ...] = parameter(
-        ("A", "B"), "the two groups, public, separated by ';'", of_table=True
-    )
-    missing: str = parameter(
-        "refuse",
-        (
-            "where a missing value leaves the question open: refuse, or exclude (the shares among "
-            "the others)"
-        ),
-    )
-    other: str = parameter("refuse", "who is in neither group: refuse, or exclude")
-    p: float = parameter(0.3, "without a table: the share of yes in the first group")
-    q: float = parameter(0.4, "without a table: the share of yes in the second group")
+    question: str = parameter("yes == 1", "Yes/no question about the columns", of_table=True)
+    by: str = parameter("group", "Column that names the group of each record", of_table=True)
+    labels: tuple[str, ...] = parameter(("A", "B"), "The two groups, public", of_table=True)
+    missing: str = policy("records without an answer", exclude="shares among the others")
+    other: str = policy("records in neither group", exclude="")
+    p: float = parameter(0.3, "Without a table: share of yes in the first group")
+    q: float = parameter(0.4, "Without a table: share of yes in the second group")
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for shares within this, both together, with "
-            "probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
     def check(self) -> None:
         for name, share in (("p", self.p), ("q", self.q)):
             check_share(name, share)
-        self.check_choices(missing=("refuse", "exclude"), other=("refuse", "exclude"))
         if len(self.labels) != 2 or self.labels[0] == self.labels[1]:
             raise InputError(f"the groups are {self.labels!r}; give two different ones")
 

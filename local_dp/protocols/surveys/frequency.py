@@ -27,6 +27,7 @@ from local_dp.protocols.local_protocol import (
     describe_estimate,
     guess_of_shares,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.policies import Columns, Launch, check_ends
 from local_dp.queries.cells import Binned, Crossed
@@ -268,6 +269,7 @@ class Crosstab(OfShares[CrossTable]):
     """
 
     name = "crosstab"
+    summary = "Estimates the share of every combination of several columns"
     source = (
         "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers "
         "2018 (tests under local privacy)"
@@ -276,40 +278,28 @@ class Crosstab(OfShares[CrossTable]):
         "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
     )
     columns: tuple[str, ...] = parameter(
-        ("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True
+        ("first", "second"), "Columns or yes/no questions", of_table=True
     )
     labels: tuple[str, ...] = parameter(
         (),
-        (
-            "the labels of each column that is not a question, public, separated by '|', columns "
-            "by ';'"
-        ),
+        "Public labels of each column that is no question",
+        help="In a shell '|' separates labels, and ';' columns",
     )
     labels_from_data: bool = parameter(
-        False, "read the labels from the table: in a simulation only, for it publishes them"
+        False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse",
-        (
-            "a missing value: refuse, category (a label of its own), or exclude (shares among "
-            "complete records)"
-        ),
+    missing: str = policy(
+        "missing values", category="a label of its own", exclude="shares among complete records"
     )
-    other: str = parameter(
-        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
-    )
-    k: int = parameter(3, "without a table: how many labels each of the two made-up columns has")
+    other: str = policy("values that are not listed", category="a label of its own")
+    k: int = parameter(3, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all cells together, "
-            "with probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "category", "exclude"), other=("refuse", "category"))
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
             raise InputError(
                 f"the columns are {';'.join(self.columns)!r}; give two or more different ones, "
@@ -414,46 +404,34 @@ class Frequency(Shares):
     """
 
     name = "frequency"
+    summary = "Estimates the share of each label of a column"
     source = (
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
-    column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
-    labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
+    column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
+    labels: tuple[str, ...] = parameter((), "The public labels")
     labels_from_data: bool = parameter(
-        False, "read the labels from the table: in a simulation only, for it publishes them"
+        False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse",
-        (
-            "a missing value: refuse, category (a label of its own), or exclude (shares among "
-            "those present)"
-        ),
+    missing: str = policy(
+        "missing values", category="a label of its own", exclude="shares among those present"
     )
-    other: str = parameter(
-        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
-    )
-    k: int = parameter(8, "without a table: how many symbols there are")
+    other: str = policy("values that are not listed", category="a label of its own")
+    k: int = parameter(8, "Without a table: number of symbols")
     randomizer: str = parameter(
         "best",
-        (
-            "one for k symbols, of this library or of an installed package, or best: the one of "
-            "least variance"
-        ),
+        "Randomizer of symbols; best: the one of least variance",
     )
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all labels together, "
-            "with probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
     def check(self) -> None:
         symbols(self.k)
-        self.check_choices(missing=("refuse", "category", "exclude"), other=("refuse", "category"))
         check_built(self.query)
 
     @property
@@ -505,48 +483,30 @@ class Histogram(Shares):
     """
 
     name = "histogram"
+    summary = "Estimates the share of each of several equal intervals"
     source = (
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --bins 6"
-    column: str = parameter("value", "the column of numbers", of_table=True)
-    low: float | None = parameter(
-        None,
-        "the lower end of the first interval, public; needed with a table",
-        unit="of the column",
-    )
-    high: float | None = parameter(
-        None,
-        "the upper end of the last interval, public; needed with a table",
-        unit="of the column",
-    )
-    bins: int = parameter(10, "how many equal intervals")
-    missing: str = parameter(
-        "refuse",
-        (
-            "a missing value: refuse, category (a share of its own), or exclude (shares among "
-            "those present)"
-        ),
+    column: str = parameter("value", "Column of numbers", of_table=True)
+    low: float | None = parameter(None, "Public lower end; needed with a table")
+    high: float | None = parameter(None, "Public upper end; needed with a table")
+    bins: int = parameter(10, "Number of equal intervals")
+    missing: str = policy(
+        "missing values", category="a share of its own", exclude="shares among those present"
     )
     randomizer: str = parameter(
         "best",
-        (
-            "one for k symbols, of this library or of an installed package, or best: the one of "
-            "least variance"
-        ),
+        "Randomizer of symbols; best: the one of least variance",
     )
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all shares together, "
-            "with probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "category", "exclude"))
         check_ends(self.low, self.high)
         check_built(self.query)
 

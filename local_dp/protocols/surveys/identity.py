@@ -21,14 +21,12 @@ from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.prefix_signs import SignRows, rows_text, sylvester
 from local_dp.records import Records
 from local_dp.tallies import Tally
-
-COINS = ("public", "private")
 
 
 @dataclass(frozen=True)
@@ -71,54 +69,43 @@ class Identity(LocalProtocol[IdentityTest]):
     """
 
     name = "identity"
+    summary = "Tests whether the labels of a column have the named shares"
     figureless: ClassVar[str] = "a decision"
     source = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     error_unit: ClassVar[str] = "1 for a wrong decision, 0 for a right one"
-    column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
-    labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
-    missing: str = parameter(
-        "refuse",
-        (
-            "a missing value: refuse, or category (a label of its own, the last one, with a named "
-            "share)"
-        ),
+    column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
+    labels: tuple[str, ...] = parameter((), "The public labels")
+    missing: str = policy(
+        "missing values", category="a label of its own, the last one, with a named share"
     )
-    other: str = parameter(
-        "refuse",
-        (
-            "a value that is not listed: refuse, or category (a label of its own after the "
-            "others, with a named share)"
-        ),
+    other: str = policy(
+        "values that are not listed",
+        category="a label of its own after the others, with a named share",
     )
-    shares: tuple[str, ...] = parameter(
-        (), "the named share of each label, separated by ';'; all alike if left out"
-    )
+    shares: tuple[str, ...] = parameter((), "The named share of each label; default: all alike")
     coins: str = parameter(
-        "public", "public, or private: who draws the row that a client tells its sign in"
+        "public",
+        "Who draws the Hadamard row of a client",
+        help="public: a common seed; private: the client itself",
+        choices=("public", "private"),
     )
-    coin: int = parameter(
-        0, "what the public rows are drawn with: a number that nobody knew when the data came to be"
-    )
+    coin: int = parameter(0, "Seed of the public rows, chosen after the data")
     k: int = parameter(
         16,
-        (
-            "without a table: how many symbols there are; half of them are more frequent by alpha "
-            "in all"
-        ),
+        "Without a table: number of symbols",
+        help="Half of them are more frequent, by alpha in all",
     )
     alpha: float = parameter(
         0.25,
-        "the default number of clients is for laws this far away in total variation",
+        "Distance to detect; sets the default number of clients",
+        help="In total variation",
         unit="share",
     )
 
     def check(self) -> None:
         symbols(self.k)
         check_distance(self.alpha)
-        self.check_choices(
-            missing=("refuse", "category"), other=("refuse", "category"), coins=COINS
-        )
         check_built(self.named)
 
     @property

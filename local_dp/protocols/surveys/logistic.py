@@ -19,6 +19,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch
@@ -48,6 +49,7 @@ class Logistic(LocalProtocol[Estimate]):
     """
 
     name = "logistic"
+    summary = "Estimates how traits change the odds of a yes"
     source = (
         "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response "
         "with covariates)"
@@ -55,34 +57,29 @@ class Logistic(LocalProtocol[Estimate]):
     example: ClassVar[str] = (
         "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
     )
-    question: str = parameter(
-        "yes == 1", "the yes/no question whose odds are explained", of_table=True
-    )
+    question: str = parameter("yes == 1", "Yes/no question whose odds are explained", of_table=True)
     on: tuple[str, ...] = parameter(
         ("first == 1", "second == 1"),
-        "the traits: yes/no questions or columns, separated by ';'",
+        "Traits: yes/no questions or columns",
         of_table=True,
     )
     labels: tuple[str, ...] = parameter(
         (),
-        (
-            "the labels of each trait that is no question, public, separated by '|', traits by "
-            "';'; the first is the reference"
-        ),
+        "Public labels of each trait that is no question",
+        help="In a shell '|' separates labels, and ';' traits. The first label is the reference",
     )
     labels_from_data: bool = parameter(
-        False, "read the labels from the table: in a simulation only, for it publishes them"
+        False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse", "a missing value: refuse, or exclude (complete records only)"
-    )
-    other: str = parameter("refuse", "a label that is not listed: refuse, or exclude")
+    missing: str = policy("missing values", exclude="complete records only")
+    other: str = policy("labels that are not listed", exclude="")
     tolerance: float = parameter(
-        0.3, "error in 95 % of runs; sets the default number of clients", unit="log odds"
+        0.3,
+        "Error in 95 % of runs; sets the default client number",
+        unit="log odds",
     )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "exclude"), other=("refuse", "exclude"))
         check_positive("tolerance", self.tolerance)
         if not self.on or len(set(self.parts.names)) <= len(self.on):
             raise InputError(

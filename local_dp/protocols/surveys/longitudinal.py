@@ -23,7 +23,14 @@ from local_dp.loss import nano_epsilon, split_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    parameter,
+    plain,
+    policy,
+)
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category, ChangeInterval, Question, asked_in
@@ -194,50 +201,41 @@ class Longitudinal(LocalProtocol[Course]):
     """
 
     name = "longitudinal"
+    summary = "Estimates shares at several times within one budget"
     source = (
         "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
         "2017; Arcolezi et al. 2021, 2023"
     )
     example: ClassVar[str] = "--times 64 --changes 1 --clients 200000 --tier population"
     columns: tuple[str, ...] = parameter(
-        (), "what the waves ask, separated by ';': columns, or yes/no questions", of_table=True
+        (), "Column or yes/no question of each wave", of_table=True
     )
-    labels: tuple[str, ...] = parameter((), "the labels of all columns, public, separated by ';'")
-    missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own)")
-    other: str = parameter(
-        "refuse", "a value that is not listed: refuse, or category (a label of its own)"
-    )
-    times: int = parameter(8, "without a table: how many waves there are")
+    labels: tuple[str, ...] = parameter((), "Public labels of all columns")
+    missing: str = policy("missing values", category="a label of its own")
+    other: str = policy("values that are not listed", category="a label of its own")
+    times: int = parameter(8, "Without a table: number of waves")
     changes: int | None = parameter(
         None,
-        (
-            "how often one life's value changes at most, from no or the first label on; left out: "
-            "any number of times"
-        ),
+        "Most changes of a person's value; default: any number",
+        help="Counted from no, or from the first label, on",
     )
     method: str = parameter(
-        "best", "split, fresh, memoised, tracked, or best: the one of least variance"
+        "best",
+        "How waves share the budget; best: of least variance",
+        choices=("best", "split", "fresh", "memoised", "tracked"),
     )
     first: float = parameter(
         1.0,
-        (
-            "of a memoised answer, the share of epsilon that one report alone may tell; below 1, "
-            "each wave has a fresh report"
-        ),
+        "Share of epsilon that one memoised report may reveal",
+        help="Below 1 each wave has a fresh report",
     )
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this in all waves, with "
-            "probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
     def check(self) -> None:
-        self.check_choices(
-            missing=("refuse", "category"), other=("refuse", "category"), method=("best", *METHODS)
-        )
         check_whole("times", self.times, 2, 1024)
         if self.changes is not None:
             check_whole("changes", self.changes, 0, 1024)

@@ -207,11 +207,6 @@ def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, .
         numbers[number] = label
 
 
-def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:
-    if policy not in allowed:
-        raise InputError(f"{name} is {policy!r}; choose from {', '.join(allowed)}")
-
-
 def labels_in(records: Records, column: str) -> tuple[str, ...]:
     """The distinct values of a column as labels, sorted, without missing ones. Raises InputError
     for more than 1,000."""

@@ -26,6 +26,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
@@ -56,29 +57,25 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     """
 
     name = "sq"
+    summary = "Answers several yes/no questions, each by its own clients"
     source = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
     example: ClassVar[str] = "--records fair.csv --question 'age >= 30; affairs > 0'"
     queries: tuple[str, ...] = parameter(
         (),
-        "yes/no questions about the columns, separated by ';', such as 'age >= 30; affairs > 0'",
+        "Yes/no questions about the columns",
+        help="Such as 'age >= 30; affairs > 0'",
         alias="question",
         of_table=True,
     )
     tolerances: tuple[str, ...] = parameter(
         ("0.1",),
-        (
-            "how far each answer may be off, on the scale from -1 to +1: one number, or one for "
-            "each question, separated by ';'"
-        ),
+        "Target error of each answer, or of all; scale -1 to +1",
     )
-    missing: str = parameter(
-        "refuse", "where a missing value leaves a question open: refuse, or no (it counts as no)"
-    )
-    t: int = parameter(4, "without a table: how many made-up columns are asked about")
+    missing: str = policy("records without an answer", no="they count as no")
+    t: int = parameter(4, "Without a table: number of columns")
 
     def check(self) -> None:
         check_whole("t", self.t, 1, MAX_SYNTHETIC)
-        self.check_choices(missing=("refuse", "no"))
         check_built(self.statistical)
 
     @property
@@ -208,45 +205,42 @@ class Survey(MeanProtocol):
     """
 
     name = "survey"
+    summary = "Estimates the share of clients who answer yes to a question"
     source = "Warner 1965; KLNRS 2008, Section 4.3"
     example: ClassVar[str] = "--records fair.csv --question 'affairs > 0'"
     question: str = parameter(
         "yes == 1",
-        "a yes/no question about the columns, such as 'affairs > 0 and age >= 30'",
+        "Yes/no question about the columns",
+        help="Such as 'affairs > 0 and age >= 30'",
         of_table=True,
     )
-    by: str = parameter("", "a column whose groups are asked about one by one")
-    labels: tuple[str, ...] = parameter((), "the groups, public, separated by ';'")
+    by: str = parameter("", "Column of groups, for a share within each group")
+    labels: tuple[str, ...] = parameter((), "The public groups")
     labels_from_data: bool = parameter(
-        False, "read the groups from the table: in a simulation only, for it publishes them"
+        False, "Read the groups from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse",
-        (
-            "where a missing value leaves the question open: refuse, no (it counts as no), or "
-            "exclude (the share among the others)"
-        ),
+    missing: str = policy(
+        "records without an answer", no="they count as no", exclude="the share among the others"
     )
     weights: tuple[str, ...] = parameter(
         (),
-        (
-            "how large each group is in the population, public, separated by ';': adds the share "
-            "of all, so weighted"
-        ),
+        "Size of each group in the population, public",
+        help="Adds the share of all, weighted by these sizes",
     )
-    other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
+    other: str = policy("groups that are not listed", exclude="")
     randomizer: str = parameter(
         BinaryRR.name,
-        "the randomizer of a yes/no value, of this library or of an installed package",
+        "Randomizer of a yes/no value",
     )
-    p: float = parameter(0.3, "without a table: the share of yes in the made-up population")
+    p: float = parameter(0.3, "Without a table: share of yes")
     tolerance: float = parameter(
-        0.05, "error in 95 % of runs; sets the default number of clients", unit="share"
+        0.05,
+        "Error in 95 % of runs; sets the default client number",
+        unit="share",
     )
 
     def check(self) -> None:
         check_share("p", self.p)
-        self.check_choices(missing=("refuse", "no", "exclude"), other=("refuse", "exclude"))
         if self.weights:
             check_built(self.population_shares)
         if self.by and self.missing == "no":

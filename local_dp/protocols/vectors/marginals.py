@@ -29,6 +29,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch
@@ -425,44 +426,36 @@ class Marginals(LocalProtocol[Margins]):
     """
 
     name = "marginals"
+    summary = "Estimates all marginals of some columns from one report each"
     source = "Cormode, Kulkarni, Srivastava 2018 (InpHT); Zhang, Wang, Li, He, Chen 2018 (CALM)"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'religious;occupation;affairs > 0' --labels "
         "'1|2|3|4;1|2|3|4|5|6' --ways 2"
     )
     columns: tuple[str, ...] = parameter(
-        tuple("abcdef"), "the columns or yes/no questions, separated by ';'", of_table=True
+        tuple("abcdef"), "Columns or yes/no questions", of_table=True
     )
-    ways: int = parameter(2, "how many columns each marginal is of")
+    ways: int = parameter(2, "Number of columns of each marginal")
     labels: tuple[str, ...] = parameter(
         (),
-        (
-            "the labels of each column that is not a question, public, separated by '|', columns "
-            "by ';'"
-        ),
+        "Public labels of each column that is no question",
+        help="In a shell '|' separates labels, and ';' columns",
     )
     labels_from_data: bool = parameter(
-        False, "read the labels from the table: in a simulation only, for it publishes them"
+        False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
-    missing: str = parameter(
-        "refuse", "a missing value: refuse, or category (a label of its own, in every column)"
+    missing: str = policy("missing values", category="a label of its own, in every column")
+    other: str = policy(
+        "values that are not listed", category="a label of its own, in every column"
     )
-    other: str = parameter(
-        "refuse",
-        "a value that is not listed: refuse, or category (a label of its own, in every column)",
-    )
-    k: int = parameter(2, "without a table: how many labels each column has")
+    k: int = parameter(2, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all cells together, "
-            "with probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
     def check(self) -> None:
-        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"))
         symbols(self.k)
         if not self.columns or len(set(self.columns)) < len(self.columns) or len(self.columns) > 64:
             raise InputError(

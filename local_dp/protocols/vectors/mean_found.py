@@ -159,31 +159,32 @@ class MeanFound(LocalProtocol[FoundMean]):
     """
 
     name = "mean-found"
+    summary = "Estimates a mean between bounds that clients find privately"
     source = "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
     example: ClassVar[str] = "--records fair.csv --column age"
-    column: str = parameter("value", "the column that is averaged", of_table=True)
+    column: str = parameter("value", "Column that is averaged", of_table=True)
     missing: str = parameter(
-        "exclude", "a missing number: exclude (the mean of those present), or refuse"
+        "exclude",
+        "Treatment of missing numbers",
+        help="exclude: the mean of those present",
+        choices=("refuse", "exclude"),
     )
-    finding: float = parameter(0.3, "how many of the clients find the bounds", unit="share")
+    finding: float = parameter(0.3, "Share of the clients that find the bounds", unit="share")
     resolved: float = parameter(
         RESOLVED,
-        (
-            "a magnitude that so many numbers have must be seen: fewer clients than that takes "
-            "are refused"
-        ),
+        "Share of numbers whose magnitude must be found",
+        help="A run with too few clients for this is refused",
         unit="share",
     )
     tolerance: float = parameter(
         0.05,
-        "error in 95 % of runs; sets the default number of clients",
+        "Error in 95 % of runs; sets the default client number",
         unit="share of the range found",
     )
 
     def check(self) -> None:
         check_share("finding", self.finding)
         check_positive("resolved", self.resolved)
-        self.check_choices(missing=("refuse", "exclude"))
 
     def clients(self, epsilon: float) -> int:
         first, others = (

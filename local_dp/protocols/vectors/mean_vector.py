@@ -29,6 +29,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.compare import combined, population_shares
 from local_dp.protocols.surveys.frequency import Conditional
@@ -64,46 +65,34 @@ class Mean(MeanProtocol):
     """
 
     name = "mean"
+    summary = "Estimates the mean of a column between public bounds"
     source = "Duchi, Jordan, Wainwright 2013"
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
-    column: str = parameter("value", "the column that is averaged", of_table=True)
-    low: float | None = parameter(
-        None, "the least value, public; needed with a table", unit="of the column"
-    )
-    high: float | None = parameter(
-        None, "the greatest value, public; needed with a table", unit="of the column"
-    )
-    outside: str = parameter(
-        "refuse", "a number beyond the bounds: refuse, or clip (it counts as the nearer bound)"
-    )
-    missing: str = parameter(
-        "refuse", "a missing number: refuse, or exclude (the mean of those present)"
-    )
-    by: str = parameter("", "a column whose groups are averaged one by one")
-    labels: tuple[str, ...] = parameter((), "the groups, public, separated by ';'")
+    column: str = parameter("value", "Column that is averaged", of_table=True)
+    low: float | None = parameter(None, "Public lower bound; needed with a table")
+    high: float | None = parameter(None, "Public upper bound; needed with a table")
+    outside: str = policy("numbers beyond the bounds", clip="they count as the nearer bound")
+    missing: str = policy("missing numbers", exclude="the mean of those present")
+    by: str = parameter("", "Column of groups, for a mean within each group")
+    labels: tuple[str, ...] = parameter((), "The public groups")
     labels_from_data: bool = parameter(
-        False, "read the groups from the table: in a simulation only, for it publishes them"
+        False, "Read the groups from the table, and publish them", help="In a simulation only"
     )
     weights: tuple[str, ...] = parameter(
         (),
-        (
-            "how large each group is in the population, public, separated by ';': adds the mean "
-            "of all, so weighted"
-        ),
+        "Size of each group in the population, public",
+        help="Adds the mean of all, weighted by these sizes",
     )
-    other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
-    p: float = parameter(
-        0.3, "without a table: the mean of the made-up column, as a share of the range"
-    )
+    other: str = policy("groups that are not listed", exclude="")
+    p: float = parameter(0.3, "Without a table: mean of the column, from 0 to 1")
     tolerance: float = parameter(
-        0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range"
+        0.05,
+        "Error in 95 % of runs; sets the default client number",
+        unit="share of the range",
     )
 
     def check(self) -> None:
         check_share("p", self.p)
-        self.check_choices(
-            outside=("refuse", "clip"), missing=("refuse", "exclude"), other=("refuse", "exclude")
-        )
         check_ends(self.low, self.high)
         check_built(self.bounded)
         if self.weights:
@@ -283,65 +272,44 @@ class MeanVector(LocalProtocol[FoundVector]):
     """
 
     name = "mean-vector"
+    summary = "Estimates the means of several columns from one report each"
     source = "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
     )
-    columns: tuple[str, ...] = parameter(
-        (), "the columns that are averaged, separated by ';'", of_table=True
-    )
+    columns: tuple[str, ...] = parameter((), "Columns that are averaged", of_table=True)
     low: tuple[str, ...] = parameter(
         (),
-        (
-            "the least value of each column, public, separated by ';', or one for all; needed "
-            "with a table, or the radius"
-        ),
+        "Public lower bound of each column, or one for all",
+        help="Needed with a table, unless a radius is given",
     )
-    high: tuple[str, ...] = parameter(
-        (), "the greatest value of each column, public, separated by ';', or one for all"
-    )
+    high: tuple[str, ...] = parameter((), "Public upper bound of each column, or one for all")
     radius: float | None = parameter(
-        None,
-        "instead of bounds: the greatest Euclidean norm of a record, public",
-        unit="of the columns",
+        None, "Instead of bounds: the public largest norm of a record", help="The Euclidean norm"
     )
-    outside: str = parameter(
-        "refuse",
-        (
-            "a record beyond the bounds or the radius: refuse, or clip (it counts as the nearest "
-            "inside)"
-        ),
+    outside: str = policy(
+        "records beyond the bounds", clip="they count as the nearest record inside"
     )
-    missing: str = parameter(
-        "refuse", "a missing number: refuse, or middle (it counts as the middle of the bounds)"
-    )
+    missing: str = policy("missing numbers", middle="they count as the middle of the bounds")
     randomizer: str = parameter(
         "best",
-        (
-            "random-coordinate, sampled-signs, nearest-direction, or best: the least error by "
-            "closed form"
-        ),
+        "Randomizer of vectors; best: the one of least error",
+        help="random-coordinate, sampled-signs, nearest-direction, or best",
     )
     steps: int = parameter(
         1 << 14,
-        (
-            "the public grid: how many steps from the middle of the bounds to either end, a power "
-            "of two up to 2^14"
-        ),
+        "Steps of the grid from the middle to either bound",
+        help="A power of two up to 16384",
     )
-    d: int = parameter(4, "without a table: how many columns there are")
+    d: int = parameter(4, "Without a table: number of columns")
     tolerance: float = parameter(
         0.05,
-        (
-            "the default number of clients is for errors of at most this, all columns, with "
-            "probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share of a range",
     )
 
     def check(self) -> None:
         check_whole("d", self.d, 1, MAX_DIMENSION)
-        self.check_choices(outside=("refuse", "clip"), missing=("refuse", "middle"))
         if self.radius is not None:
             check_positive("radius", self.radius)
             if self.low or self.high:

@@ -33,6 +33,7 @@ from local_dp.protocols.local_protocol import (
     PlainData,
     describe_estimate,
     parameter,
+    policy,
 )
 from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.cells import Crossed
@@ -266,15 +267,13 @@ class PrefixSums(LocalProtocol[Estimate]):
     """
 
     name = "prefix-sums"
+    summary = "Estimates the share of numbers up to each whole number"
     source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
-    column: str = parameter("value", "the column of whole numbers", of_table=True)
-    k: int = parameter(256, "the values are 0 to k - 1; whole numbers outside count as 0")
+    column: str = parameter("value", "Column of whole numbers", of_table=True)
+    k: int = parameter(256, "Number of values, from 0 on; others count as 0")
     tolerance: float = parameter(
         0.02,
-        (
-            "the default number of clients is for errors of at most this, all sums together, with "
-            "probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
         unit="share",
     )
 
@@ -402,48 +401,40 @@ class Workload(LocalProtocol[Answers]):
     """
 
     name = "workload"
+    summary = "Estimates many linear queries about columns together"
     source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     example: ClassVar[str] = (
         "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' "
         "--queries marginals-1"
     )
-    columns: tuple[str, ...] = parameter(
-        ("value",), "the columns or yes/no questions, separated by ';'", of_table=True
-    )
+    columns: tuple[str, ...] = parameter(("value",), "Columns or yes/no questions", of_table=True)
     labels: tuple[str, ...] = parameter(
         (),
-        (
-            "the labels of each column that is not a question, public, separated by '|', columns "
-            "by ';'"
-        ),
+        "Public labels of each column that is no question",
+        help="In a shell '|' separates labels, and ';' columns",
     )
     queries: tuple[str, ...] = parameter(
         ("prefixes",),
-        (
-            "identity, prefixes, ranges, parities, marginals-1, -2 or -3, or rows of numbers, one "
-            "for each combination of labels, separated by ';'"
+        "Named workloads, or rows of weights of the cells",
+        help=(
+            "identity, prefixes, ranges, parities, marginals-1, -2 or -3; or rows of numbers, one "
+            "for each combination of labels"
         ),
     )
-    missing: str = parameter(
-        "refuse",
-        "a missing value: refuse, or category (a label of its own, the last one, in every column)",
+    missing: str = policy(
+        "missing values", category="a label of its own, the last one, in every column"
     )
-    other: str = parameter(
-        "refuse",
-        "a value that is not listed: refuse, or category (a label of its own, after the others)",
+    other: str = policy(
+        "values that are not listed", category="a label of its own, after the others"
     )
-    k: int = parameter(32, "without a table: how many labels each column has")
+    k: int = parameter(32, "Without a table: number of labels of each column")
     tolerance: float = parameter(
         0.02,
-        (
-            "the default number of clients is for errors of at most this, all answers together, "
-            "with probability 95 %"
-        ),
+        "Error in 95 % of runs; sets the default client number",
     )
 
     def check(self) -> None:
         check_share("tolerance", self.tolerance)
-        self.check_choices(missing=("refuse", "category"), other=("refuse", "category"))
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InputError(
                 f"the columns are {';'.join(self.columns)!r}; give different ones, separated by ';'"

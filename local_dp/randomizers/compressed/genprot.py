@@ -238,6 +238,7 @@ class SeededRejection(Compressed):
     """
 
     name = "seeded-rejection"
+    summary = "Reports a short seed from which the report is made"
     source = "Feldman, Talwar 2021"
     seed_bits: int = 2
 
@@ -273,6 +274,7 @@ class GenProt(Compressed):
     """
 
     name = "genprot"
+    summary = "Names one of several public samples of another report"
     source = "Bun, Nelson, Stemmer 2018"
     samples: int = 4
 

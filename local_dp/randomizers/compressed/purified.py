@@ -89,6 +89,7 @@ class Purified(OfChannel):
     """
 
     name = "purified"
+    summary = "Makes an approximate randomizer pure by clipping its channel"
     source = "limits 12.6; with 10 eps by other means: Bun, Nelson, Stemmer 2018"
     work = "pure reports"
 

@@ -159,6 +159,7 @@ class AffineSets(PermutedSets):
     """
 
     name = "affine-sets"
+    summary = "Reports an affine set of symbols, likely with the own one"
     source = "Ye, Barg 2018; Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
 
     @classmethod

@@ -58,6 +58,7 @@ class GRR(DirectOracle, OfSymbols):
     """
 
     name = "grr"
+    summary = "Reports a symbol, or another one at random"
     source = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
 
     def _fits(self, bits: int) -> bool:

@@ -42,6 +42,7 @@ class Hadamard(OneBit, SignOracle, OfSymbols):
     """
 
     name = "hadamard"
+    summary = "Reports one randomized bit of a symbol in a Hadamard row"
     source = "Bassily, Smith 2015; Acharya, Sun, Zhang 2019 (one bit, public coin)"
 
     @property
@@ -63,6 +64,7 @@ class SignedHadamard(OneBit, SignedOracle):
     """
 
     name = "signed-hadamard"
+    summary = "Reports one bit of a signed symbol, or of none"
     source = "one-round hashing of KLNRS 2008, Section 5.1 (masked parity)"
 
     @property
@@ -198,6 +200,7 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
     """
 
     name = "hadamard-response"
+    summary = "Reports a block and a Hadamard row of a symbol"
     source = "Acharya, Sun, Zhang 2019"
 
     @cached_property
@@ -256,6 +259,7 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
     """
 
     name = "recursive-hadamard"
+    summary = "Reports a symbol's block and its Hadamard entry in few bits"
     source = "Chen, Kairouz, Ozgur 2020"
     b: int = 0
 

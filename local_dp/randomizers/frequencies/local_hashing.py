@@ -262,6 +262,7 @@ class OLH(LocalHashing):
     """
 
     name = "olh"
+    summary = "Reports a hash of a symbol to the best number of codes"
     source = (
         "Wang, Blocki, Li, Jha 2017; hashes and tally by an affine geometry (Bose 1942; Park, "
         "Nam, Lee 2023)"
@@ -278,6 +279,7 @@ class BLH(LocalHashing):
     variance is below (C^2 - f^2) / n. Cost: 1 bit."""
 
     name = "blh"
+    summary = "Reports a hash of a symbol to one bit"
     source = "Bassily, Smith 2015; Wang, Blocki, Li, Jha 2017"
 
     @cached_property
@@ -325,6 +327,7 @@ class PIRappor(TwoWeights, HashDesign):
     """
 
     name = "pi-rappor"
+    summary = "Reports a row and a linear hash of a symbol"
     source = "Feldman, Talwar 2021"
 
     @cached_property
@@ -372,6 +375,7 @@ class CountMeanSketch(PerCoin, Supporting, OfSymbols):
     """
 
     name = "count-mean-sketch"
+    summary = "Reports a sketch of a symbol in a public row of hashes"
     source = "Apple's Differential Privacy Team 2017 (CMS)"
     m: int = 64
 

@@ -33,6 +33,7 @@ class PGR(TwoWeights, EvenDesign):
     """
 
     name = "pgr"
+    summary = "Reports a point of a projective geometry near the symbol"
     source = "Feldman, Nelson, Nguyen, Talwar 2022; the cycle: Singer 1938"
 
     @property

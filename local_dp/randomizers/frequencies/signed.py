@@ -71,6 +71,7 @@ class SignedBlocks(SignedOracle):
     """
 
     name = "signed-blocks"
+    summary = "Names the block of a signed symbol, and one randomized sign"
     source = (
         "Chen, Kairouz, Ozgur 2020 (blocks of a Hadamard matrix), for signed symbols as in masked "
         "parity"

@@ -134,6 +134,7 @@ class SubsetSelection(PermutedSets, EvenDesign):
     """
 
     name = "subset-selection"
+    summary = "Reports a random set of symbols, likely with the own one"
     source = "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
 
     @cached_property

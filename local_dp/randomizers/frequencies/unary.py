@@ -123,6 +123,7 @@ class SUE(UnaryEncoding):
     """
 
     name = "sue"
+    summary = "Reports a bit for each symbol, all flipped alike"
     source = "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
@@ -145,6 +146,7 @@ class OUE(UnaryEncoding):
     """
 
     name = "oue"
+    summary = "Reports a bit for each symbol, with the least variance"
     source = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
@@ -168,6 +170,7 @@ class THE(UnaryEncoding):
     """
 
     name = "the"
+    summary = "Reports for each symbol whether a noisy count is large"
     source = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
@@ -262,6 +265,7 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
     """
 
     name = "she"
+    summary = "Reports a noisy count for each symbol"
     source = "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
 
     def check(self) -> None:

@@ -44,6 +44,7 @@ class WideHashing(PerCoin, Supporting):
     """
 
     name = "wide-hashing"
+    summary = "Reports a few parities of a very long symbol"
     source = (
         "Wang, Blocki, Li, Jha 2017 (local hashing); Bassily, Nissim, Stemmer, Thakurta 2017 (its "
         "transform)"

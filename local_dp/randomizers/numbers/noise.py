@@ -35,6 +35,7 @@ class DiscreteLaplace(NumberTable):
     """
 
     name = "discrete-laplace"
+    summary = "Adds geometric noise to a number, and clamps the sum"
     source = "KLNRS 2008, Claim 4.1, on a lattice; Ghosh, Roughgarden, Sundararajan 2009"
 
     @property
@@ -83,6 +84,7 @@ class BoundedLaplace(NumberTable):
     """
 
     name = "bounded-laplace"
+    summary = "Reports a number near the true one, within the bounds"
     source = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
 
     @property
@@ -143,6 +145,7 @@ class Staircase(NumberTable):
     """
 
     name = "staircase"
+    summary = "Adds noise in stairs to a number, of least variance"
     source = "Geng, Viswanath 2014 (Geng, Kairouz, Oh, Viswanath 2015), on a lattice"
 
     @property
@@ -235,6 +238,7 @@ class DiscreteGaussian(NumberTable):
     """
 
     name = "discrete-gaussian"
+    summary = "Adds whole normal noise to a number"
     source = "Canonne, Kamath, Steinke 2020, on one record"
     delta: float = 1e-6
     steps: int = 15

@@ -33,6 +33,7 @@ class OneBitMean(FiniteChannel):
     """
 
     name = "one-bit-mean"
+    summary = "Reports one bit whose chance grows with the number"
     source = "Duchi, Jordan, Wainwright 2013"
     alphabet = 2
     steps: int = 1 << 16
@@ -144,6 +145,7 @@ class RoundedGRR(Rounded, DirectOracle):
     """
 
     name = "rounded-grr"
+    summary = "Rounds a number at random and reports it with its group"
     source = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
 
     def prepare(self) -> None:
@@ -215,6 +217,7 @@ class RoundedHadamard(Rounded, SignOracle):
     """
 
     name = "rounded-hadamard"
+    summary = "Rounds a number at random and reports one Hadamard sign"
     source = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
     alphabet = 2
 
@@ -276,6 +279,7 @@ class RoundedOracle(Rounded):
     """
 
     name = "rounded-oracle"
+    summary = "Rounds a number at random and reports it by any oracle"
     source = (
         "Duchi, Jordan, Wainwright 2013 (rounding); Ye, Barg 2018, Wang et al. 2017 (the oracles)"
     )

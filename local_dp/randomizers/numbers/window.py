@@ -90,6 +90,7 @@ class Piecewise(Window):
     """
 
     name = "piecewise"
+    summary = "Reports a number from a window around the true one"
     source = "Wang et al. 2019, Algorithm 2, on a lattice"
 
     likely: int = 0
@@ -127,6 +128,7 @@ class SquareWave(Window):
     """
 
     name = "square-wave"
+    summary = "Reports a number from a square window around the true one"
     source = "Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, Section 5, on a lattice"
 
     @property
@@ -167,6 +169,7 @@ class Hybrid(NumberTable):
     """
 
     name = "hybrid"
+    summary = "Reports by piecewise or by one bit, at random"
     source = "Wang et al. 2019, Section III-C, on a lattice"
 
     @property

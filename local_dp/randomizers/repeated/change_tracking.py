@@ -34,6 +34,7 @@ class ChangeTracking(OwnPlace):
     """
 
     name = "change-tracking"
+    summary = "Reports a bit for each interval in which a value may change"
     source = (
         "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019 (one sampled order and "
         "change); unary in place of signs"
@@ -108,6 +109,7 @@ class BitFlip(PerCoin, OfSymbols):
     """
 
     name = "d-bit-flip"
+    summary = "Reports lasting bits about a few buckets of a number"
     source = (
         "Ding, Kulkarni, Yekhanin 2017 (dBitFlipPM); bits of optimised unary encoding: Wang, "
         "Blocki, Li, Jha 2017"

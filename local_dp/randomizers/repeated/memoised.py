@@ -90,6 +90,7 @@ class MemoisedGRR(TwoSteps, GRR):
     """
 
     name = "memoised-grr"
+    summary = "Randomizes a symbol for good, and again for each report"
     source = (
         "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 "
         "(L-GRR)"
@@ -191,6 +192,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     """
 
     name = "memoised-rappor"
+    summary = "Randomizes bits for good, and again for each report"
     source = (
         "Erlingsson, Pihur, Korolova 2014 (RAPPOR); Arcolezi, Couchot, Al Bouna, Xiao 2021 "
         "(L-SUE, L-OSUE)"
@@ -296,6 +298,7 @@ class LOLOHA(LocalHashing):
     """
 
     name = "loloha"
+    summary = "Hashes a symbol for good, and randomizes each report"
     source = "Arcolezi, Pinzon, Palamidessi, Gambs 2023; second step and hashes exact"
     work = "repeated surveys"
     g: int = 2
@@ -348,6 +351,7 @@ class OneOfRounds(OneThreshold):
     """
 
     name = "one-of-rounds"
+    summary = "Reports a bit, or tosses a coin while silent"
     source = (
         "Joseph, Mao, Neel, Roth 2019 (fully interactive protocols whose transcripts are "
         "private); limits 12.1"

@@ -117,6 +117,7 @@ class PaddingSampling(Padded):
     """
 
     name = "padding-sampling"
+    summary = "Reports one item of a set, filled up with dummies"
     source = "Wang, Li, Jha 2018"
     estimates = "the shares of clients whose set has each item"
     k: int = 3
@@ -156,6 +157,7 @@ class PCKV(Padded):
     """
 
     name = "pckv"
+    summary = "Reports one key of a client and the sign of its number"
     source = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-GRR)"
     estimates = (
         "for each key the share that holds it, and the sum of its numbers by the number of clients"
@@ -339,6 +341,7 @@ class PCKVUE(PerCoin):
     """
 
     name = "pckv-ue"
+    summary = "Reports one key and its sign in one small report a key"
     source = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-UE)"
     estimates = (
         "for each key the share that holds it, and the sum of its numbers by the number of clients"

@@ -20,6 +20,7 @@ class BinaryRR(OneBit):
     """
 
     name = "binary-rr"
+    summary = "Reports a bit, flipped at random"
     source = "Warner 1965; KLNRS 2008, Section 4"
     domain = symbols(2)
 

@@ -79,6 +79,7 @@ class Characters(OneBit, OfExamples):
     """
 
     name = "characters"
+    summary = "Reports a parity of an example under a public mask"
     source = "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
     masks: str = ""
 
@@ -137,6 +138,7 @@ class Deny(OneThreshold, OfExamples):
     """
 
     name = "deny"
+    summary = "Names a parity, more often one that the example rules out"
     source = "limits 12.2"
 
     @property

@@ -102,6 +102,7 @@ class PrefixSigns(OneBit, OfSymbols):
     """
 
     name = "prefix-signs"
+    summary = "Reports one randomized sign about all prefix sums"
     source = (
         "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), with a spectral "
         "design"
@@ -208,6 +209,7 @@ class SignRows(OneBit, OfSymbols):
     """
 
     name = "sign-rows"
+    summary = "Reports the sign of a symbol in a public row"
     source = (
         "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), on vertices of the "
         "cube"

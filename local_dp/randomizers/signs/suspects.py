@@ -41,6 +41,7 @@ class Suspects(FiniteChannel, OfExamples):
     """
 
     name = "suspects"
+    summary = "Names one of several parities that an example rules out"
     source = "limits 12.3"
     masks: str = ""
 

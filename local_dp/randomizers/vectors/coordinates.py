@@ -89,6 +89,7 @@ class RandomCoordinate(CoordinateSigns):
     """
 
     name = "random-coordinate"
+    summary = "Reports one bit of a random coordinate of a vector"
     source = "Nguyen et al. 2016 (Harmony); Duchi, Jordan, Wainwright 2013"
     chosen = 1
 
@@ -121,6 +122,7 @@ class SampledSigns(CoordinateSigns):
     """
 
     name = "sampled-signs"
+    summary = "Reports random signs of a few coordinates of a vector"
     source = (
         "sampled coordinates of Nguyen et al. 2016, k-ary response of Kairouz, Bonawitz, Ramage "
         "2016"
@@ -198,6 +200,7 @@ class NearestDirection(VectorCoin):
     """
 
     name = "nearest-direction"
+    summary = "Reports the public direction nearest to a vector"
     source = (
         "Isik, Chen, Ozgur, Weissman, No 2023 (randomly rotated simplex); Bhowmick et al. 2018 "
         "(PrivUnit)"

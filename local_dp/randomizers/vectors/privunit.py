@@ -135,6 +135,7 @@ class PrivUnit(OfSphere):
     """
 
     name = "privunit"
+    summary = "Reports a random direction near a unit vector"
     source = "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
 
     def check(self) -> None:
@@ -245,6 +246,7 @@ class ProjUnit(OfSphere, Coined):
     """
 
     name = "projunit"
+    summary = "Reports a random projection of a unit vector"
     source = "Asi, Feldman, Nelson, Nguyen, Talwar 2024 (fast ProjUnit)"
     k: int = 0
 
