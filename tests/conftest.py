@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests.support.wrong import TWIN, fails, twins_of
+from tests.support.wrong import TWIN, check_twins, fails, twins_of
 
 if TYPE_CHECKING:
     from tests.support.runs.shared import Once
@@ -40,6 +40,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in list(items):
         if isinstance(item, pytest.Function):
             items += twins_of(item)
+    if not any("::" in argument for argument in config.args):
+        check_twins(items)
     for item in items:
         for mark in list(item.own_markers):
             name = (

@@ -80,7 +80,9 @@ class RunOptions:
     broker: str | None = option(
         None,
         "Address of the MQTT broker; selects tier hosts",
-        help="embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]",
+        help=(
+            "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]"
+        ),
         usual=EMBEDDED,
         metavar="URL",
     )
@@ -322,8 +324,8 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
         return bounds_text(value) if name == "bounds" else settings_text(value)
     if name == "bounds" and not all(isinstance(each, str) for each in value):
         raise InputError(
-            f"bounds is {value!r:.80}; give a mapping of each column to its own, such as "
-            "{'age': (15, 45)}"
+            f"bounds is {value!r:.80}; give a mapping of each column to its own, such as {{'age': "
+            "(15, 45)}"
         )
     if name == "labels" and isinstance(value, str):
         raise InputError(f"labels is {value!r}; give a list of labels")

@@ -22,6 +22,7 @@ from local_dp.wire import Hello
 from tests.support.runs.brokers import embedded
 from tests.support.runs.command import enrolled, local_dp
 from tests.support.runs.parties import MEMBERS, Cast, play_in_memory, play_on, settings
+from tests.support.wrong import wrong
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
 SCHEMA = json.loads((Path(outcomes.__file__).parent / "outcome.schema.json").read_text())
@@ -36,6 +37,12 @@ def test_one_seeded_member_is_enough() -> None:
     assert [seeded for seeded, attested in verdicts.items() if attested] == [()]
 
 
+@wrong(
+    "local_dp.server.members:Members.hello",
+    "member.private &= hello.private",
+    "pass",
+    "a member that says private first and otherwise later is counted as private",
+)
 def test_what_a_member_said_once_stays_said() -> None:
     """A member that says private after it has said otherwise, or otherwise after private, is not
     private."""

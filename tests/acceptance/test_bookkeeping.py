@@ -19,6 +19,7 @@ from local_dp.simulation.settings import SECRET_BITS, TIERS, Randomness, Setting
 from local_dp.wire import AnyMessage, Gone, Hello, encode, topic
 from tests.support.effort import Effort
 from tests.support.inputs.builders import RUN, SEED, reply_of, survey_query
+from tests.support.wrong import wrong
 
 
 class Server:
@@ -67,6 +68,12 @@ def test_no_message_costs_more_where_there_are_more_clients() -> None:
     assert all(many[kind] <= 2 * few[kind] + 40 for kind in ("hello", "rep", "gone")), (few, many)
 
 
+@wrong(
+    "local_dp.simulation.settings:Randomness.choose",
+    "cls(secrets.randbits(SECRET_BITS), True, secrets.randbits(SECRET_BITS))",
+    "cls(secrets.randbits(SECRET_BITS), True)",
+    "the keys of the public coins tell of the secret that chose the rows",
+)
 def test_each_use_of_chance_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a private run the public coins, which go out to everybody, are of another secret than rows
     and records, each of 128 bits; a seed is one for all."""

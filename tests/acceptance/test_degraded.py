@@ -42,6 +42,7 @@ from local_dp.tallies import Tally
 from local_dp.wire import Account, Gone, Reply, Request, decode, encode, topic
 from tests.support.inputs.builders import RUN, SEED, role, yes_records
 from tests.support.runs.virtual_time import beside, run_virtually
+from tests.support.wrong import wrong
 
 PEOPLE, GROUP = 60, 20
 SCHEMA = json.loads(files("local_dp.simulation").joinpath("outcome.schema.json").read_text())
@@ -204,6 +205,12 @@ def test_every_selective_dropper_degrades_the_result(name: str) -> None:
         assert data["result"]["estimate"] is None or 0 <= data["result"]["estimate"] <= 1
 
 
+@wrong(
+    "local_dp.server.losses:losses_of",
+    "name in accounts and name not in late",
+    "name in accounts and accounts[name].rounds and (name not in late)",
+    "a bus that keeps the requests from some groups is not seen",
+)
 def test_requests_that_are_kept_from_some_are_seen_too() -> None:
     """The bus loses no report, but each request to one group: its members were there to the end,
     and uncharged."""
@@ -216,6 +223,21 @@ def test_requests_that_are_kept_from_some_are_seen_too() -> None:
     assert "0 of them had charged" in sign
 
 
+@wrong(
+    "local_dp.server.phases:Collecting.due",
+    "asked.times += 1",
+    "pass",
+    "a member that was asked twenty times counts as asked once",
+)
+@wrong(
+    "local_dp.server.losses:losses_of",
+    (
+        "min(1.0, replies * again ** end.asks / len(stayed), float(mean_tail(charged / "
+        "end.members, end.members, each)))"
+    ),
+    "min(1.0, float(mean_tail(charged / end.members, end.members, each)))",
+    "a charged report that never came, after twenty requests, is taken for chance",
+)
 def test_one_charged_report_that_never_came_is_enough() -> None:
     """Asked twenty times, one member of sixty that charged its report and stayed to the end: no
     honest network explains it."""
@@ -224,6 +246,18 @@ def test_one_charged_report_that_never_came_is_enough() -> None:
     assert "1 of 60 members are missing (client-7)" in sign
 
 
+@wrong(
+    "local_dp.cli.fields:show",
+    "DEGRADED if 'degraded' in data else 0",
+    "0",
+    "a program that reads the exit code takes a degraded result for a plain one",
+)
+@wrong(
+    "local_dp.simulation.outcome:judged",
+    "replace(outcome, result=estimate, degraded=tuple(signs))",
+    "replace(outcome, degraded=tuple(signs))",
+    "a degraded result shows a share of 1.58, with its plain interval",
+)
 def test_every_form_of_the_result_is_marked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -261,6 +295,12 @@ def test_every_form_of_the_result_is_marked(
     assert "worst-case interval" in capsys.readouterr().out
 
 
+@wrong(
+    "local_dp.server.remote:Journal.closed",
+    "vars(closing.unanswered)",
+    "{}",
+    "the mark is lost where a server is killed and goes on",
+)
 def test_a_resumed_run_is_marked(tmp_path: Path) -> None:
     """The server dies after the round that was tampered with; the one that goes on asks nobody
     again, and marks the result."""
@@ -268,6 +308,13 @@ def test_a_resumed_run_is_marked(tmp_path: Path) -> None:
     assert "round 1" in play.data()["degraded"][0]
 
 
+@wrong(
+    "local_dp.api.show:_reconciled",
+    "silent == members",
+    "silent > members",
+    "without any account the result says that budgets match",
+    at="0-Budgets were not checked: none of the 60 members gave an account",
+)
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
@@ -315,6 +362,13 @@ def test_an_honest_network_marks_no_result() -> None:
     assert lossy > 1
 
 
+@wrong(
+    "local_dp.server.losses:losses_of",
+    "LEAVES",
+    "LEAVES / 2",
+    "members that leave on their own mark results more often than is stated",
+    at="2",
+)
 @pytest.mark.parametrize("members", [1, 2, 10, 60, 200, 1000])
 def test_members_that_leave_are_explained_by_chance(members: int) -> None:
     """Exactly, by the binomial law: where each member leaves with probability LEAVES, a mark at any
@@ -341,6 +395,19 @@ def _influence(epsilon: float) -> tuple[Any, Influence]:
     return algorithm.queries[0].randomizer, influence
 
 
+@wrong(
+    "local_dp.bounds.attacks:Influence.chance",
+    (
+        "np.where(value > nearest, mean_tail(share, estimate.n, at), mean_tail(1 - share, "
+        "estimate.n, 1 - at))"
+    ),
+    (
+        "np.where(value > nearest, mean_tail(share, 2 * estimate.n, at), mean_tail(1 - share, 2 * "
+        "estimate.n, 1 - at))"
+    ),
+    "honest estimates are called impossible more often than is stated",
+    at="0.1",
+)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_an_impossible_estimate_is_as_rare_as_is_said(epsilon: float) -> None:
     """Exactly, by the binomial law of the reports, for everybody yes and nobody yes: a sign at any

@@ -34,6 +34,7 @@ from tests.support.runs.stores import (
     member,
     told,
 )
+from tests.support.wrong import wrong
 
 STEPS = (
     2 * 6 + 2 * 4
@@ -93,6 +94,12 @@ def test_the_same_request_is_answered_by_the_same_bytes(tmp_path: Path) -> None:
         close(role)
 
 
+@wrong(
+    "local_dp.clients.journal:_entry",
+    "[(each.label, each.spans, each.data) for each in commit.kept]",
+    "list[object]()",
+    "a client that is started again makes another first step under a label, and pays nothing",
+)
 def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
     """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the
     value. The store keeps the answer, under any number."""
@@ -114,6 +121,12 @@ def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
     assert (reply.reports, reply.start, moved.store.ledger.max_spent) == (reports[0], 1, 1.0)
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._check_numbers",
+    "query.randomizer.uses_coins",
+    "False",
+    "what a label keeps is decoded by the public coin of another number",
+)
 def test_an_outcome_is_read_by_its_own_coin(tmp_path: Path) -> None:
     """Under another number a client has another public coin, by which a server would misread what a
     label keeps: it refuses, uncharged."""
@@ -131,6 +144,15 @@ def test_an_outcome_is_read_by_its_own_coin(tmp_path: Path) -> None:
     assert moved.store.rounds == 1
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._own",
+    "Charge(place, place + last - first, charge.nano, charge.memo, charge.what)",
+    (
+        "Charge(self.start + place, self.start + place + last - first, charge.nano, charge.memo, "
+        "charge.what)"
+    ),
+    "a client that has another number in another run has its whole budget again",
+)
 def test_a_client_is_itself_under_another_number(tmp_path: Path) -> None:
     """Budgets are of records, by their place in the member's table: a member that has other numbers
     in another run has spent what it has spent."""
@@ -202,6 +224,13 @@ def _answers_after(path: Path, fault: Callable[[Path], None], while_open: bool) 
     return forked(live)[0]
 
 
+@wrong(
+    "local_dp.storage.log:Log._as_it_was_left",
+    "self._seen() != self._left",
+    "False",
+    "a store that is deleted or changed while it is open still answers",
+    at="bit-flipped-while open",
+)
 @pytest.mark.parametrize("while_open", [False, True], ids=["before", "while open"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_store_that_fails_gets_no_reply(fault: str, while_open: bool) -> None:
@@ -250,6 +279,12 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
     assert refused > 20
 
 
+@wrong(
+    "local_dp.clients.journal:_opened",
+    "mark.exists()",
+    "False",
+    "a store that was deleted begins again with the whole budget",
+)
 def test_a_store_is_not_begun_again(tmp_path: Path) -> None:
     """Deleted while no client runs, it is missed: a new one would have the whole budget again. Both
     limits are the file's for life."""

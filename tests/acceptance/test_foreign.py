@@ -32,6 +32,7 @@ from tests.support.inputs.malformed import (
     write_toy,
 )
 from tests.support.runs.command import local_dp
+from tests.support.wrong import wrong
 
 PLACES: tuple[Place, ...] = ("line", "block", "page", "cell")
 
@@ -71,6 +72,12 @@ def test_every_character_is_shown_and_none_obeyed() -> None:
         assert place == "page" or shown(text, place) == text
 
 
+@wrong(
+    "local_dp.foreign:shown",
+    "_FORMULA",
+    "'='",
+    "a spreadsheet computes what begins with another sign",
+)
 def test_text_stays_text_in_each_place() -> None:
     """Letters, spaces and emoji stay; beyond an encoding there are escapes; no text is a formula,
     and numbers stay numbers."""
@@ -96,6 +103,12 @@ def test_text_stays_text_in_each_place() -> None:
         assert shown(text, "cell") == text
 
 
+@wrong(
+    "local_dp.errors:LocalDPError.__init__",
+    "brief(shown(str(message)))",
+    "str(message)",
+    "an error that Python prints has a file's control characters, and any length",
+)
 def test_an_error_is_one_short_line() -> None:
     """Whatever is put into it; of 50,000 names it lists ten."""
     for kind in (LocalDPError, InputError, lambda text: RefusedError("store", text)):
@@ -113,6 +126,13 @@ def test_an_error_is_one_short_line() -> None:
     assert len(unknown("no column", "x" * 10**6, ["y" * 10**6] * 30)) < 4000
 
 
+@wrong(
+    "local_dp.errors:reading",
+    "BaseException",
+    "(OSError, ValueError)",
+    "a file is damaged in a way that nobody had thought of, and ends in a traceback",
+    at="error1",
+)
 @pytest.mark.parametrize(
     "error",
     [
@@ -191,6 +211,12 @@ def test_labels_and_names_are_text_on_a_screen(folder: Path) -> None:
     assert (raw(drawn), "<script" in drawn) == ([], False)
 
 
+@wrong(
+    "local_dp.text.screen:Screen.tell",
+    "shown(text, 'block', _letters(sys.stdout))",
+    "text",
+    "a result that no layout has passed commands the terminal",
+)
 def test_the_screen_is_the_last_net(capsys: pytest.CaptureFixture[str]) -> None:
     """Results, notes, errors and the line of work, whoever wrote them: no control character; lines
     stay lines, but of an error one."""
@@ -264,6 +290,18 @@ SVG = {
 HARMLESS = ("data", "sheet")  # these are left out of the new drawing, the others are refused
 
 
+@wrong(
+    "local_dp.experiments.lab.stored:drawing",
+    "root.iter(f'{_SVG}path')",
+    "root.iter()",
+    "a few uses of uses draw billions of shapes",
+)
+@wrong(
+    "local_dp.experiments.lab.stored:_attribute",
+    "shape is not None and shape.fullmatch(value)",
+    "shape is not None or name.startswith('on')",
+    "an event or a link in a stored figure runs in the report",
+)
 def test_a_drawing_of_a_results_folder_is_made_again(folder: Path) -> None:
     """Scripts, events, links, style sheets, fetched files, animations and bombs in a stored figure:
     refused, or not in the page."""
@@ -279,6 +317,12 @@ def test_a_drawing_of_a_results_folder_is_made_again(folder: Path) -> None:
                 check_page(page.read_text(), tags)
 
 
+@wrong(
+    "local_dp.experiments.lab.stored:_inside",
+    "path.resolve",
+    "path.absolute",
+    "a link in a results folder shows another file of its reader",
+)
 def test_no_name_leads_out_of_a_results_folder(folder: Path) -> None:
     """A path upwards, an absolute one, a link to a file or a folder: not read; what is written
     replaces a link and does not follow it."""
@@ -303,6 +347,12 @@ def test_no_name_leads_out_of_a_results_folder(folder: Path) -> None:
     assert "leads out of its folder" in local_dp("report", "out").stderr
 
 
+@wrong(
+    "local_dp.foreign:shown",
+    "escape(text)",
+    "text",
+    "text of a results folder is markup of the report",
+)
 def test_results_of_an_experiment_are_text(folder: Path) -> None:
     """Control characters, markup and formulas in every text of a finding: none in its pages, its
     figures' markup and its CSV files."""

@@ -30,6 +30,7 @@ from local_dp.wire import (
 from tests.support.inputs.builders import RUN
 from tests.support.runs.brokers import joins
 from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_in_memory, undisturbed
+from tests.support.wrong import wrong
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
 Made: TypeAlias = Iterator[tuple[str, AnyMessage]]
@@ -202,6 +203,20 @@ class Malicious(MemoryBroker):
         super().route(delivery)
 
 
+@wrong(
+    "local_dp.sealing:Party._statement",
+    "self._head + len(where).to_bytes(4) + where",
+    "self._head",
+    "an envelope is replayed under any other topic",
+    at="replay",
+)
+@wrong(
+    "local_dp.bus.interface:SealedBus.messages",
+    "self.forged += 1",
+    "self.forged += 1\n                yield Delivery(event.topic, event.payload[64:])",
+    "a forged message is counted, and read all the same",
+    at="replies",
+)
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_the_forger_gets_nothing(attack: str) -> None:
     """On a broker of the forger's own, in memory: the reports are those of a run that nobody
@@ -241,6 +256,13 @@ def test_the_forger_takes_a_run_that_is_not_signed(attack: str) -> None:
     assert _spoiled(attack)
 
 
+@wrong(
+    "local_dp.server.members:Members.hello",
+    "self.roster is not None and (not self.roster.holds(group, hello))",
+    "False",
+    "a member with a key claims all clients",
+    at="claim",
+)
 @pytest.mark.parametrize("attack", ["claim", "replies"])
 def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
     """It claims all clients under its own name and under the others', and answers for them: what it
@@ -251,6 +273,12 @@ def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
     assert (digests(coordinator.rounds), coordinator.counts.conflicting) == (undisturbed(), 0)
 
 
+@wrong(
+    "local_dp.sealing:Party._statement",
+    "self._head + len(where).to_bytes(4)",
+    "self._head",
+    "bytes of a signed message can be moved to its topic",
+)
 def test_only_what_was_said_is_heard() -> None:
     """An envelope opens under its topic, in its run, for its server: no other topic, run, server or
     speaker, no changed bit, no byte moved to the topic."""
@@ -287,6 +315,12 @@ def test_only_what_was_said_is_heard() -> None:
     assert speaking.open(where, hearing.seal(where, message)) == message
 
 
+@wrong(
+    "local_dp.server.members:Roster.speaker",
+    "place is not None and parts[-2] == place.group",
+    "place is not None",
+    "a member speaks under a group that is not its own",
+)
 def test_a_speaker_has_one_group() -> None:
     """A member's key speaks under its own group and name alone; names, keys and clients that two
     places share are refused, and broken lines."""

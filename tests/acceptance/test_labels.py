@@ -31,6 +31,7 @@ from tests.support.golden import Held
 from tests.support.inputs.builders import request, survey_query
 from tests.support.long import short
 from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, close, code, device
+from tests.support.wrong import wrong
 
 MOST = 1 << 16  # clients, one for each choice of words
 NAMES = [name for name in RANDOMIZERS.built_in if RANDOMIZERS[name].silence is None]
@@ -169,6 +170,16 @@ CASES = [
 ]
 
 
+@wrong(
+    "local_dp.oracles.local.asked:report_once",
+    "np.flatnonzero(~kept.known(label, places))",
+    "np.arange(len(places))",
+    (
+        "under a label the record of today is answered, by words that met the record of before, "
+        "and nothing is paid"
+    ),
+    at="binary-rr-2-2",
+)
 @pytest.mark.parametrize(
     ("name", "k", "rounds"),
     short(
@@ -219,6 +230,18 @@ def report(role: ClientRole, asked: Request) -> int:
     return reply.reports[0]
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._inputs",
+    "self._rows()",
+    "b''",
+    "copies of a store whose records differ answer by the same words, and the difference is told",
+)
+@wrong(
+    "local_dp.clients.journal:SqliteStore.__init__",
+    "first.data[-_SECRET_BYTES:]",
+    "os.urandom(_SECRET_BYTES)",
+    "copies of a store answer one request with two noises, and a store no longer knows its rows",
+)
 def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: Path) -> None:
     """Two copies answer one request about one record by the same bytes, whether labelled or not;
     about another record by words that have nothing in common."""
@@ -236,6 +259,12 @@ def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: 
     assert len(shifts) > 15, "by the same words every report would be shifted by the change: 29"
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._check_numbers",
+    "query.randomizer.has_second_step and (not is_built_in(query.randomizer))",
+    "False",
+    "a plug-in keeps under a label what nobody verified, and reports of it for ever",
+)
 def test_a_plug_in_has_no_second_step_of_its_own() -> None:
     """A loss that was verified is that of a report; a plug-in's own second step would lose more
     under a label, and is refused there alone."""

@@ -18,6 +18,7 @@ from local_dp.server.phases import Parting
 from local_dp.server.quorum import Terms
 from local_dp.wire import Account, topic
 from tests.support.inputs.builders import RUN, SEED, arrive, reply_of
+from tests.support.wrong import wrong
 
 CANARY = LocalQuery(Question("yes == 1"), BinaryRR(0.01), Cohort(0, 4))
 
@@ -71,6 +72,18 @@ def test_what_is_dropped_changes_no_account(monkeypatch: pytest.MonkeyPatch) -> 
         assert found[0] == found[1] == found[2], f"seed {seed}"
 
 
+@wrong(
+    "local_dp.server.archive:Archive.late",
+    "self.missed[number].end.owing",
+    "()",
+    "a slow member looks like one whose reports the network lost",
+)
+@wrong(
+    "local_dp.server.coordinator:Coordinator.open",
+    "len(self._history) >= RECENT",
+    "len(self._history) < 0",
+    "a server keeps the reports of every round, and its memory ends after many",
+)
 def test_a_report_for_a_round_long_over_is_rejected_and_noted() -> None:
     """It has a counter of its own. Its member counts as late in that round; nobody else's name
     does, and nothing else changes."""

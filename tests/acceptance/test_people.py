@@ -24,6 +24,7 @@ from local_dp.records import Records
 from local_dp.wire import Reply
 from tests.support.inputs.builders import request
 from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, Doomed, close, code, device, forked
+from tests.support.wrong import wrong
 
 PEOPLE = 40
 
@@ -54,6 +55,12 @@ def answers(role: ClientRole, number: int, label: str = LABEL, epsilon: float = 
     return reply.reports
 
 
+@wrong(
+    "local_dp.clients.places:Owners._bind",
+    "self._rows != msgpack.packb(self._keyed(b'rows', records.digest()))",
+    "False",
+    "a table whose rows moved gives each person the answers and the budget of another",
+)
 def test_a_table_whose_rows_moved_is_refused(tmp_path: Path) -> None:
     """The attack: of a host whose table lost its first row, 500 of 500 differences between people
     were told. Such tables are refused in one line, which names the remedy and no value; a table's
@@ -77,6 +84,18 @@ def test_a_table_whose_rows_moved_is_refused(tmp_path: Path) -> None:
     assert host(path, table(people), person="").store.ledger.max_spent == 0.5
 
 
+@wrong(
+    "local_dp.clients.places:Owners.places",
+    "if entries:\n        self._log.append(entries)",
+    "pass",
+    "people who joined get other places after a restart",
+)
+@wrong(
+    "local_dp.clients.places:Owners.places",
+    "np.array([self._places[digest] for digest in digests])",
+    "np.arange(len(digests))",
+    "charges and answers go by the row, whoever stands in it",
+)
 def test_entries_belong_to_people(tmp_path: Path) -> None:
     """Rows move, values change, people join and leave: each person's reports under a label are its
     first one, and each pays for what it was asked."""

@@ -19,6 +19,7 @@ from local_dp.errors import RefusedError
 from local_dp.loss import approximate
 from local_dp.storage.budget_file import KeptBudget
 from tests.support.runs.command import local_dp
+from tests.support.wrong import wrong
 
 ROWS = 40
 SCHEMA = {
@@ -157,6 +158,13 @@ def test_private_commands_on_neighbours(tmp_path: Path) -> None:
     assert 6 < codes.count(0) < 30
 
 
+@wrong(
+    "local_dp.api.tables:records_of",
+    "not _typed(table)",
+    "table is None",
+    "one cell decides the type of a column, and so a refusal",
+    at="median",
+)
 @pytest.mark.parametrize("name", FITTING)
 def test_every_question_has_policies_for_every_value(name: str, tmp_path: Path) -> None:
     """With its policies it is answered on a table of strange rows; without them a line says what to
@@ -182,6 +190,12 @@ def test_every_question_has_policies_for_every_value(name: str, tmp_path: Path) 
     assert (code, "--schema FILE" in errors) == (2, True)
 
 
+@wrong(
+    "local_dp.api.trusted:release",
+    "Launch(records, question.private)",
+    "Launch(records, False)",
+    "a refusal shows an exact count, uncharged",
+)
 def test_the_oracle_of_counts_is_closed(tmp_path: Path) -> None:
     """The attack: "no answer for 1 records" showed who is ill, without a charge. Now the line is
     the same whether p7 is ill, well or not there."""
@@ -222,6 +236,18 @@ def test_types_in_python_are_declared_too() -> None:
     ).rows
 
 
+@wrong(
+    "local_dp.api.trusted:release",
+    "price, neighbours = (loss_of_group(price, question.counted), 'person')",
+    "neighbours = 'person'",
+    "the budget pays for one row of each person",
+)
+@wrong(
+    "local_dp.api.trusted:Question.of_rows",
+    "loss_of_row(self.loss, self.counted)",
+    "self.loss",
+    "a person with M rows loses M times epsilon",
+)
 def test_people_are_charged_for_all_their_rows(tmp_path: Path) -> None:
     """The mechanism has the part of one row, the budget pays for people, the screen names the unit;
     people and rows do not share a budget."""

@@ -31,6 +31,7 @@ from local_dp.simulation.settings import Randomness, Settings
 from local_dp.wire import Reply, checksum, decode, encode
 from tests.support.inputs.builders import RUN, SEED, play_in_memory, role, survey_query, yes_records
 from tests.support.runs.virtual_time import beside, run_virtually
+from tests.support.wrong import wrong
 
 MEMBERS, EACH, ROUNDS = 6, 5, 4
 CLIENTS = MEMBERS * EACH
@@ -110,6 +111,12 @@ def test_accounts_agree_with_what_was_accepted() -> None:
     assert min(lost, silent) > 0
 
 
+@wrong(
+    "local_dp.server.round:_balance",
+    "took.reports == reported and took.checksum != checksum",
+    "False",
+    "a forged report that took the place of a client's own is not seen",
+)
 def test_a_forged_report_is_told_aloud() -> None:
     """A stranger's report that came before the client's own is accepted: the account says that its
     member never sent it, and the result says so loudly."""

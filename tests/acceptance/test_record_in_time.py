@@ -26,6 +26,7 @@ from tests.support.effort import Effort, Peak
 from tests.support.inputs.questions import ANY_COLUMNS
 from tests.support.inputs.shapes import KINDS, an_ask
 from tests.support.runs.virtual_time import VirtualLoop, run_virtually
+from tests.support.wrong import wrong
 
 NOISE = 1 << 14  # bytes: the interpreter's own; a megabyte is promised
 TYPES = ("f8", "f4", "i8", "u8", "?", "text", "text", "text", "M8[us]")
@@ -111,6 +112,36 @@ def _seen(record: dict[str, np.ndarray], request: Request, clients: int) -> Seen
     return shown, role.work.seconds, effort.steps, peak.bytes
 
 
+@wrong(
+    "local_dp.queries.strings:_texts",
+    "longer = (ends > size) | (np.bitwise_or.reduce(letters(values)[:, size:], axis=1) != 0)",
+    (
+        "longer = (ends > size) | (np.bitwise_or.reduce(letters(values)[:, size:], axis=1) != "
+        "0)\n    if not longer.any():\n        return octets"
+    ),
+    "a text that is cut takes longer than a short one",
+    at="sets",
+)
+@wrong(
+    "local_dp.randomizers.table:TableChannel.respond",
+    "values[some].astype(np.int64)",
+    (
+        "np.array([sum((1 << at for at in range(int(each).bit_length()) if int(each) >> at & 1)) "
+        "for each in values[some].tolist()])"
+    ),
+    "a client with more members in its set takes longer",
+    at="sets",
+)
+@wrong(
+    "local_dp.domains:Vectors.clip",
+    "norms = np.sqrt(np.einsum('ij,ij->i', rows, rows, dtype=np.float64))",
+    (
+        "norms = np.sqrt(np.einsum('ij,ij->i', rows, rows, dtype=np.float64))\n    if bool((norms "
+        "<= self.high).all()):\n        return rows"
+    ),
+    "a vector outside the ball takes longer than one inside",
+    at="vectors",
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_pair_of_records_differs_in_work(kind: str) -> None:
     """Pairs of records of one declared type, by requests: the same bytes but the reports, the same
@@ -129,6 +160,12 @@ def test_no_pair_of_records_differs_in_work(kind: str) -> None:
     assert answered >= 3
 
 
+@wrong(
+    "local_dp.records:Records.digest",
+    "max(MOST, values.dtype.itemsize // 4)",
+    "int(np.char.str_len(values.astype(np.str_)).max(initial=1))",
+    "the digest of the records takes longer for a longer text",
+)
 def test_a_digest_of_records_takes_the_same_memory() -> None:
     """Of short and of long texts alike; the room for texts does not change it, one letter does."""
     taken, digests = list[int](), list[bytes]()
@@ -168,6 +205,20 @@ def _left(
     return run_virtually(play())
 
 
+@wrong(
+    "local_dp.clients.member:_answer",
+    "max(1, ceil(role.work.seconds / SLOT), ceil(took / SLOT))",
+    "max(1, ceil(took / SLOT))",
+    "the slot of a reply is the time that the answer took",
+    at="38",
+)
+@wrong(
+    "local_dp.clients.member:_answer",
+    "role.private",
+    "not role.private",
+    "a private reply leaves when the evaluation is done",
+    at="1",
+)
 @pytest.mark.parametrize("asks", [1, 38])
 def test_a_slot_follows_from_the_request(asks: int) -> None:
     """Whatever an answer takes within its slot, it leaves at one time; a slower machine answers in

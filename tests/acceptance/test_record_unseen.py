@@ -25,6 +25,7 @@ from local_dp.records import Records
 from local_dp.wire import Reply
 from tests.support.inputs.builders import request
 from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, SHARP
+from tests.support.wrong import wrong
 
 FLOATS = [
     0.0,
@@ -180,6 +181,12 @@ class Fails(Query):
         return np.zeros(len(records), dtype=np.float64 if 3 in values else np.int64)
 
 
+@wrong(
+    "local_dp.oracles.local.asked:_values",
+    "(Exception, SystemExit)",
+    "InputError",
+    "a query that fails on some records ends the clients who hold them",
+)
 def test_a_query_that_fails_on_some_records_is_not_seen_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else's query that raises, exits or gives floats on some records: the client answers
     for all, at the same length."""

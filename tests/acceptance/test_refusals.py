@@ -15,6 +15,7 @@ from local_dp.noise import SystemNoise
 from local_dp.records import Records
 from local_dp.wire import TEXTS, Ask, Refusal, Request, encode, reason
 from tests.support.inputs.shapes import an_ask
+from tests.support.wrong import wrong
 
 SCHEMA = dict(zip("xybi", ("number", "whole", "whole", "text"), strict=True))
 ROWS = (
@@ -136,6 +137,12 @@ def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
         read_records(tmp_path / "record.csv", SCHEMA)
 
 
+@wrong(
+    "local_dp.wire:known",
+    "return code if code in TEXTS else FAILED",
+    "TEXTS.setdefault(code, code)\n    return code",
+    "a plug-in chooses the code, and may choose it by the record",
+)
 def test_a_refusal_is_made_of_the_request() -> None:
     """Every code has one line, which names what was asked and nothing else; a code that is none of
     these is "failed"."""

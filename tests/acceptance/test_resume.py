@@ -13,6 +13,7 @@ from local_dp.server.round import Past, Round
 from tests.support.inputs.builders import RUN, SEED, survey_query
 from tests.support.runs.mortal import CLIENTS, HOSTS_OF, ROUNDS, Town
 from tests.support.runs.virtual_time import run_virtually
+from tests.support.wrong import wrong
 
 
 def test_a_server_that_dies_anywhere_goes_on(tmp_path: Path) -> None:
@@ -59,6 +60,15 @@ def test_a_changed_run_is_not_resumed() -> None:
         other.restore(Past(asked.request_digest(), (), None))
 
 
+@wrong(
+    "local_dp.cli.run.join:Resume.__call__",
+    "{**journal.began['options'], 'as_json': self.as_json, 'journal': self.journal}",
+    (
+        "{**journal.began['options'], 'as_json': self.as_json, 'journal': self.journal, 'key': "
+        "None, 'roster': None}"
+    ),
+    "a run with keys goes on without them: its members do not hear it, and anybody may answer",
+)
 def test_a_run_is_resumed_with_its_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"run": RUN, "broker": "mqtt://localhost", "key": "server.key", "roster": "roster"}
     Journal.begin(tmp_path, RUN, {"options": options, "protocol": "survey", "given": {}}).close()

@@ -17,6 +17,7 @@ from local_dp.storage.budget_file import KeptBudget
 from local_dp.text.screen import SCREEN
 from tests.support.runs.command import local_dp
 from tests.support.runs.signalled import COMMAND, Victim
+from tests.support.wrong import wrong
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
@@ -141,6 +142,21 @@ def _typed(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@wrong(
+    "local_dp.cli.curate.curate:Curating.__call__",
+    "SCREEN.working(f'releasing from {self.records.name}')",
+    (
+        "SCREEN.working(f'releasing from {self.records.name}')\n    show(release(replace(self, "
+        "budget=None), self.records, SCREEN.note), self.as_json)"
+    ),
+    "a command that is killed once it has printed has not paid",
+)
+@wrong(
+    "local_dp.text.screen:Screen.tell",
+    "lost or not isinstance(error.__cause__, BrokenPipeError)",
+    "not isinstance(error.__cause__, BrokenPipeError)",
+    "a charged release is lost, and no line says so",
+)
 def test_a_lost_release_says_that_it_is_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

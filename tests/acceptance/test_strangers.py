@@ -16,6 +16,7 @@ from local_dp.records import Records
 from local_dp.wire import CLIENT, SERVER, Ask, Refusal, Reply, Request, decode
 from tests.support.inputs.builders import RUN, request, survey_query
 from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS
+from tests.support.wrong import wrong
 
 MEGABYTE = 1 << 20
 
@@ -52,6 +53,13 @@ BOMBS = {
 }
 
 
+@wrong(
+    "local_dp.wire:_unpacked",
+    "left < 0",
+    "False",
+    "maps and arrays of a message are made before its schema, however many there are",
+    at="a million maps of nothing",
+)
 @pytest.mark.parametrize("name", BOMBS)
 def test_junk_is_refused_by_its_shape(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The attack took the server 4.2 s and 1.7 GB: now no schema of a request is run there, and
@@ -151,6 +159,12 @@ def test_whatever_fails_is_one_refusal(error: BaseException) -> None:
         assert (answer.code, member.store.ledger.max_spent) == ("failed", 0)
 
 
+@wrong(
+    "local_dp.clients.role:Work._spend",
+    "self.done + units > self._end",
+    "False",
+    "a request makes a client verify as many channels as it names",
+)
 def test_what_is_verified_for_one_request_and_in_a_life_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -16,6 +16,7 @@ from local_dp.bus.door import Door, packed
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.watch import server as watch
 from local_dp.server.watch.events import Scene
+from tests.support.wrong import wrong
 
 SOON = 3.0  # seconds for what takes a moment
 
@@ -61,6 +62,18 @@ class Doors:
             self.listener.close()
 
 
+@wrong(
+    "local_dp.bus.door:Door._meet",
+    "line.close()",
+    "self.inside.add(line)",
+    "the descriptor of a connection that never gave the password is kept",
+)
+@wrong(
+    "local_dp.bus.door:Door._meet",
+    "not hmac.compare_digest(greeting[-len(self.login):], self.login)",
+    "False",
+    "every process of the machine joins the embedded broker",
+)
 def test_nobody_enters_without_the_password(tmp_path: Path) -> None:
     """Only a greeting that ends with the login is handed on, whole and in any pieces; every other
     connection is closed, and forgotten."""
@@ -92,6 +105,18 @@ def test_nobody_enters_without_the_password(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(play(), SOON))
 
 
+@wrong(
+    "local_dp.bus.door:Door._place",
+    "len(self.waiting) >= STRANGERS",
+    "False",
+    "silent strangers take every file that the broker may open",
+)
+@wrong(
+    "local_dp.bus.door:Door._meet",
+    "PATIENCE",
+    "None",
+    "a silent stranger keeps its place until another one comes",
+)
 def test_the_oldest_silent_stranger_gives_way(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -122,6 +147,12 @@ def test_the_oldest_silent_stranger_gives_way(
     asyncio.run(asyncio.wait_for(play(), SOON))
 
 
+@wrong(
+    "local_dp.server.watch.server:_reader",
+    "self.cycle is None",
+    "False",
+    "strangers who connect to the page of a run take the files that the run needs",
+)
 def test_strangers_at_the_page_take_no_files_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """A relative: the page of a run closes connections beyond its number at once, and those that
     ask for nothing soon; then it answers a reader."""

@@ -26,6 +26,7 @@ from local_dp.wire import AnyMessage, Reply
 from tests.support.inputs.builders import RUN, SEED, survey_query, yes_records
 from tests.support.runs.parties import digests
 from tests.support.runs.virtual_time import beside, run_virtually
+from tests.support.wrong import wrong
 
 EPSILON = 0.1
 TERMS = Terms(20.0, 0.01)
@@ -176,6 +177,27 @@ def _closed(lives: list[ClientRole]) -> None:
         role.store.close()  # type: ignore[attr-defined]
 
 
+@wrong(
+    "local_dp.server.round:Round._count",
+    "self.counts.answered += len(reports) - again",
+    "self.counts.answered += len(reports)",
+    "a repeated report counts again",
+    at="another store",
+)
+@wrong(
+    "local_dp.server.round:Round._count",
+    "int((part.reports[window][answered] != reports[answered]).any(axis=1).sum())",
+    "0 * int((part.reports[window][answered] != reports[answered]).any(axis=1).sum())",
+    "nobody learns that two clients answer under one name",
+    at="another store",
+)
+@wrong(
+    "local_dp.server.round:Round._count",
+    "np.where(answered[:, None], part.reports[window], reports) if again else reports",
+    "reports",
+    "a copy of a client replaces its answer",
+    at="another store",
+)
 @pytest.mark.parametrize("second", SECONDS[1:])
 def test_a_host_on_two_connections_counts_once(second: str, tmp_path: Path) -> None:
     """Over a network that loses, repeats and delays: the reports are those of one connection, with

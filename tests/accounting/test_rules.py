@@ -26,6 +26,7 @@ from local_dp.accounting.rules import RULES, Losses, delta, epsilon, losses_of
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 ABOVE = 1e-3  # nats that the exact rule may be too large by
 
@@ -48,6 +49,12 @@ def test_golden_figures(terms: str, expected: list[float]) -> None:
     ] == expected
 
 
+@wrong(
+    "local_dp.accounting.rules:_up",
+    "math.ceil(Fraction(repr(number)) * units)",
+    "check(number)",
+    "many small losses come to half of what they are",
+)
 def test_what_a_mechanism_loses_is_rounded_up() -> None:
     """Epsilons to 1e-9 and deltas to 1e-18: a hundred million answers of 1.9e-9 are 0.2 in all, not
     0.1, and a million deltas of 1.9e-18 exceed 1.5e-12."""
@@ -60,6 +67,16 @@ def test_what_a_mechanism_loses_is_rounded_up() -> None:
     assert math.isinf(price("approximate 1 1.9e-18 x 1000000", 1.5e-12))
 
 
+@wrong(
+    "local_dp.accounting.laws:Atoms.on_mesh",
+    "np.minimum(1.0, np.expm1(-over) / math.expm1(-mesh))",
+    "0.0",
+    (
+        "a loss between two points of the mesh counts as the lower one: prices fall below what is "
+        "spent"
+    ),
+    at="1e-15-0.2",
+)
 @pytest.mark.parametrize("sigma", short([0.2, 5, 1000], lambda sigma: sigma > 1))
 @pytest.mark.parametrize("rare", [1e-15, 0.01])
 def test_exact_is_the_closed_gaussian_price(sigma: float, rare: float) -> None:
@@ -92,6 +109,13 @@ ACCOUNTED = [
 ]
 
 
+@wrong(
+    "local_dp.accounting.laws:transformed",
+    "np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** part.count",
+    "np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** max(1, part.count - 1)",
+    "one of several equal parts is not paid for",
+    at="pure 0.1 x 50 + pure 0.25 x 20",
+)
 @pytest.mark.parametrize(
     ("terms", "rare", "low", "high"), ACCOUNTED, ids=[terms for terms, *_ in ACCOUNTED]
 )

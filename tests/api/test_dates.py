@@ -15,6 +15,7 @@ from local_dp.api.tables import read_records, records_of
 from local_dp.errors import InputError
 from local_dp.records import Records
 from tests.support.inputs.refusals import refuse
+from tests.support.wrong import wrong
 
 CSV = """iso,time,us,mixed,flag,gap,age
 2020-05-01,2020-05-01T10:00,5/1/2020,2020-05-01,true,true,20
@@ -30,6 +31,12 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+@wrong(
+    "local_dp.storage.columns:dates_of",
+    "texts.str.to_datetime(form, strict=False, time_unit='us')",
+    "texts.str.to_datetime('%d/%m/%Y', strict=False, time_unit='us')",
+    "a date is read in another form than the one that was declared",
+)
 def test_a_column_of_a_file_is_a_date_in_one_form_only(table: Path) -> None:
     """YYYY-MM-DD with or without a time is read and noted; other forms stay text until theirs is
     declared; truth values stay such where none is missing."""

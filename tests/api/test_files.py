@@ -19,6 +19,7 @@ from tests.support.inputs.exports import READ, REFUSED, excel
 from tests.support.inputs.fresh_tables import SOURCES, copied
 from tests.support.inputs.fresh_tables import records as cells
 from tests.support.runs.command import local_dp
+from tests.support.wrong import wrong
 
 LISTS = polars.DataFrame({"a": [1, 2], "odd": [[1], [2]]})
 SCHEMA = {"x": "number", "n": "whole", "t": "text"}
@@ -62,6 +63,48 @@ def test_a_real_table_in_any_form_has_the_same_values(name: str, form: str, tmp_
         )
 
 
+@wrong(
+    "local_dp.api.inference:_doubts",
+    "elif facts['known']:",
+    "elif False:",
+    "nobody hears that NA is a text in this column",
+    at="it among texts",
+)
+@wrong(
+    "local_dp.api.inference:_doubts",
+    "elif facts['numbers']:",
+    "elif False:",
+    "nobody hears that one word among numbers makes them texts",
+    at="a missing word",
+)
+@wrong(
+    "local_dp.api.inference:_doubts",
+    "0 < facts['points'] == facts['groups']",
+    "facts['points'] < 0",
+    "1.234 in a file that may be German is read in one of two ways",
+    at="1.234",
+)
+@wrong(
+    "local_dp.api.inference:_number",
+    "~cell.str.contains('.', literal=True)",
+    "cell.is_not_null()",
+    "1.234 in a German file, which is 1234, is read as 1.234",
+    at="German groups",
+)
+@wrong(
+    "local_dp.api.inference:_number",
+    "cell.str.replace(',', '.', literal=True)",
+    "cell.str.replace(',', '', literal=True)",
+    "1,5 is read as 15",
+    at="the same, declared",
+)
+@wrong(
+    "local_dp.api.inference:_kind",
+    "not cells or facts['numbers'] < cells or facts['padded']",
+    "not cells or facts['numbers'] < cells",
+    "a postcode loses its first digit",
+    at="leading zeros",
+)
 @pytest.mark.parametrize("name", READ)
 def test_a_doubt_is_said_in_one_line(name: str, tmp_path: Path) -> None:
     """What may have been meant otherwise is read in the way that loses nothing, and the line names
@@ -88,6 +131,13 @@ def test_a_doubt_is_said_in_one_line(name: str, tmp_path: Path) -> None:
     assert words in "".join(said)
 
 
+@wrong(
+    "local_dp.api.files:_check_rows",
+    "polars.all",
+    "polars.last",
+    "the cells of a broken line stand in wrong columns, where the last column is not asked about",
+    at="a long row-None",
+)
 @pytest.mark.parametrize("only", [None, ["b"]])
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_file_that_cannot_be_read_rightly_is_refused(
@@ -176,6 +226,12 @@ def test_of_a_declared_table_the_header_alone_is_detected(
     assert said == []
 
 
+@wrong(
+    "local_dp.api.files:Form.check_decimal",
+    "self.sep_of(path) != ','",
+    "self.sep_of(path) == ''",
+    "1,5 of a private table is missing, in silence",
+)
 def test_a_private_refusal_is_about_the_header(tmp_path: Path) -> None:
     """Semicolons ask for the decimal sign, whatever the rows hold; bytes that are no UTF-8, long
     rows and open quotes do not stop a private member."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.inputs.fresh_session import Case, Session, read_session
+from tests.support.wrong import wrong
 
 CASES = read_session()
 DEAR = ("heavy-hitters", "--tier hosts", "runs=1000")
@@ -17,6 +18,16 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return Session(tmp_path_factory.mktemp("fresh"))
 
 
+@wrong(
+    "local_dp.api.files:frame_of",
+    "['', *form.missing]",
+    "['']",
+    "NA counts as an answer that is not yes, although it was declared to be missing",
+    at=(
+        "local-dp run survey --records penguins.csv --csv missing=NA --question \"sex == 'male'\" "
+        "--missing exclude --seed 1"
+    ),
+)
 @pytest.mark.parametrize(
     "case",
     [
@@ -100,6 +111,13 @@ SILENT = {
 }
 
 
+@wrong(
+    "local_dp.simulation.outcome:_empty",
+    "error >= noise",
+    "error >= 9 * noise",
+    "an answer with more noise than a guess is shown without a warning",
+    at="ldp.crosstab(airlines, ['carrier < \"C\"', 'name > \"M\"'], {how})",
+)
 @pytest.mark.parametrize(
     "call",
     [pytest.param(call, marks=pytest.mark.long) if "heavy" in call else call for call in SILENT],

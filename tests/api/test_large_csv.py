@@ -24,6 +24,7 @@ from local_dp.storage.scanned import Scanned
 from tests.support.inputs.exports import READ, REFUSED
 from tests.support.runs.asked import QUESTIONS
 from tests.support.runs.people import written
+from tests.support.wrong import wrong
 
 FORMS = {name: (data, csv) for files in (READ, REFUSED) for name, (data, csv, *_) in files.items()}
 FORMS |= {
@@ -48,6 +49,13 @@ def _read(path: Path, csv: str, only: Any, copy: bool) -> tuple[Any, bool]:
     return (columns, table.known, table.odd, table_digest(table), said), isinstance(table, Scanned)
 
 
+@wrong(
+    "local_dp.api.tables:read_records",
+    "_copied(path, frame, names, only)",
+    "None",
+    "memory grows with the rows of a CSV file",
+    at="leading zeros",
+)
 @pytest.mark.parametrize("name", FORMS)
 def test_a_large_file_is_read_as_a_small_one(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -103,6 +111,13 @@ def test_memory_does_not_grow_with_the_rows_of_a_csv_file(tmp_path: Path) -> Non
     assert peaks[1] <= peaks[0] + 64, peaks
 
 
+@wrong(
+    "local_dp.curator.multisets:Multiset._merged",
+    "np.add",
+    "np.maximum",
+    "a value in many parts of a table counts as in one of them",
+    at="intervals",
+)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_release_is_the_same_in_slices(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,6 +137,12 @@ def test_every_release_is_the_same_in_slices(
         )
 
 
+@wrong(
+    "local_dp.api.asking:RunOptions.copied",
+    "self.private or self.cluster",
+    "self.cluster",
+    "a private table lies in a temporary folder",
+)
 def test_the_copy_goes_when_nobody_reads_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

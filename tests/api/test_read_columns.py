@@ -28,6 +28,7 @@ from tests.support.inputs.launches import CITIES, RUNNING, TABLE
 from tests.support.long import short
 from tests.support.runs.asked import QUESTIONS
 from tests.support.runs.people import written
+from tests.support.wrong import wrong
 
 
 def _outcome(
@@ -120,6 +121,12 @@ def test_a_query_beyond_the_named_columns_is_refused() -> None:
     assert list(records_of({"a": [1], "b": [2]}, only=["c"]).columns) == ["a"]
 
 
+@wrong(
+    "local_dp.api.asking:RunOptions.reads",
+    "None if self.stores or self.person else protocol.reads",
+    "protocol.reads",
+    "another question about the same table takes its rows for others",
+)
 def test_a_store_belongs_to_whole_rows(tmp_path: Path) -> None:
     """With stores, all columns are read: another question finds the rows that the store belongs to,
     and their budget spent."""

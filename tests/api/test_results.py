@@ -22,6 +22,7 @@ from local_dp.loss import NANO
 from local_dp.storage.columns import values_of
 from tests.support.inputs.documents import ROOT, blocks
 from tests.support.runs.people import people
+from tests.support.wrong import wrong
 
 PAGE = ROOT / "docs" / "guide.md"
 TABLE: dict[str, Any] = {
@@ -74,6 +75,13 @@ def test_local_and_curator_results_have_the_same_names(result: Any, tmp_path: Pa
     assert (tmp_path / "figure.svg").stat().st_size > 1000
 
 
+@wrong(
+    "local_dp.curator.clipped:laplace_error",
+    "(1 / (math.sqrt(2) * math.sinh(step / 2)), least_tail(nano, misses / 2) - 1)",
+    "(1 / (2 * math.sqrt(2) * math.sinh(step / 2)), least_tail(2 * nano, misses / 2) - 1)",
+    "the interval of a release holds the truth in three of four cases",
+    at="step0",
+)
 @pytest.mark.parametrize("step", [Fraction(1), Fraction(1, 2), Fraction(1, 100)])
 def test_the_error_of_discrete_laplace_noise_is_that_of_its_law(step: Fraction) -> None:
     """Summed over the law: the variance, and the least bound that the noise stays within with
@@ -91,6 +99,12 @@ def test_the_error_of_discrete_laplace_noise_is_that_of_its_law(step: Fraction) 
     )
 
 
+@wrong(
+    "local_dp.api.tables:warn",
+    "warnings.warn(text, stacklevel=level)",
+    "warnings.warn(text, stacklevel=2)",
+    "the warning names a line that its reader did not write",
+)
 def test_a_warning_points_at_the_line_of_its_caller() -> None:
     """Too few clients and cut texts, in a function, by name, from an estimator: the file and the
     line are the caller's."""
@@ -186,6 +200,12 @@ def test_no_share_is_printed_that_cannot_be() -> None:
     assert "moved" in asked["crosstab"](False).data["result"]
 
 
+@wrong(
+    "local_dp.api.trusted:measured",
+    "[min(max(end, ends[0]), ends[1]) for end in (each - reach, each + reach)]",
+    "[max(ends[0], each - reach), min(ends[1], each + reach)]",
+    "an interval goes from 0 to -15",
+)
 def test_no_interval_of_a_release_is_upside_down() -> None:
     """Where the noise leads out of what can be, both ends are cut there; and the printed numbers
     are those of the data."""

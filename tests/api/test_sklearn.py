@@ -11,6 +11,7 @@ import pytest
 
 from local_dp.errors import InputError
 from local_dp.sklearn import FitError, LocalClassifier, LocalKMeans, LocalRegressor
+from tests.support.wrong import wrong as wrong_twin
 
 # so many people like the rows of a check
 MANY: dict[str, Any] = {
@@ -64,6 +65,13 @@ def places(count: int = 3) -> tuple[Any, Any]:
     ) / 8, place
 
 
+@wrong_twin(
+    "local_dp.sklearn:LocalClassifier.fit",
+    "y == each",
+    "y > 0",
+    "the labels 1 and 2 are one class, in silence",
+    at="(1, 2)",
+)
 @pytest.mark.parametrize(
     "labels", [(0, 1), (1, 2), (-2, -1), ("no", "yes"), ("a", "b", "c")], ids=str
 )
@@ -81,6 +89,12 @@ def test_labels_of_any_kind_are_learned(labels: tuple[Any, ...]) -> None:
     assert model.decision_function(X).shape == ((600,) if len(labels) == 2 else (600, len(labels)))
 
 
+@wrong_twin(
+    "local_dp.sklearn:_Private._learn",
+    "np.array_split(chance.permutation(len(X)), len(labels))",
+    "[chance.permutation(len(X)) for _ in labels]",
+    "of k classes, each client spends k times epsilon",
+)
 def test_each_client_answers_once() -> None:
     """The rules of three classes divide the clients among them, and none spends more than
     epsilon."""

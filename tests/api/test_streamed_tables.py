@@ -25,6 +25,7 @@ from local_dp.simulation.outcome import table_digest
 from local_dp.storage.scanned import Scanned
 from tests.support.inputs.launches import CITIES, RUNNING, TABLE
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 COLUMNS: dict[str, Any] = {
     "small": polars.Series([1, -2, 3, 4, 5, 6, 7], dtype=polars.Int8),
@@ -60,6 +61,20 @@ def _both(
     return whole, read_records(path, *how, notice=unsaid, **more)
 
 
+@wrong(
+    "local_dp.storage.scanned:Columns._read",
+    "values.astype(of_type, copy=False)",
+    "values",
+    "a range without a missing value has whole numbers, and its neighbour fractions",
+    at="how0",
+)
+@wrong(
+    "local_dp.storage.scanned:Columns._read",
+    "low - end + file.rows",
+    "low",
+    "rows of the second file are skipped, and clients have no record",
+    at="how0",
+)
 @pytest.mark.parametrize("how", [{}, {"schema": SCHEMA, "total": True}, {"only": ["word", "half"]}])
 def test_each_range_is_that_of_the_whole_table(
     how: dict[str, Any], parts: Path, monkeypatch: pytest.MonkeyPatch
@@ -220,6 +235,12 @@ def test_hosts_read_the_files_themselves(
     ] == in_memory
 
 
+@wrong(
+    "local_dp.populations.finite:Rows._counts",
+    "(*starts, self.size) == (0, *stops) and self.size == len(self.whole)",
+    "bool(seen)",
+    "the truth is that of the last clients who were asked",
+)
 def test_what_everybody_was_asked_is_not_read_again(
     parts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +267,12 @@ def test_what_everybody_was_asked_is_not_read_again(
     assert (rows.law(question).tolist(), table_digest(rows.whole)) == (law.tolist(), digest)
 
 
+@wrong(
+    "local_dp.storage.scanned:_checked",
+    "_digest(Path(file.path)) != file.digest",
+    "Path(file.path).stat().st_size == 0",
+    "a host counts the rows of another table",
+)
 def test_another_file_at_the_path_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +285,15 @@ def test_another_file_at_the_path_is_refused(
         used.take(slice(0, 10))["a"]
 
 
+@wrong(
+    "local_dp.simulation.settings:Settings.__post_init__",
+    (
+        "isinstance(population, Rows) and population.dealing is not None and (not self.stores) "
+        "and asks_everybody(self.algorithm, population.size)"
+    ),
+    "isinstance(population, Rows) and population.dealing is not None and (not self.stores)",
+    "each cohort has the rows of one end of a sorted table",
+)
 def test_only_a_protocol_that_asks_all_alike_keeps_the_order() -> None:
     """Rows are dealt for cohorts, for a sample and for stores; else client i is row i."""
     table = TABLE.only(["age", "n"])

@@ -15,6 +15,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records
 from tests.support.inputs.randomizers import ORACLES
+from tests.support.wrong import wrong
 
 AGES = Records({"age": np.array([float(20 + row % 40) for row in range(400)])})
 WHOLE: dict[str, Any] = {
@@ -60,6 +61,12 @@ def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
     assert found[0] != found[2]
 
 
+@wrong(
+    "local_dp.api.sweep:Sweep.__call__",
+    "case.measure(point, seed)",
+    "case.measure(point, 1)",
+    "rows of several seeds repeat one measurement",
+)
 def test_a_cut_store_is_completed(tmp_path: Path) -> None:
     """A store cut at any of some bytes, or with a line of other code, gives the table of a whole
     one, and only the missing points are measured."""

@@ -25,6 +25,7 @@ from tests.support.inputs.builders import (
 )
 from tests.support.long import short
 from tests.support.runs.virtual_time import VirtualLoop
+from tests.support.wrong import wrong
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
@@ -78,6 +79,12 @@ def test_a_round_ends_before_its_end_is_shown() -> None:
     assert coordinator.seconds == [1.0]
 
 
+@wrong(
+    "local_dp.server.members:Members.speaker",
+    "member is None or not member.start <= start <= stop <= member.stop",
+    "member is None",
+    "a member may speak for clients that are not its own",
+)
 def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
     """A reply under another member's topic, for clients that are not its own, of an unknown member
     or run: counted as rejected, never as a report."""

@@ -46,6 +46,7 @@ from tests.support.adversaries.spoken import (
 )
 from tests.support.runs.brokers import embedded, free_port, retain
 from tests.support.runs.virtual_time import run_virtually
+from tests.support.wrong import wrong
 
 Events = Callable[..., list[object]]
 
@@ -94,6 +95,13 @@ def test_a_client_that_hears_nothing_leaves() -> None:
         assert 0.4 <= time.monotonic() - began < 10
 
 
+@wrong(
+    "local_dp.bus.address:pause_after",
+    "lasted > SLOWEST_RETRY",
+    "lasted >= 0",
+    "two connections of one name cut each other, and neither has the time to answer",
+    at="_client",
+)
 @both
 def test_a_connection_that_did_not_last_is_made_again_later(
     events: Events, monkeypatch: pytest.MonkeyPatch
@@ -182,6 +190,12 @@ def test_a_message_goes_out_whole_and_the_end_is_said() -> None:
     assert b"".join(received).endswith(b"\xe0\x00"), "the packet that says goodbye"
 
 
+@wrong(
+    "local_dp.bus.blocking:BlockingBus.messages",
+    "self._client = None",
+    "pass",
+    "a client that SIGTERM ends is waited for to the end of the round",
+)
 def test_an_interrupted_client_says_no_goodbye() -> None:
     """As at SIGTERM: the broker then sends its will, and a server does not wait for it to the end
     of the round."""
@@ -199,6 +213,13 @@ def test_an_interrupted_client_says_no_goodbye() -> None:
     assert b"\xe0\x00" not in b"".join(received)
 
 
+@wrong(
+    "local_dp.bus.address:unreachable",
+    "isinstance(cause, ConnectionRefusedError | FileNotFoundError)",
+    "True",
+    "a broker that is full is to be started",
+    at="cause2-correct the host in --broker",
+)
 @pytest.mark.parametrize(
     ("cause", "advice"),
     [

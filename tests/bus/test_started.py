@@ -22,6 +22,7 @@ from local_dp.bus.children import environment, python
 from local_dp.bus.door import packed
 from local_dp.errors import BusError, InputError
 from tests.support.runs.brokers import needs_mosquitto
+from tests.support.wrong import wrong
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,12 @@ async def _until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.05)
 
 
+@wrong(
+    "local_dp.bus.broker:EmbeddedBroker.start",
+    "not self.name and await self._process.wait() >= 0",
+    "not self.name",
+    "a run is lost whose broker is killed in its first second",
+)
 def test_a_broker_that_is_killed_at_its_first_start_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

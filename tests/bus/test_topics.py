@@ -17,6 +17,7 @@ from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus, _Connection
 from tests.support.adversaries.spoken import WELCOME, Answer, granted, said, scripted
 from tests.support.runs.brokers import a_broker, needs_mosquitto
+from tests.support.wrong import wrong
 
 WAIT = 20.0  # seconds, of a broker that has much to do
 
@@ -73,6 +74,12 @@ def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
         asyncio.run(play(url))
 
 
+@wrong(
+    "local_dp.bus.mqtt:_Connection._write_to",
+    "line.fileno() >= 0",
+    "True",
+    "the loop watches a socket that was closed, whose number may be another one's",
+)
 def test_what_a_lost_connection_owes_does_not_touch_the_next() -> None:
     """A publish that is under way ends with its connection, which the loop forgets; the next
     connection speaks."""
@@ -99,6 +106,12 @@ def test_what_a_lost_connection_owes_does_not_touch_the_next() -> None:
     assert b"later" in b"".join(received)
 
 
+@wrong(
+    "local_dp.bus.mqtt:MqttBus.publish",
+    "connection.lose(error)",
+    "self._connection = None",
+    "after one message that did not leave in time, every later one is dropped",
+)
 def test_a_broker_that_does_not_read_is_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that does not leave in time ends its own connection."""
     monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 0.5)
@@ -128,6 +141,12 @@ def test_a_broker_that_does_not_read_is_joined_again(monkeypatch: pytest.MonkeyP
     assert b"later" in b"".join(received)
 
 
+@wrong(
+    "local_dp.bus.mqtt:MqttBus.listen",
+    "before, self.filters, connection = (self.filters, filters, self._connection)",
+    "before, connection = (self.filters, self._connection)",
+    "a change of topics that was lost with its connection is never made good",
+)
 def test_topics_that_are_lost_with_a_connection_stand_on_the_next() -> None:
     """A change that the broker never answers is made good, and the next change begins from
     there."""

@@ -21,6 +21,7 @@ from tests.support.inputs.builders import request, survey_query
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
 from tests.support.runs.command import local_dp, outcome_of, together
 from tests.support.runs.stores import CLIENTS, asked, member
+from tests.support.wrong import wrong
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -57,6 +58,12 @@ def test_the_json_outcome_has_what_is_promised() -> None:
     assert {"hypothesis", "true_error"} <= data["result"].keys()
 
 
+@wrong(
+    "local_dp.simulation.outcome:as_data",
+    "truth_known and (not settings.randomness.private)",
+    "truth_known",
+    "beside a private estimate stands the exact answer",
+)
 def test_private_runs_show_no_seed() -> None:
     data = outcome_of("survey", "--private", "--clients", "200")
     assert (data["private"], data["seed"]) == (True, None)
@@ -174,6 +181,12 @@ def test_what_there_is_can_be_listed() -> None:
     assert local_dp("describe", "telepathy").returncode == 2
 
 
+@wrong(
+    "local_dp.api.asking:play",
+    "False",
+    "True",
+    "the log of a run has the exact answer and a digest of the table",
+)
 def test_ordinary_runs_are_listed_and_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from local_dp.protocols.local_protocol import PROTOCOLS, find_protocol
 from local_dp.protocols.planning.ways import estimators
 from tests.support.long import short
 from tests.support.runs.command import local_dp
+from tests.support.wrong import wrong
 
 CLIENTS = {"mean-found": 20_000}
 # each kind of figure, and of refusal
@@ -27,6 +28,13 @@ MIXED, COMPARED = (
 )
 
 
+@wrong(
+    "local_dp.cli.run.run:Run.__call__",
+    "self.check_files(kind.name, kind.figureless, rows=False)",
+    "self.check_files(kind.name, '')",
+    "clients pay for a result that is then not drawn",
+    at="run-identity",
+)
 @pytest.mark.parametrize(
     ("command", "name"),
     short(
@@ -76,6 +84,12 @@ def test_a_command_takes_what_it_lists(name: str) -> None:
             answered()
 
 
+@wrong(
+    "local_dp.cli.run.run:ByProtocol.list_commands",
+    "[name for name in PROTOCOLS.usable() if self.role.takes(find_protocol(name))]",
+    "PROTOCOLS.usable()",
+    "`mix` lists protocols that it always refuses",
+)
 def test_a_command_for_few_protocols_names_them() -> None:
     refused = local_dp("mix", "survey", "--help")
     assert (refused.returncode, "it is for crosstab, frequency, histogram" in refused.stderr) == (

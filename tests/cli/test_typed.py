@@ -18,6 +18,7 @@ from local_dp.cli.run.run import Run
 from local_dp.errors import InputError
 from local_dp.protocols.surveys.survey import Survey
 from tests.support.runs.command import local_dp
+from tests.support.wrong import wrong
 
 SELECTING = {"hosts": "2", "broker": "embedded", "fault": "kill=0", "stores": "."}
 
@@ -64,6 +65,15 @@ def test_what_counts_where_nothing_is_typed_counts_where_it_is(name: str) -> Non
         assert silent[option.name] in (None, typed), option.name
 
 
+@wrong(
+    "local_dp.api.asking:RunOptions.chosen_tier",
+    "any((each is not None for each in (self.broker, self.hosts, self.fault, self.stores)))",
+    (
+        "self.broker not in (None, EMBEDDED) or self.hosts not in (None, Settings.hosts) or "
+        "self.fault or self.stores"
+    ),
+    "--hosts 2 selects no hosts",
+)
 def test_options_that_need_real_clients_select_them() -> None:
     """Each whose help says that it selects tier hosts does so, with its default or another value,
     typed or in Python; another tier beside it is refused."""
@@ -128,6 +138,12 @@ def test_a_typed_option_without_an_effect_is_refused(
     assert says in done.stderr
 
 
+@wrong(
+    "local_dp.api.sweep:swept",
+    "cores() if workers is None else workers",
+    "workers or cores()",
+    "--workers 0 is dropped",
+)
 def test_python_keywords_count_too() -> None:
     with pytest.raises(InputError, match="workers is 0"):
         ldp.sweep({"epsilon": [1.0], "clients": [100], "survey": {}}, workers=0)

@@ -15,8 +15,18 @@ from local_dp.errors import InputError
 from local_dp.loss import Approximate, Pure, approximate, exp_epsilon
 from local_dp.queries.tables import Question
 from local_dp.records import Records
+from tests.support.wrong import wrong
 
 
+@wrong(
+    "local_dp.curator.people:kept_rows",
+    "_, first, count = np.unique(person[order], return_index=True, return_counts=True)",
+    (
+        "_, first, count = np.unique(person[order], return_index=True, return_counts=True)\n    "
+        "rows = max(rows, int(count.max()))"
+    ),
+    "a person with more than M rows changes more than M of them",
+)
 def test_every_person_has_equally_many_rows() -> None:
     """The first rows of each, in turn again for a person with fewer; rows without a person are one
     person's."""
@@ -54,6 +64,13 @@ def test_a_person_replaced_loses_what_is_said(rows: int) -> None:
     )
 
 
+@wrong(
+    "local_dp.curator.people:loss_of_group",
+    "math.ceil(loss.atto * _steps(loss.nano, size))",
+    "size * loss.atto",
+    "each step of a group multiplies the deltas before it by e^epsilon",
+    at="1",
+)
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_the_part_of_a_row_is_the_largest(size: int) -> None:
     """Together it is within the loss, one unit more is not; the closed form of delta agrees."""

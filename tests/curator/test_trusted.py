@@ -35,6 +35,7 @@ from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure, app
 from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
 from tests.support.runs.scripted import seeded
+from tests.support.wrong import wrong
 
 SMALL = st.integers(0, 6)
 LOSSES = st.one_of(st.builds(Pure, SMALL), st.builds(Approximate, SMALL, SMALL))
@@ -69,6 +70,12 @@ class Watched(Draws):
         return super().words(count)
 
 
+@wrong(
+    "local_dp.curator.account:Account.charge",
+    "after.nano > self.budget.nano or after.atto > self.budget.atto",
+    "after.nano > self.budget.nano",
+    "a pure budget pays for an approximate mechanism",
+)
 @given(LOSSES, st.lists(LOSSES, max_size=12))
 def test_the_budget_is_never_passed(budget: Loss, losses: list[Loss]) -> None:
     """Over any charges, exactly those are committed that fit beside what was committed before, in
@@ -97,6 +104,12 @@ def refused(
     )
 
 
+@wrong(
+    "local_dp.curator.account:TrustedOracle.answer",
+    "*(mechanism.loss for mechanism in mechanisms)",
+    "mechanisms[0].loss",
+    "only the first mechanism of a round is paid for",
+)
 def test_a_round_is_paid_for_whole_before_it_is_drawn() -> None:
     """Three of a round are drawn when all three are committed; a round of which only a part is
     affordable, or which has a delta, draws nothing."""
@@ -143,6 +156,12 @@ def test_a_curators_algorithms_are_run_by_the_one_interpreter() -> None:
     assert (oracle.rounds, oracle.queries, oracle.account.spent) == (3, 5, Approximate(5, 2))
 
 
+@wrong(
+    "local_dp.curator.account:DeclaredAccount.charge",
+    "self.count += len(losses)",
+    "self.count += 0 * len(losses)",
+    "more queries are answered than the optimal composition allows for",
+)
 def test_a_declared_account_pays_for_places() -> None:
     """So many queries of at most the part are paid for, whole rounds only; one more, a dearer one
     and one with a delta are refused and commit nothing."""

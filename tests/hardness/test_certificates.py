@@ -34,6 +34,7 @@ from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations import concepts as conceptss
 from local_dp.queries.tables import Question
 from tests.support.inputs.refusals import refuse
+from tests.support.wrong import wrong
 
 # limits 5.2 at d = 6: uniform prior, optimised prior, SQ dimension by a greedy search. The
 # optimised ones there are lower bounds, 1 to 3 % short.
@@ -295,6 +296,13 @@ def test_survivors_verify() -> None:
         assert (verdict.valid, verdict.figures["success_at_most"]) == (True, str(Fraction(1, many)))
 
 
+@wrong(
+    "local_dp.hardness.certificates:_verify_survivors",
+    "Fraction(query.tolerance)",
+    "2 * Fraction(query.tolerance)",
+    "answers that are illegal for a survivor pass",
+    at="beyond1",
+)
 @pytest.mark.parametrize("beyond", [Fraction(0), Fraction(1, 10**9)])
 def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
     """An answer at the very edge of what is legal for every survivor verifies, and one a billionth
@@ -314,6 +322,13 @@ def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
         assert verify_certificate(data | {"answers": [str(edge)]}).valid == (beyond == 0)
 
 
+@wrong(
+    "local_dp.hardness.certificates:_verify_survivors",
+    "2 * alpha",
+    "alpha",
+    "the checker accepts proofs that are wrong by a factor of 2",
+    at="thresholds",
+)
 @pytest.mark.parametrize(
     "concepts",
     [conceptss.thresholds(3), conceptss.monotone_conjunctions(3), conceptss.point_functions(3)],

@@ -49,6 +49,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 OFTEN = 0.01  # a chance that a few thousand draws can see
 DRAWS = 4000
@@ -400,6 +401,13 @@ def coverage(curve: SuccessCurve, truth: float, trials: int, repetitions: int) -
     ) - 1
 
 
+@wrong(
+    "local_dp.experiments.lab.minimal_clients",
+    "_WITHIN_95 = 1.9207294",
+    "_WITHIN_95 = 0.4801824",
+    "a 95 % interval of a client count covers about 70 %",
+    at="1",
+)
 @pytest.mark.parametrize(
     "decisions",
     [1, pytest.param(20, marks=pytest.mark.long), pytest.param(65, marks=pytest.mark.long)],

@@ -26,6 +26,7 @@ from local_dp.experiments.lab.shapes import Scale
 from local_dp.experiments.lab.store import MeasurementStore, _module, canonical, code_stamp, plain
 from local_dp.simulation.pool import ENVIRONMENT
 from tests.support.inputs.toy_experiment import Error, People, Toy
+from tests.support.wrong import wrong
 
 ROOT = Path(__file__).parents[2]
 TOY = "tests.support.inputs.toy_experiment"
@@ -94,6 +95,12 @@ def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ).read_bytes()
 
 
+@wrong(
+    "local_dp.experiments.lab.store:MeasurementStore._read",
+    "entry['code'] != self.stamp",
+    "False",
+    "a table mixes the measurements of two versions",
+)
 def test_store_keeps_seeds_and_code_apart(tmp_path: Path) -> None:
     """A measurement answers for its own seed, point and code only; numbers come back as they were,
     in plain Python."""

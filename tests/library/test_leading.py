@@ -19,6 +19,7 @@ from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from tests.support.inputs.builders import survey_query
+from tests.support.wrong import wrong
 
 TIED = stream_key("tied", 1)
 KEYS = stream_key("first", 1), lambda: TIED
@@ -108,6 +109,13 @@ class Given(
         return Leading(first, places, words[places])
 
 
+@wrong(
+    "local_dp.noise:Leading.below",
+    "below[self.places] = self.whole < np.uint64(cut)",
+    "pass",
+    "a bit is flipped with a probability in 256ths, less than privacy needs",
+    at="0.01",
+)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 8.0])
 def test_a_simulated_bit_is_flipped_exactly_as_often_as_its_weight_says(epsilon: float) -> None:
     """Over all 2^16 words of 16 bits, the flipped bits are those of the words below the threshold,
@@ -180,6 +188,12 @@ def test_a_client_alone_sends_what_it_sends_among_many(randomizer: GRR | UnaryEn
         )
 
 
+@wrong(
+    "local_dp.randomizers.randomizer:Randomizer.__init_subclass__",
+    "min(home.values()) < home['simulated']",
+    "home['simulated'] < 0",
+    "a class with its own sampler is simulated by that of its base",
+)
 def test_who_answers_in_its_own_way_is_asked_itself() -> None:
     class Silent(BinaryRR):
         def respond(self, values: Any, words: Any, cells: Any) -> Any:

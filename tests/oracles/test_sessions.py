@@ -41,6 +41,7 @@ from tests.support.inputs.builders import population_oracle, request, small, wit
 from tests.support.inputs.randomizers import built_in
 from tests.support.long import short
 from tests.support.theory.fits import p_value
+from tests.support.wrong import wrong
 
 # so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits
 LN_3 = 1.09861229
@@ -53,6 +54,19 @@ def asked(path: str, session: str = SESSION, stop: int = 1, epsilon: float = 1.0
     return LocalQuery(PathStep(path, len(path) - 1), OneOfRounds(epsilon), Cohort(0, stop), session)
 
 
+@wrong(
+    "local_dp.randomizers.repeated.memoised:OneOfRounds.weight",
+    (
+        "np.where(values == self.silence, half, np.where(reports == values, kept, "
+        "np.uint64(self.flip)))"
+    ),
+    (
+        "np.where(values == self.silence, 2 * half * (reports == 0), np.where(reports == values, "
+        "kept, np.uint64(self.flip)))"
+    ),
+    "whoever has nothing to say always says 0: a 1 shows who speaks",
+    at="1",
+)
 @pytest.mark.parametrize("rounds", [1, 2, 3, 4, 6])
 def test_all_rounds_of_a_session_lose_what_one_answer_does(rounds: int) -> None:
     """At E = 3 the largest ratio of any reports of 1, 2, 3, 4 or 6 rounds is exactly 3 and not
@@ -96,6 +110,12 @@ class Once(Leaning):
     silence = None
 
 
+@wrong(
+    "local_dp.randomizers.evidence:_of_table",
+    "ratio if silence is None else max(ratio, _of_session(randomizer, silence))",
+    "ratio",
+    "a coin that leans passes for a session, where it loses twice",
+)
 def test_only_a_fair_coin_hides_who_is_silent() -> None:
     """Silence instead of a coin shows a record for sure; a coin that leans passes for one report
     and is refused for a session, by its channel alone."""
@@ -156,6 +176,12 @@ def transcripts(k: int, records: Records) -> dict[tuple[int, ...], int]:
     return law
 
 
+@wrong(
+    "local_dp.oracles.local.asked:Spoken.once_only",
+    "start - 8 * first:stop - 8 * first",
+    ":len(values)",
+    "who has spoken is noted for the client whose byte begins there",
+)
 def test_spoken_is_a_set_of_clients() -> None:
     """For any spans of clients in any order, the values reported are those that a set of the
     clients that have spoken allows."""
@@ -175,6 +201,12 @@ def test_spoken_is_a_set_of_clients() -> None:
         spoken = again
 
 
+@wrong(
+    "local_dp.oracles.local.asked:LocalQuery.charge",
+    "('session',) if self.session else (self.query.name, self.query.params())",
+    "('session',) if not self.memo else (self.query.name, self.query.params())",
+    "the second question of a session is refused as another one under its label",
+)
 def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:
     """Other questions under its label cost nothing more; another randomizer, or another epsilon, is
     refused; without the label every round is paid."""
@@ -194,6 +226,12 @@ def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:
         plain.charge("run", [asked("01", session="").charge()])
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._answer",
+    "tuple(((session, spoken.bits(session)) for session in sessions))",
+    "()",
+    "a client speaks once a request, not once a session",
+)
 def test_a_second_truth_is_a_coin_that_nobody_can_tell() -> None:
     """A server that asks one level at two nodes gets an answer each time: the second ones are as
     many ones as zeros, whatever the tables hold."""

@@ -21,6 +21,7 @@ from local_dp.server.poll.gate import BURST, PACKET, Gate, GateError, Packet, Pa
 from local_dp.server.poll.web import BODY, FRAME
 from tests.support.long import short
 from tests.support.runs.polls import Person, Served, asked, plan, serving
+from tests.support.wrong import wrong
 
 STRANGER = "127.0.0.9"  # another address of this machine
 FOREIGN = ("http://example.com", "null", "http://localhost.example.com", "https://127.0.0.1")
@@ -59,6 +60,12 @@ def _text(text: str) -> bytes:
     return len(text).to_bytes(2) + text.encode()
 
 
+@wrong(
+    "local_dp.server.poll.web:Web._status",
+    "len(headers.getlist('host')) != 1 or not self.site.knows(host)",
+    "len(headers.getlist('host')) != 1",
+    "a rebound name reaches the poll",
+)
 def test_foreign_names_are_refused(tmp_path: Path) -> None:
     """A rebound name sends a foreign Host: refused for every page, datum and change, also for the
     bus."""
@@ -89,6 +96,12 @@ def test_foreign_names_are_refused(tmp_path: Path) -> None:
     _played(tmp_path, attack)
 
 
+@wrong(
+    "local_dp.server.poll.web:Web._status",
+    "changes and (presenter if origin is None else not self.site.is_own(origin, host))",
+    "changes and presenter and (origin is None)",
+    "a page of another site closes the poll",
+)
 def test_foreign_origins_change_nothing(tmp_path: Path) -> None:
     """A page of another site cannot join, close, ask again or speak on the bus; no page without an
     origin can do what the presenter does."""
@@ -413,6 +426,12 @@ def test_packets_are_cut_wherever_the_bytes_are() -> None:
         Packets().feed(bytes(Packet(0x30, bytes(PACKET + 1))))
 
 
+@wrong(
+    "local_dp.server.poll.crowd:Crowd._make_room",
+    "not each.member",
+    "each.member",
+    "a flood closes the connections of people who answer",
+)
 def test_who_loses_the_connection() -> None:
     """With one connection too many, the source with the most loses its oldest one without a member;
     members keep theirs."""

@@ -24,6 +24,7 @@ from local_dp.server.poll.results import data_of, page_of, table_of, text_of
 from local_dp.server.poll.run import Result
 from local_dp.server.remote import Journal
 from tests.support.runs.polls import PATIENCE, Person, Served, asked, plan, serving
+from tests.support.wrong import wrong
 
 PEOPLE, SEED, EPSILON = 30, 3, 5.0
 
@@ -48,6 +49,12 @@ async def _until(served: Served, button: str, joined: int) -> None:
             await asyncio.sleep(0.05)
 
 
+@wrong(
+    "local_dp.server.poll.game:Game.answer",
+    "await self.go_on.wait()",
+    "pass",
+    "the class does not see that the second round depends on the first",
+)
 def test_the_class_plays_what_the_library_plays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +141,12 @@ def test_the_game_goes_on_after_a_crash(tmp_path: Path) -> None:
     assert {person.store.ledger.max_spent for person in people} == {EPSILON}
 
 
+@wrong(
+    "local_dp.server.poll.game:Game.record",
+    "self.deal(place, place + 1)",
+    "self.deal(0, 1)",
+    "all phones have the same record, and the class learns nothing",
+)
 def test_a_record_follows_the_rule_and_no_page_has_the_rule() -> None:
     """The label of each place's record is the rule's, the records are of every kind, and what all
     pages are given is the same for every rule."""

@@ -17,6 +17,7 @@ from local_dp.server.poll.run import Result
 from local_dp.simulation.settings import EMBEDDED
 from tests.support.runs.brokers import free_port, mosquitto, needs_mosquitto
 from tests.support.runs.polls import THREE, Person, Served, asked, plan, serving
+from tests.support.wrong import wrong
 
 
 def _people(count: int) -> list[Person]:
@@ -226,6 +227,12 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
+@wrong(
+    "local_dp.server.poll.run:Poll.__init__",
+    "plan.questions.epsilon + (self._again.epsilon if self._again else 0.0)",
+    "plan.questions.epsilon",
+    "people are shown less than they pay",
+)
 def test_the_page_shows_the_whole_cost(tmp_path: Path) -> None:
     """The words and numbers that a respondent is shown, the budget of all rounds together, and no
     secret; no parameter of a query that a screen lacks."""

@@ -12,10 +12,18 @@ from scipy import stats
 
 from local_dp.errors import InputError
 from local_dp.populations.dealing import BITS, Dealing, through
+from tests.support.wrong import wrong
 
 FAILS = 1e-6  # probability that a right dealing fails a statistical test
 
 
+@wrong(
+    "local_dp.populations.dealing:Dealing._walked",
+    "part[outside] = through(part[outside], rounds, self.grid)",
+    "part[outside] %= self.size",
+    "some rows have two clients, and others none",
+    at="0",
+)
 @pytest.mark.parametrize("seed", [0, 2**64 - 1])
 def test_each_row_has_one_client(seed: int) -> None:
     """For each number of rows below 130, and around powers, the clients have all rows, each once;
@@ -106,6 +114,12 @@ def test_two_clients_have_any_two_rows() -> None:
         assert min(dealing.grid) ** (len(dealing._rounds) // 2 - 1) >= 2**BITS
 
 
+@wrong(
+    "local_dp.populations.dealing:Dealing._rounds",
+    "2 + 2 * math.ceil(BITS / math.log2(min(self.grid)))",
+    "4",
+    "neighbours in a sorted table go to the same cohort too often",
+)
 def test_a_cohort_of_a_sorted_table_is_a_sample_of_it() -> None:
     """Of 12 rows, clients 0 and 3, whom the first round keeps apart, have each ordered pair equally
     often over 1,000 seeds: chi-square, fails once in 10^6."""

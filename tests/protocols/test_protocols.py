@@ -36,6 +36,7 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.inputs.builders import WITHOUT_LAW, small
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 ALPHA = 1e-6
 ALL: list[LocalProtocol[Any]] = [
@@ -93,6 +94,16 @@ def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(
     assert stats.binom.sf(6, 15, 0.05) < 4e-6
 
 
+@wrong(
+    "local_dp.oracles.local.asked:ask_all",
+    "Cohort(0, clients)",
+    "Cohort(0, clients - 1)",
+    "off-by-one cohort",
+    at=(
+        "Compare(question='yes == 1', by='group', labels=('A', 'B'), missing='refuse', "
+        "other='refuse', p=0.3, q=0.4, tolerance=0.05)"
+    ),
+)
 @pytest.mark.parametrize(
     "protocol",
     short(ALL, lambda each: each.name != "heavy-hitters"),

@@ -29,6 +29,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, EXTREMES, SHARP
 from tests.support.inputs.refusals import refuse
+from tests.support.wrong import wrong as wrong_twin
 
 ODD: st.SearchStrategy[Any] = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**64), 2**64), st.floats(), st.text(max_size=8),
@@ -169,6 +170,13 @@ def test_a_number_falls_into_the_interval_that_holds_it(bins: int, spare: tuple[
     assert query.domain.size == bins + 2 + len(spare)
 
 
+@wrong_twin(
+    "local_dp.queries.cells:equal_edges",
+    "(start * (bins - place) + end * place) / (unit * bins)",
+    "low * (1 - place / bins) + high * (place / bins)",
+    "of ages from 0 to 100 a seven counts as a six",
+    at="0-100-100",
+)
 @pytest.mark.parametrize(
     ("low", "high", "bins"),
     [
@@ -198,6 +206,13 @@ def test_the_lower_end_of_an_interval_is_as_it_is_typed(low: float, high: float,
     ]
 
 
+@wrong_twin(
+    "local_dp.queries.tables:Category.found",
+    "self._symbol('other')",
+    "0",
+    "a value that is not listed counts as the first label",
+    at="extra3",
+)
 @pytest.mark.parametrize(
     "extra", [(), ("other", "missing"), ("other", "none"), ("missing", "none"), ("none",)]
 )

@@ -48,7 +48,8 @@ from local_dp.randomizers.frequencies.subset_selection import (
 from local_dp.tallies import Tally
 from local_dp.verification.audit import audit
 from tests.support.inputs.randomizers import DESIGNS
-from tests.support.mechanisms.case import wrong
+from tests.support.mechanisms.case import twin_of
+from tests.support.wrong import wrong
 
 Kind: TypeAlias = Callable[..., FiniteOracle]
 FIELDS = [(2, 2), (2, 5), (3, 3), (4, 2), (4, 3), (5, 2), (8, 2), (9, 2), (16, 2), (25, 2), (27, 2)]
@@ -100,7 +101,7 @@ def test_hyperplanes_meet_equally_often() -> None:
     assert len(PGR(0.1, k=7).differences) == 3
 
 
-TextbookCollisions = wrong(OLH, chances=lambda own, right: (own.own_chance, 1 / own.hash.g))
+TextbookCollisions = twin_of(OLH, chances=lambda own, right: (own.own_chance, 1 / own.hash.g))
 """Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn
 too."""
 
@@ -312,6 +313,16 @@ def test_affine_sets_hold_two_symbols_as_uniform_sets_do(k: int) -> None:
             assert len(pair_chances(sets, [1] * len(sets.inner.shares))) > 1
 
 
+@wrong(
+    "local_dp.randomizers.frequencies.affine_sets:AffineBlocks.shares",
+    "math.comb(self.order, self.w - int(pattern.sum()))",
+    "1 + 0 * int(pattern.sum())",
+    (
+        "sets with other numbers of fixed symbols are as likely: two symbols do not share equally "
+        "many, and a client's weights do not have one sum"
+    ),
+    at="1.0-10",
+)
 @pytest.mark.parametrize(("epsilon", "k"), [(0.05, 6), (1.0, 6), (1.0, 10), (0.5, 15), (5.0, 9)])
 def test_the_variance_of_affine_sets_by_enumeration(epsilon: float, k: int) -> None:
     """From the whole weights, over all coins: the chances of the own symbol and of each other one,
@@ -365,7 +376,7 @@ def test_sets_of_one_are_k_ary_response() -> None:
     assert (single.inner.channel() == direct.channel()).all()
 
 
-Louder = wrong(
+Louder = twin_of(
     CountMeanSketch,
     respond=lambda own, right: (
         lambda values, words, cells: (

@@ -22,13 +22,14 @@ from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from tests.support.mechanisms.case import wrong
+from tests.support.mechanisms.case import twin_of
 from tests.support.plugin_package.frequency_oracles import (
     GreedyUnary,
     LocalHash,
     OptimisedUnary,
     estimated,
 )
+from tests.support.wrong import wrong
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
@@ -57,14 +58,14 @@ def test_a_hundred_groups_of_65_537_numbers_are_verified() -> None:
         assert abs(float(exact_ratio(randomizer)) - np.e) < 1e-5
 
 
-Beyond = wrong(
+Beyond = twin_of(
     RoundedGRR,
     between=lambda own, right: (
         lambda values: (*right(values)[:2], np.where(values == 3, own.steps + 1, right(values)[2]))
     ),
 )
 """One level is beyond its group's end."""
-Elsewhere = wrong(
+Elsewhere = twin_of(
     RoundedGRR,
     between=lambda own, right: (
         lambda values: (
@@ -88,6 +89,16 @@ class Uneven(RoundedGRR):  # the corners are no whole number of steps apart
         )
 
 
+@wrong(
+    "local_dp.randomizers.evidence:_lines",
+    (
+        "np.isin(first, corners) & np.isin(second, corners) & (level >= 0) & (level <= "
+        "randomizer.equal)"
+    ),
+    "np.isin(first, corners) & np.isin(second, corners) & (level >= 0)",
+    "a value beyond its corners loses more than they do",
+    at="rounded-grr-0",
+)
 @pytest.mark.parametrize(
     ("twin", "words"),
     [
@@ -175,7 +186,7 @@ def test_bits_that_change_together_cost_together() -> None:
         check_loss(greedy)
 
 
-Shifted = wrong(
+Shifted = twin_of(
     OptimisedUnary,
     respond=lambda own, right: (
         lambda values, words, cells: right(values, words + words.dtype.type(1), cells)
@@ -183,7 +194,9 @@ Shifted = wrong(
 )
 """Draws its bits with other weights than it declares."""
 # divides by the wrong difference of probabilities
-Biased = wrong(OptimisedUnary, estimate=lambda own, right: lambda tally: estimated(tally, 0.5, 0.3))
+Biased = twin_of(
+    OptimisedUnary, estimate=lambda own, right: lambda tally: estimated(tally, 0.5, 0.3)
+)
 
 
 class Peeking(LocalHash):  # sends the value itself under one coin in sixteen
@@ -212,7 +225,7 @@ class OnlyAudited(BinaryRR):  # asks to be believed
     evidence: ClassVar[Evidence] = "audited"
 
 
-Gaussian = wrong(BinaryRR, loss=lambda own, right: Approximate(10**9, 10**12))  # has a delta
+Gaussian = twin_of(BinaryRR, loss=lambda own, right: Approximate(10**9, 10**12))  # has a delta
 
 
 def test_a_client_decides_which_evidence_it_accepts() -> None:

@@ -27,7 +27,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Ratio, Tally
 from tests.support.inputs.randomizers import DESIGNS, examples
 from tests.support.long import short
-from tests.support.mechanisms.case import wrong
+from tests.support.mechanisms.case import twin_of
 from tests.support.theory.variances import Sample
 
 EPSILON = 1.0
@@ -103,9 +103,9 @@ def test_the_variance_is_that_of_the_channel(randomizer: FiniteChannel) -> None:
 
 
 # says a hundredth less than it has
-Lower = wrong(GRR, variance=lambda own, right: lambda values, law: 0.99 * right(values, law))
+Lower = twin_of(GRR, variance=lambda own, right: lambda values, law: 0.99 * right(values, law))
 # says that it estimates the share of zeros
-OfZeros = wrong(BinaryRR, truths=lambda own, right: lambda values: 1 - right(values))
+OfZeros = twin_of(BinaryRR, truths=lambda own, right: lambda values: 1 - right(values))
 
 
 @pytest.mark.parametrize(

@@ -28,13 +28,91 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 from tests.support.inputs.randomizers import SIZES, every, stated_loss
-from tests.support.mechanisms.case import wrong
+from tests.support.mechanisms.case import twin_of
+from tests.support.wrong import wrong
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 ENDS = (20.0,)  # of which the long runs are
 ALPHA = 1e-6  # failure probability of each statistical check
 
 
+@wrong(
+    "local_dp.randomizers.evidence:_of_bit",
+    "told_apart or bool((bits != bits[:, :1]).any())",
+    "False",
+    "a randomized bit is said to lose nothing",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.table:whole_weights",
+    "growth.numerator * each // growth.denominator",
+    "-(-growth.numerator * each // growth.denominator)",
+    "a likely report is a hair more than e^epsilon times as likely as elsewhere",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.numbers.noise:DiscreteLaplace._ratio",
+    "-(epsilon - min(_ROUNDING, epsilon / 10))",
+    "-(epsilon - min(_ROUNDING, epsilon / 10)) / 2",
+    "the noise is scaled to twice the range",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.frequencies.hadamard:SignedHadamard.encode",
+    "(cell & np.uint32(1)).astype(np.uint8)",
+    "np.uint8(0)",
+    "a client that holds nothing leans the estimate of symbol 0",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.frequencies.hadamard:Hadamard.encode",
+    "cells.astype(np.uint16, copy=False)",
+    "cells.astype(np.uint16, copy=False) + np.uint16(1)",
+    "the client answers for the row after the one that the coin picked",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.frequencies.grr:_other_weight",
+    "exp_epsilon(nano) + (k - 1)",
+    "exp_epsilon(nano) + k",
+    "more than epsilon is spent",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.frequencies.grr:GRR.moved",
+    "np.uint16(1)",
+    "np.uint16(2)",
+    "the kept value is reported as the next one",
+    at="1.0",
+)
+@wrong(
+    "local_dp.tallies:Estimate.between",
+    "variance /= n",
+    "pass",
+    "the standard error does not fall with the number of clients",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.finite:OneBit.respond",
+    "words < self._cut",
+    "words <= self._cut",
+    "the sampler is not the channel that is verified",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.finite:flip_weight",
+    "ceil_fraction(2 ** bits / (1 + exp_epsilon(nano)))",
+    "ceil_fraction(2 ** bits / (1 + exp_epsilon(nano))) - 1",
+    "the flip threshold is a hair below what epsilon needs",
+    at="1.0",
+)
+@wrong(
+    "local_dp.randomizers.finite:flip_weight",
+    "exp_epsilon(nano)",
+    "exp_epsilon(2 * nano)",
+    "randomized response spends twice what it declares",
+    at="1.0",
+)
 @pytest.mark.parametrize(
     "epsilon",
     [
@@ -56,13 +134,13 @@ def test_every_built_in_randomizer_conforms(epsilon: float, request: pytest.Fixt
 
 
 # the flip threshold rounded down: a hair more than epsilon
-RoundedAway = wrong(BinaryRR, flip=lambda own, right: right - 1)
+RoundedAway = twin_of(BinaryRR, flip=lambda own, right: right - 1)
 # spends twice the declared epsilon
-Doubled = wrong(
+Doubled = twin_of(
     GRR, other=lambda own, right: GRR(2 * own.epsilon, word_bits=own.word_bits, k=own.k).other
 )
 # wastes half of its epsilon
-Halved = wrong(
+Halved = twin_of(
     BinaryRR, flip=lambda own, right: BinaryRR(own.epsilon / 2, word_bits=own.word_bits).flip
 )
 
@@ -83,7 +161,7 @@ class Overconfident(Hadamard):  # a standard error without the sampling noise of
         )
 
 
-OffByOne = wrong(
+OffByOne = twin_of(
     BinaryRR,
     respond=lambda own, right: (
         lambda values, words, cells: own.encode(values, cells) ^ (words <= own.flip).view(np.uint8)
@@ -98,7 +176,7 @@ class OffByOneSymbol(GRR):  # never sends the last of the other symbols
         return reports.astype(self.report_dtype)
 
 
-SharedCoin = wrong(
+SharedCoin = twin_of(
     BinaryRR,
     respond=lambda own, right: (
         lambda values, words, cells: right(values, np.repeat(words[::2], 2)[: len(words)], cells)
@@ -106,15 +184,15 @@ SharedCoin = wrong(
 )
 """Neighbouring clients use one coin."""
 # forgets the cell
-Miscounting = wrong(
+Miscounting = twin_of(
     Hadamard, tally=lambda own, right: lambda reports, cells: right(reports, np.zeros_like(cells))
 )
 # a density in bits
-WrongLog = wrong(GRR, log_probability=lambda own, right: lambda *at: right(*at) / math.log(2))
+WrongLog = twin_of(GRR, log_probability=lambda own, right: lambda *at: right(*at) / math.log(2))
 # weights that do not sum to 2^word_bits
-Leaky = wrong(GRR, weight=lambda own, right: lambda *at: right(*at) + np.uint64(1))
+Leaky = twin_of(GRR, weight=lambda own, right: lambda *at: right(*at) + np.uint64(1))
 # params() leaves k out
-Forgetful = wrong(GRR, params=lambda own, right: lambda: {"epsilon": own.epsilon})
+Forgetful = twin_of(GRR, params=lambda own, right: lambda: {"epsilon": own.epsilon})
 
 
 @pytest.mark.parametrize(("twin", "fault"), [

@@ -33,6 +33,7 @@ from tests.support.adversaries.zoo import LastElement, OneLevel, Opaque, OpaqueN
 from tests.support.inputs.builders import request, yes_records
 from tests.support.inputs.randomizers import PROVEN_NAMES, stated_loss
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 SIZES = (2, 3, 8, 64, 256)  # of the long runs
@@ -77,6 +78,13 @@ class AuditedLaplace(FloatLaplace):  # the same, which says that it was audited
     evidence: ClassVar[Evidence] = "audited"
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._randomizer",
+    "randomizer.evidence == 'density' or _in_floats(randomizer.report_dtype)",
+    "randomizer.evidence == 'density'",
+    "the last bits of a private report show the value",
+    at="AuditedLaplace",
+)
 @pytest.mark.parametrize("kind", [FloatLaplace, AuditedLaplace])
 def test_floating_point_laplace_is_refused_in_private(
     kind: type[Randomizer], monkeypatch: pytest.MonkeyPatch
@@ -134,6 +142,34 @@ WITHOUT = {
 }
 
 
+@wrong(
+    "local_dp.verification.sampler:_every_word",
+    "(counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)",
+    "counts[:, -1] > 0",
+    "the enumerated sampler is not compared with the channel",
+    at="LastElement sampler, enumerated",
+)
+@wrong(
+    "local_dp.verification.sampler:_unlike_inner",
+    "not 0 < 2 * len(wrong) <= n",
+    "True",
+    "a coin under which the value is told is not looked at",
+    at="AfterMany repeats",
+)
+@wrong(
+    "local_dp.verification.decoding:_estimate_found",
+    "not bool((off <= allowed).all())",
+    "False",
+    "an estimate that is a twentieth too large passes",
+    at="AfterMany repeats",
+)
+@wrong(
+    "local_dp.randomizers.evidence:too_much",
+    "min",
+    "max",
+    "a randomizer that charges half of what it loses is verified",
+    at="AfterMany repeats",
+)
 @pytest.mark.parametrize(
     "case", BROKEN, ids=lambda case: f"{type(case.randomizer).__name__} {case.check}"
 )
@@ -202,6 +238,12 @@ def test_an_audit_asks_for_no_more_than_it_may(
     assert 1 << 20 < sum(numbers) < 1 << 27
 
 
+@wrong(
+    "local_dp.verification.sampler:_broken_runs",
+    "goes_on & wrong",
+    "goes_on & wrong & False",
+    "an odd input among many is not looked at by itself",
+)
 def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
     """An infinite ratio shows the last symbol's leak, the sampler's own and not the declared one;
     of 65,537 levels the one always reported is named."""
@@ -216,6 +258,12 @@ def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
     assert odd.ratio is None or odd.ratio > 1.3
 
 
+@wrong(
+    "local_dp.verification.black_box:_bet",
+    "joint[1]",
+    "joint[0]",
+    "the reports that choose the bet decide it too",
+)
 def test_a_black_box_is_rarely_blamed_wrongly() -> None:
     """Of 20 audits of the two tightest correct black boxes at most 2 find fault: at ALPHA each,
     more have a probability below 1e-8."""

@@ -30,6 +30,7 @@ from local_dp.randomizers.repeated.memoised import (
 )
 from local_dp.records import Records
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 ALPHA = 1e-6  # failure probability of each statistical check
 Memoised = MemoisedGRR | MemoisedRAPPOR
@@ -124,6 +125,13 @@ def test_the_second_step_is_the_closed_form(first: float) -> None:
     assert kept * again + (1 - kept) * flip == pytest.approx(1 / (1 + math.exp(-first)), abs=1e-8)
 
 
+@wrong(
+    "local_dp.randomizers.repeated.memoised:TwoSteps.draw",
+    "not which.memo",
+    "which.memo",
+    "under a label nothing lasts, and the reports of a life tell more with every one",
+    at="MemoisedGRR(epsilon=1.0, word_bits=64, k=3, first=0.5)",
+)
 @pytest.mark.parametrize(
     "randomizer",
     [MemoisedGRR(1.0, k=3), MemoisedGRR(1.0, k=3, word_bits=12), MemoisedRAPPOR(1.0, k=3)],
@@ -146,6 +154,15 @@ def test_half_of_a_word_lasts_under_a_label(randomizer: Memoised) -> None:
     assert (alone[0] >> half != one >> half).mean() > 0.9
 
 
+@wrong(
+    "local_dp.randomizers.repeated.memoised:TwoSteps.draw",
+    "(which, Draw(which.round, which.ask))",
+    "(Draw(which.round, which.ask, '1'), Draw(which.round, which.ask))",
+    (
+        "the label that the client was asked under is not that of its words: all labels share a "
+        "first step"
+    ),
+)
 def test_labels_do_not_share_a_first_step() -> None:
     """Two labels are two questions: their first steps have words of their own, in one round and in
     another."""
@@ -303,6 +320,13 @@ def worst(randomizer: LOLOHA, rounds: int, alike: bool) -> Fraction:
     return found
 
 
+@wrong(
+    "local_dp.randomizers.repeated.memoised:LOLOHA.inner",
+    "split_epsilon(self.epsilon, self.hash.g)",
+    "self.epsilon",
+    "a life that goes through all codes loses g times what is paid",
+    at="2-1",
+)
 @pytest.mark.parametrize(("g", "rounds"), [(2, 1), (2, 2), (2, 5), (3, 3)])
 def test_lives_that_change_together_lose_epsilon_at_most(g: int, rounds: int) -> None:
     """Between sequences of codes that change at the same times the exact loss is at most epsilon;
@@ -404,6 +428,16 @@ def test_a_label_keeps_the_hash_and_the_answers() -> None:
 KEY = b"0123456789abcdef"
 
 
+@wrong(
+    "local_dp.randomizers.repeated.change_tracking:BitFlip.encode",
+    "1",
+    "0",
+    (
+        "the client finds its bucket at a place that is another bucket to the server, where a "
+        "step is not its own inverse"
+    ),
+    at="7-3",
+)
 @pytest.mark.parametrize(("k", "d"), [(2, 1), (7, 3), (10, 4), (9, 9)])
 def test_the_client_and_the_server_mean_the_same_buckets(k: int, d: int) -> None:
     """At epsilon 24, where bits of the own bucket alone are 1, it is its own bucket that is

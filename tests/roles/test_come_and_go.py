@@ -28,6 +28,7 @@ from tests.support.inputs.builders import (
 )
 from tests.support.runs.light import play_light
 from tests.support.runs.virtual_time import run_virtually
+from tests.support.wrong import wrong
 
 
 def _go(coordinator: Coordinator, name: str, now: float) -> None:
@@ -41,6 +42,18 @@ def _calls(run: str, seconds: float) -> Iterator[tuple[float, list[Roll]]]:
         yield now, calls.due(missing, now)
 
 
+@wrong(
+    "local_dp.server.rolls:pause",
+    "min(SOON * 2.0 ** min(calls, 60), SELDOM)",
+    "SOON",
+    "the roll is called every two seconds as long as somebody is missing",
+)
+@wrong(
+    "local_dp.server.rolls:Rolls.due",
+    "for_everybody(self.calls)",
+    "True",
+    "while one member is missing all others say hello again and again",
+)
 def test_a_roll_names_the_missing_and_is_called_seldom() -> None:
     """In a minute there are at most five calls; each names the missing clients, and only the 4th
     nobody. Two runs on a broker call at different times."""
@@ -87,6 +100,12 @@ def test_a_roll_without_names_is_that_of_older_members() -> None:
     assert Roll(run="r").calls(0, 1)
 
 
+@wrong(
+    "local_dp.clients.member:_handle",
+    "message.calls(role.start, role.stop)",
+    "True",
+    "a member says hello at a roll for others",
+)
 def test_a_member_is_silent_at_a_roll_for_others() -> None:
     """A member says hello once when it joins, and again only where a roll is for everybody or for
     it."""
@@ -126,6 +145,13 @@ def test_one_missing_member_of_many_costs_the_others_nothing(
     assert loss or played.took <= 2 * trip + 1e-9
 
 
+@wrong(
+    "local_dp.server.pace:Pace.window",
+    "max(WINDOW, min(MOST, math.ceil(RATE * self.trip)))",
+    "WINDOW",
+    "far members are asked 750 in a round trip",
+    at="0.0",
+)
 @pytest.mark.parametrize("loss", [0.0, pytest.param(0.05, marks=pytest.mark.long)])
 def test_three_thousand_members_far_away_answer(loss: float) -> None:
     """3,000 members at a round trip of 2 seconds: all answer, in two round trips, as the window
@@ -135,6 +161,18 @@ def test_three_thousand_members_far_away_answer(loss: float) -> None:
     assert loss or played.took <= 2 * 2.0 + 1e-9
 
 
+@wrong(
+    "local_dp.server.pace:Pace.deadline",
+    "max(LEAST_DEADLINE, tries + _SLACK * asked)",
+    "LEAST_DEADLINE or tries + _SLACK * asked",
+    "a round of 100,000 members ends before they can have answered",
+)
+@wrong(
+    "local_dp.server.pace:Pace.heard",
+    "min(self._least, seconds)",
+    "seconds",
+    "a server that is late with reading asks more members at a time",
+)
 def test_the_window_and_the_deadline_follow_the_round_trip() -> None:
     """Near members are asked 750 at a time; far ones as many as a server reads in a round trip. The
     least round trip counts: a busy server widens nothing."""
@@ -170,6 +208,13 @@ def test_a_given_deadline_holds() -> None:
         assert progress.seconds_left == ends  # type: ignore[union-attr]
 
 
+@wrong(
+    "local_dp.server.quorum:Terms.idle_from",
+    "GRACE if math.isinf(self.grace) and gone_since + GRACE <= began else self.grace",
+    "GRACE if math.isinf(self.grace) and gone_since + GRACE <= began else GRACE",
+    "a host that is cut off for a minute is given up after two seconds",
+    at="60.0-64.0",
+)
 @pytest.mark.parametrize(("grace", "until"), [(GRACE, 6.0), (60.0, 64.0), (math.inf, 150.0)])
 def test_a_lost_member_is_waited_for(grace: float, until: float) -> None:
     """A member whose connection falls 4 seconds after the beginning is waited for as long as the
@@ -211,6 +256,12 @@ def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
                 coordinator.close(now)
 
 
+@wrong(
+    "local_dp.server.quorum:Terms.idle_from",
+    "math.isinf(self.grace) and gone_since + GRACE <= began",
+    "False",
+    "each round lasts to its deadline once a member has gone",
+)
 def test_a_member_that_stays_away_does_not_hold_up_later_rounds() -> None:
     """With the longest grace, the rounds after the one in which a member went do not wait for it,
     and one that it left just now does."""
@@ -223,6 +274,24 @@ def test_a_member_that_stays_away_does_not_hold_up_later_rounds() -> None:
         assert coordinator.phase.is_settled(100.0) == settled
 
 
+@wrong(
+    "local_dp.sealing:Party.open",
+    "if known:\n        self._hellos[topic] = known",
+    "pass",
+    "no hello is ever remembered",
+)
+@wrong(
+    "local_dp.sealing:Party.open",
+    "known and self._hellos.get(topic) == known",
+    "False",
+    "a signature is checked once more at each roll",
+)
+@wrong(
+    "local_dp.sealing:Party.open",
+    "self._hellos.get(topic) == known",
+    "topic in self._hellos",
+    "whoever writes under a member's topic speaks for it once it has said hello",
+)
 def test_a_repeated_hello_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes that were verified are not verified again under their topic; any other bytes are,
     under any topic, and a forged hello is refused."""

@@ -22,6 +22,7 @@ from local_dp.records import Records
 from local_dp.server.round import Round
 from local_dp.wire import Refusal, Reply, Request
 from tests.support.inputs.builders import RUN, SEED, request, role, survey_query, yes_records
+from tests.support.wrong import wrong
 
 
 def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
@@ -30,6 +31,12 @@ def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
     return answers[0].code
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._planned",
+    "self.store.ledger.check(request.run, charges)",
+    "pass",
+    "a client draws reports that its budget does not allow",
+)
 def test_a_refused_round_draws_no_word() -> None:
     """A client whose budget does not allow a round has not sampled for it; one that fails while it
     samples says so, and goes on."""
@@ -47,6 +54,18 @@ def test_a_refused_round_draws_no_word() -> None:
     assert member.store.ledger.max_spent == 0
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._planned",
+    (
+        "(charge for place, query in queries for charge in "
+        "self._own(query.charge(request.asks[place].coins)))"
+    ),
+    (
+        "(charge for place, query in queries[:1] for charge in "
+        "self._own(query.charge(request.asks[place].coins)))"
+    ),
+    "a client that is asked several things pays for the first",
+)
 def test_a_round_is_charged_whole_or_not_at_all() -> None:
     """When one cohort of a round is over budget, the clients of the other cohorts are not charged
     for a reply they do not give."""
@@ -78,6 +97,12 @@ def test_what_a_client_cannot_run_it_refuses(code: str) -> None:
     assert (_refusal(member.handle(REFUSED[code])), member.store.ledger.max_spent) == (code, 0)
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._randomizer",
+    "allowed is not None and name not in allowed",
+    "False",
+    "a client runs what its list does not name",
+)
 def test_a_client_runs_only_what_its_own_list_allows() -> None:
     member = role(yes_records(5), allowed=frozenset({"grr"}))
     assert _refusal(member.handle(request(survey_query(5)))) == "not-allowed"
@@ -104,6 +129,12 @@ def test_a_client_may_be_asked_several_things_at_once() -> None:
     )
 
 
+@wrong(
+    "local_dp.noise:Draw.key",
+    "f'{label} ask {self.ask}'",
+    "f'{label} ask'",
+    "two asks of one round to one client have the same noise",
+)
 def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
     """The same question asked twice in one round is answered with independent noise: of 4,000
     clients about half of the flips coincide with chance only."""
@@ -119,6 +150,12 @@ def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
     assert abs(float((first & second).mean()) - flip**2) < 5 * math.sqrt(flip**2 / 4000)
 
 
+@wrong(
+    "local_dp.ledger:Ledger._due",
+    "not times",
+    "True",
+    "a memoised answer is charged every time it is repeated",
+)
 def test_a_memoised_answer_is_given_once() -> None:
     """Under one label a client repeats its report in later rounds, also with the system's entropy,
     and pays once; another question under it is refused."""
@@ -147,6 +184,12 @@ def test_a_memoised_answer_under_other_coins_is_refused() -> None:
     assert _refusal(member.handle(other)) == "equivocation"
 
 
+@wrong(
+    "local_dp.server.round:Round._count",
+    "(part.reports[window][answered] != reports[answered]).any",
+    "(part.reports[window][answered] != reports[answered]).all",
+    "a report that changed in one of several bytes counts as the same",
+)
 def test_one_byte_of_a_report_is_a_conflict() -> None:
     """A repeated report of two bytes that differs in one of them conflicts."""
     round = Round(
@@ -171,6 +214,19 @@ BAD_REPLIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@wrong(
+    "local_dp.server.round:Round.accept",
+    (
+        "not bool(randomizer.possible(np.frombuffer(reply.reports, "
+        "dtype=randomizer.report_dtype)).all())"
+    ),
+    (
+        "False and (not bool(randomizer.possible(np.frombuffer(reply.reports, "
+        "dtype=randomizer.report_dtype)).all()))"
+    ),
+    "a report that nobody could have made is accepted",
+    at="outside the alphabet",
+)
 @pytest.mark.parametrize("name", BAD_REPLIES)
 def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
     round = Round(RUN, 1, (survey_query(4),), SEED)

@@ -11,6 +11,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import CAUSES, Terms
 from local_dp.wire import TEXTS, Absent, Gone, Refusal, Roll, topic
 from tests.support.inputs.builders import RUN, SEED, arrive, reply_of, survey_query
+from tests.support.wrong import wrong
 
 DEADLINE, HALF = 10.0, 5.0
 
@@ -103,6 +104,27 @@ LONGER = "give it a longer --deadline"
 SIZE = "max_packet_size and message_size_limit"
 
 
+@wrong(
+    "local_dp.server.coordinator:Coordinator._cause",
+    "'unheard' if member.reachable else 'silent'",
+    "'silent'",
+    "a reply that the broker drops for its size is taken for a slow member",
+    at="_reachable-2 present, but no reply arrives (m1, m2)-max_packet_size and message_size_limit",
+)
+@wrong(
+    "local_dp.server.coordinator:Coordinator._cause",
+    "member.returned > rejoined",
+    "member.returned",
+    "a broker that was started again is taken for one that refuses packets",
+    at="_restarted-1 left (m2), 1 present but silent (m1)-give it a longer --deadline",
+)
+@wrong(
+    "local_dp.server.coordinator:Coordinator._cause",
+    "member.returned > rejoined",
+    "False",
+    "a member that the broker cuts again and again is to be started again",
+    at="_cut-2 cut off by the broker (m1, m2)-max_packet_size and message_size_limit",
+)
 @pytest.mark.parametrize(
     ("play", "says", "advises"),
     [
@@ -129,6 +151,12 @@ def test_a_line_for_each_cause(play: Callable[[Short], None], says: str, advises
     assert ("--deadline" in line) == (advises == LONGER)
 
 
+@wrong(
+    "local_dp.server.phases:Collecting.due",
+    "self._called = True",
+    "pass",
+    "those that owe are called again at each look in the second half of a round",
+)
 def test_the_roll_of_those_that_owe_is_called_once() -> None:
     """Half-way, and of no member that has answered; so no hello comes of a round that goes well."""
     short = Short()
@@ -168,6 +196,13 @@ def _refused(code: str, text: str) -> str:
     return str(refused.value)
 
 
+@wrong(
+    "local_dp.server.quorum:Terms.judge",
+    "text.strip()",
+    "text",
+    "a refusal whose text is blank has no reason",
+    at=" \\n\\t",
+)
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_a_refusal_without_words_has_ours(text: str) -> None:
     """The text of its code with the names of the round, or the code alone; the others that gave no

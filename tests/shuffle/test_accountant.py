@@ -58,6 +58,7 @@ from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 from tests.support.runs.command import local_dp
 from tests.support.theory.shuffled_laws import Law, extremal_rows, shuffled, stick, with_one_more
+from tests.support.wrong import wrong
 
 DELTA = 1e-6
 CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [
@@ -125,6 +126,16 @@ def test_bounds_enclose_random_extremal_channels(values: int, reports: int, clie
             enclosed(rows, accounted(laws, laws.epsilon, clients, delta), clients, delta)
 
 
+@wrong(
+    "local_dp.shuffle.pair:delta_at_most",
+    "gains / mesh - places",
+    "0.0",
+    (
+        "what lies between two points of the mesh counts as the lower one: upper bounds fall "
+        "below what is lost"
+    ),
+    at="1.0-10000-figures1",
+)
 @pytest.mark.parametrize(("local", "clients", "figures"), [
     (1.0, 1000, (0.566, 0.182, 0.149, 0.127)), (1.0, 10_000, (0.214, 0.053, 0.0432, 0.0357)),
     pytest.param(1.0, 100_000, (0.073, 0.0153, 0.0124, 0.0101), marks=pytest.mark.long),
@@ -145,6 +156,13 @@ def test_randomized_response_has_the_figures_of_the_field(
     assert bounds.upper <= bounds.lower * (1 + 2e-6)
 
 
+@wrong(
+    "local_dp.shuffle.binary:_searched",
+    "(0, clients - 1)",
+    "(0, 0)",
+    "the worst data set is assumed, not found",
+    at="2.0-12-0.2",
+)
 @pytest.mark.parametrize(
     ("local", "clients", "delta"), [(2.0, 12, 0.2), (2.0, 20, 0.2), (1.0, 40, 1e-3)]
 )
@@ -163,6 +181,12 @@ def test_the_worst_data_set_is_not_always_that_of_equal_values(
     assert max(every) > 1.01 * max(every[0], every[-1])
 
 
+@wrong(
+    "local_dp.shuffle.binary:worst_directed",
+    "worst.most * (1 + close)",
+    "worst.most",
+    "data sets within the search's tolerance lose more than what is called proven",
+)
 def test_a_search_that_stops_early_still_bounds_the_worst(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every data set within half of the first epsilon counts as no worse, the proven end has
     that half."""
@@ -225,11 +249,20 @@ def shuffler(crowd: int, seed: int = 1) -> Shuffler:
     return Shuffler(Draws(KeyedNoise(seed)), crowd)
 
 
+@wrong(
+    "local_dp.shuffle.central:Shuffler.passed", "self.crowd", "1", "a batch of a few is passed on"
+)
 def test_below_the_crowd_nothing_is_passed_on() -> None:
     assert shuffler(3).passed(rows(b"aabb", 2)).shape == (0, 2)
     assert sorted(map(bytes, shuffler(3).passed(rows(b"aabbcc", 2)))) == [b"aa", b"bb", b"cc"]
 
 
+@wrong(
+    "local_dp.shuffle.central:Shuffler.passed",
+    "self.draws.order(len(reports))",
+    ":",
+    "the order of the reports is that of their arrival",
+)
 def test_every_order_is_as_likely() -> None:
     """The six orders of three reports over 6,000 batches: chi-square of 5 degrees below 30.9, which
     a uniform order exceeds once in 100,000."""
@@ -408,6 +441,12 @@ def test_one_batch_is_what_the_accountant_says_of_those_that_answered() -> None:
     assert central([batch(0, 9, 1)], DELTA).upper == 1.0
 
 
+@wrong(
+    "local_dp.shuffle.central:central",
+    "delta / most",
+    "delta",
+    "whoever answers three times has three deltas",
+)
 def test_several_reports_of_one_client_add_up() -> None:
     """By basic composition: half of delta for each of two, and the sum of their epsilons, at most
     that of the reports themselves."""

@@ -21,6 +21,7 @@ from local_dp.storage import budget_file, log, mark
 from local_dp.storage.budget_file import KeptBudget
 from tests.support.runs.command import local_dp
 from tests.support.runs.stores import forked
+from tests.support.wrong import wrong
 
 
 def spent(folder: Path) -> tuple[Path, Path]:
@@ -79,6 +80,13 @@ def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tupl
     return done, refused
 
 
+@wrong(
+    "local_dp.storage.budget_file:KeptBudget._open",
+    "self._mark.check(log.entries())",
+    "pass",
+    "an older file would have the budget again that was spent since",
+    at="60",
+)
 @pytest.mark.parametrize("flips", [60, pytest.param(None, marks=pytest.mark.slow)])
 def test_no_flipped_bit_gives_more_budget(
     flips: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -103,6 +111,13 @@ def _emptied(path: Path, made: Path) -> None:
     path.write_bytes(b"")
 
 
+@wrong(
+    "local_dp.storage.budget_file:KeptBudget.create",
+    "(kept._mark.file, path)",
+    "(path,)",
+    "a deleted budget would be begun again under its name",
+    at="_gone-is gone",
+)
 @pytest.mark.parametrize(
     ("hurt", "words"),
     [
@@ -135,6 +150,12 @@ def test_a_budget_that_was_hurt_is_refused(
     ) == (2, "", 1, False)
 
 
+@wrong(
+    "local_dp.storage.mark:Mark._body",
+    "self.path.stat().st_ino.to_bytes",
+    "bytes",
+    "two copies of a budget would be spent twice",
+)
 def test_an_older_file_is_refused(tmp_path: Path) -> None:
     """Every earlier state of the file, written over it; and a copy under another name, with its
     mark or without it."""

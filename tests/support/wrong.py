@@ -9,7 +9,7 @@ import functools
 import gc
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -56,6 +56,15 @@ def twins_of(item: pytest.Function) -> Iterator[pytest.Function]:
         run.stash[TWIN] = twin
         run.add_marker(pytest.mark.long)
         yield run
+
+
+def check_twins(items: Iterable[pytest.Item]) -> None:
+    """Raises pytest.UsageError for a twin of a case, `at`, that its test does not have."""
+    marked = {mark.args[0] for item in items for mark in item.iter_markers("wrong")}
+    placed = {item.stash.get(TWIN, None) for item in items}
+    lost = [f"{twin.why!r} has no case {twin.at!r}" for twin in marked - placed]
+    if lost:
+        raise pytest.UsageError("; ".join(sorted(lost)))
 
 
 TWIN = pytest.StashKey[Text]()

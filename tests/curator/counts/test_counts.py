@@ -44,6 +44,7 @@ from tests.support.mechanisms.paths import follows, law_of
 from tests.support.mechanisms.sensitivity import Steps
 from tests.support.runs.scripted import Script, seeded
 from tests.support.theory.fits import p_value
+from tests.support.wrong import wrong
 
 
 def test_all_of_a_shell_is_alike() -> None:
@@ -170,6 +171,12 @@ def test_all_neighbours_of_rounded_noise(k: int) -> None:
     assert spent(rounded(variance * 4 / 5, 40), moves[-1], 1.0) > 1e-3
 
 
+@wrong(
+    "local_dp.curator.counts:_sizes",
+    "1 / (2 * variance)",
+    "Fraction(50, 49) / (2 * variance)",
+    "discrete Gaussian noise of 98 % of its variance",
+)
 def test_draws_have_their_law() -> None:
     """Discrete noise of variance 2.4, by all paths of its table and its sign, and the largest of
     300."""
@@ -206,6 +213,13 @@ def test_many_noises_have_their_law(epsilon: Fraction) -> None:
         )
 
 
+@wrong(
+    "local_dp.curator.inversion:invert",
+    "drawn[place] = _refined(cumulative, int(words[place]), draws)",
+    "drawn[place] += 1",
+    "a draw near a border of the table is rounded: the law is not the one that is private",
+    at="laplace",
+)
 @pytest.mark.parametrize(
     "sizes",
     [inversion._laplace_sizes(Fraction(1, 2)), counts._sizes(Fraction(12, 5)), rounded_sizes(5)],
@@ -287,6 +301,13 @@ def test_a_table_is_the_integral(variance: int) -> None:
         )
 
 
+@wrong(
+    "local_dp.curator.inversion:rounded_sizes",
+    "-1",
+    "-Decimal('1.02')",
+    "rounded normal noise of 98 % of its variance",
+    at="1",
+)
 @pytest.mark.parametrize("variance", [1, 37])
 def test_rounded_normals_have_their_law(variance: int) -> None:
     """By all paths of the table and the sign."""

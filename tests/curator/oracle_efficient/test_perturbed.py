@@ -44,7 +44,7 @@ from local_dp.curator.selection.exponential import Labelled
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate, exp_epsilon
 from tests.support.inputs.refusals import refuse
-from tests.support.mechanisms.case import wrong
+from tests.support.mechanisms.case import twin_of
 from tests.support.runs.scripted import seeded
 
 SMALL: list[Separated] = [
@@ -126,7 +126,7 @@ def test_complements_are_separated_by_one_more_point(queries: Separated, agreed:
     assert least == closed.shift or (least < closed.shift and queries != Parities(2))
 
 
-Unseparated = wrong(Conjunctions, separators=lambda own, right: Parities(own.d).separators)
+Unseparated = twin_of(Conjunctions, separators=lambda own, right: Parities(own.d).separators)
 """Unit vectors for points with one zero: those of disjunctions."""
 
 

@@ -28,6 +28,7 @@ from local_dp.curator.parity.learner import (
 )
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from tests.support.inputs.refusals import refuse
+from tests.support.wrong import wrong
 
 
 def bit_rows(d: int) -> Ints:
@@ -130,6 +131,13 @@ def test_default_loses_epsilon_and_no_more(epsilon: float) -> None:
     )
 
 
+@wrong(
+    "local_dp.curator.parity.learner:ParityLearner.ratio",
+    "max((silent / s) ** k, answers)",
+    "max(silent / s, (1 + p) / (1 - p))",
+    "many runs are charged as one",
+    at="learner0",
+)
 @pytest.mark.parametrize(
     "learner",
     [

@@ -17,7 +17,7 @@ from local_dp.errors import InputError
 from local_dp.loss import ATTO, Pure
 from local_dp.populations.parity import SHAPES, shaped
 from tests.support.long import short
-from tests.support.mechanisms.case import wrong
+from tests.support.mechanisms.case import twin_of
 from tests.support.runs.scripted import seeded
 
 POINTS = SanPoints(1.0, 1e-6, Goals(0.1, 0.1))
@@ -102,12 +102,12 @@ def test_printed_sizes() -> None:
 
 PART = Pure(20 * 10**9)
 NOISELESS = (
-    wrong(
+    twin_of(
         PrintedSanThresholds,
         part=lambda own, right: PART,
         length=lambda own, right: lambda bits: PART,
     ),
-    wrong(SanThresholds, part=lambda own, right: PART),
+    twin_of(SanThresholds, part=lambda own, right: PART),
 )
 """As printed and rebuilt, with next to no noise."""
 

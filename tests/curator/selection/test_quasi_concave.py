@@ -26,11 +26,11 @@ from local_dp.curator.selection.stable import (
 )
 from local_dp.loss import Approximate, approximate, exp_epsilon
 from tests.support.inputs.refusals import refuse
-from tests.support.mechanisms.case import share, wrong
+from tests.support.mechanisms.case import share, twin_of
 from tests.support.mechanisms.paths import follows
 from tests.support.runs.scripted import seeded
 
-Unchecked = wrong(PrintedChoice, least=lambda own, right: 0)
+Unchecked = twin_of(PrintedChoice, least=lambda own, right: 0)
 """It answers at every number of records."""
 PRINTED = PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3))
 

@@ -20,7 +20,7 @@ from local_dp.curator.sensitivity.triangles import (
 )
 from local_dp.loss import ATTO, Loss, Pure, exp_epsilon
 from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment
-from tests.support.mechanisms.case import wrong
+from tests.support.mechanisms.case import twin_of
 from tests.support.runs.scripted import seeded
 
 Edges = tuple[tuple[int, ...], ...]
@@ -137,7 +137,7 @@ def test_noisy_local_counts_are_private() -> None:
     assert worst_delta(NoisyLocalTriangles(4.0, 0.1), OfEdges) > 0.2
 
 
-Twice = wrong(
+Twice = twin_of(
     LadderTriangles,
     candidates=lambda own, right: (
         lambda database: replace(runs := right(database), scores=2 * runs.scores)

@@ -35,6 +35,7 @@ from local_dp.curator.thresholds.rectangles import (
 from local_dp.loss import Approximate
 from tests.support.mechanisms.case import share
 from tests.support.runs.scripted import seeded
+from tests.support.wrong import wrong
 
 
 def test_agreements_are_counted_one_by_one() -> None:
@@ -228,6 +229,12 @@ def test_nothing_outside_is_taken() -> None:
     assert learner.release(LabelledPoints(9, points, 0 * labels), seeded(0)) == ()
 
 
+@wrong(
+    "local_dp.curator.thresholds.rectangles:RankRectangles.side",
+    "RankQuery(self.bits, rank, self.epsilon / (2 * self.axes), self.delta / (2 * self.axes))",
+    "RankQuery(self.bits, rank, self.epsilon / self.axes, self.delta / self.axes)",
+    "both sides of an axis spend the share of one",
+)
 def test_losses_are_counted() -> None:
     """2 n queries share epsilon and delta; the plan of Section 3.5 pays for n partitions and n
     times the counts."""

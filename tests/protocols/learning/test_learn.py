@@ -29,6 +29,7 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate
 from tests.support.inputs.refusals import refuse
 from tests.support.inputs.tables import bounds, cars, fair
+from tests.support.wrong import wrong
 
 GENERATOR = np.random.default_rng(11)
 AGE = GENERATOR.integers(18, 80, 500).astype(float)
@@ -197,6 +198,13 @@ def test_a_label_of_three_classes_is_not_made_yes_and_no_in_silence(
     )
 
 
+@wrong(
+    "local_dp.protocols.learning.learn:_score",
+    "min(max(each, -1.0), 1.0)",
+    "each",
+    "a square error below 0",
+    at="-3.0",
+)
 @pytest.mark.parametrize("answer", [-3.0, 0.2, 5.0])
 def test_no_score_is_impossible(answer: float) -> None:
     """Noise may put an answer beyond [-1, 1]: the score and its interval stay within [0, 1], and in

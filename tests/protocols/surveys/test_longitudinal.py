@@ -22,6 +22,7 @@ from local_dp.queries.tables import ChangeInterval
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
 from tests.support.inputs.builders import population_oracle
+from tests.support.wrong import wrong
 
 WAYS = (
     Longitudinal(times=4, method="split"), Longitudinal(times=4, method="fresh"),
@@ -130,6 +131,16 @@ def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple
     return algorithm.decode(tuple(tallies)), population
 
 
+@wrong(
+    "local_dp.randomizers.frequencies.unary:OwnPlace.joint",
+    (
+        "joint_of_places(tally.answered, weights, *self._moments(tally), (each.min(axis=1), "
+        "each.max(axis=1)))"
+    ),
+    "joint_of_places(tally.answered, weights, *self._moments(tally))",
+    "waves in which nobody changes have intervals without width",
+    at="12.0-50",
+)
 @pytest.mark.parametrize(("epsilon", "n"), [(12.0, 50), (6.0, 200)])
 def test_rare_changes_are_covered(epsilon: float, n: int) -> None:
     """Three in a hundred change in the third wave: all four waves in 100 runs; of the reports' own
@@ -220,6 +231,16 @@ def test_the_closed_form_is_what_runs_have(
     )
 
 
+@wrong(
+    "local_dp.protocols.surveys.longitudinal:fresh",
+    "split_epsilon(epsilon, len(asking.waves))",
+    "epsilon",
+    "every wave has the whole budget",
+    at=(
+        "Longitudinal(columns=(), labels=(), missing='refuse', other='refuse', times=4, "
+        "changes=None, method='fresh', first=1.0, tolerance=0.05)"
+    ),
+)
 @pytest.mark.parametrize("protocol", WAYS, ids=repr)
 def test_epsilon_is_charged_once_for_life(protocol: Longitudinal) -> None:
     """However many waves, all asks of a client are charged before the first answer, epsilon

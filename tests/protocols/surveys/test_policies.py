@@ -25,6 +25,7 @@ from local_dp.protocols.vectors.workload import Answers, PrefixSums, Workload
 from local_dp.records import Records
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 N, MANY = 3000, 10**12
 _GENERATOR = np.random.default_rng(8)
@@ -211,6 +212,20 @@ REFUSED: dict[str, tuple[LocalProtocol[Any], str]] = {
 }
 
 
+@wrong(
+    "local_dp.protocols.surveys.policies:Columns.labels_of_table",
+    "table.refuse_missing(self.missing, column, missing_choices)",
+    "table.refuse_missing('category', column, missing_choices)",
+    "a missing value counts as the first label without anybody having said so",
+    at="a missing part of a workload",
+)
+@wrong(
+    "local_dp.protocols.surveys.policies:Launch.refuse",
+    "if self.private:",
+    "if self.private and lost().any():",
+    "a private run's refusal depends on what the records hold",
+    at="a missing number in a mean",
+)
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_no_policy_decides_about_is_refused_with_the_choices(case: str) -> None:
     """A simulation counts the records concerned and names the choices; a private run names them

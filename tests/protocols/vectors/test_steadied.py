@@ -20,6 +20,7 @@ from local_dp.randomizers.frequencies.unary import SHE
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Joint, Steadied, steadied
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 LEAST = 0.94
 LABELS, PAIRS = (
@@ -64,6 +65,23 @@ CASES = [
 ]
 
 
+@wrong(
+    "local_dp.randomizers.frequencies.base:joint_of_reports",
+    (
+        "Joint(mean, (flat * law @ flat.T - np.outer(mean, mean)) / n, n, (flat.min(axis=1), "
+        "flat.max(axis=1)))"
+    ),
+    "Joint(mean, (flat * law @ flat.T - np.outer(mean, mean)) / n, n)",
+    "marginals whose reports agree have intervals without width",
+    at="marginals by cells-12.0-20",
+)
+@wrong(
+    "local_dp.tallies:steadied",
+    "(n * square + 2 * (low ** 2 + high ** 2)) / (n + 4) - centre ** 2",
+    "square - mean ** 2",
+    "an interval has no width where all reports agree",
+    at="prefixes-12.0-20",
+)
 @pytest.mark.parametrize(
     ("name", "epsilon", "n"), short(CASES, lambda case: case[2] == 20, several=True)
 )

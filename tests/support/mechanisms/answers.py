@@ -12,19 +12,19 @@ from local_dp.curator.query_release.boosting import BadlyAnswered
 from local_dp.curator.query_release.counting import CountingQueries, SmallDatabase
 from local_dp.curator.query_release.pmw import Asked, FirstFar, NoisyCount
 from local_dp.curator.query_release.synthetic import SampledQueries, WorstMarginal
-from tests.support.mechanisms.case import POINTS, Case, Twin, cut, tallied, wrong
+from tests.support.mechanisms.case import POINTS, Case, Twin, cut, tallied, twin_of
 
 
 def rows(d: int) -> Callable[[tuple[tuple[int], ...]], BinaryTable]:
     return lambda records: BinaryTable(d, np.array([row for (row,) in records], dtype=np.uint64))
 
 
-Printed = wrong(SmallDatabase, choice=lambda own, right: replace(right, epsilon=2 * own.epsilon))
+Printed = twin_of(SmallDatabase, choice=lambda own, right: replace(right, epsilon=2 * own.epsilon))
 """Without the half of the exponential mechanism."""
-MovedByOne = wrong(SmallDatabase, choice=lambda own, right: replace(right, sensitivity=1))
+MovedByOne = twin_of(SmallDatabase, choice=lambda own, right: replace(right, sensitivity=1))
 """By a score that a record is said to move by 1, whatever the rows."""
-MarginalMovedByOne = wrong(WorstMarginal, choice=lambda own, right: replace(right, sensitivity=1))
-TermMovedByOne = wrong(BadlyAnswered, choice=lambda own, right: replace(right, sensitivity=1))
+MarginalMovedByOne = twin_of(WorstMarginal, choice=lambda own, right: replace(right, sensitivity=1))
+TermMovedByOne = twin_of(BadlyAnswered, choice=lambda own, right: replace(right, sensitivity=1))
 """By a sum that a record is said to move by 1, whatever the number of its terms."""
 ALL: list[Any] = [(point,) for point in range(4)]
 UNEVEN = ((0,),) * 9 + ((1,),) * 3 + ((3,),) * 6

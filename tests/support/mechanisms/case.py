@@ -130,7 +130,7 @@ class Judged(Mechanism[Any, Any, Loss]):
         return law
 
 
-def wrong(kind: type[Any], **changes: Callable[[Any, Any], Any]) -> type[Any]:
+def twin_of(kind: type[Any], **changes: Callable[[Any, Any], Any]) -> type[Any]:
     """A wrong twin of a kind of mechanism: each of these properties or methods is a function of the
     mechanism and of the right one."""
 

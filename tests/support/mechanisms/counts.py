@@ -4,9 +4,9 @@ from fractions import Fraction
 
 from local_dp.curator.counts import ComposedLaplaceCounts, KNormCounts, LaplaceCounts
 from local_dp.curator.intervals import Level
-from tests.support.mechanisms.case import Case, Twin, bits, columns, cut, points, wrong
+from tests.support.mechanisms.case import Case, Twin, bits, columns, cut, points, twin_of
 
-Bold = wrong(ComposedLaplaceCounts, step=lambda own, right: right * Fraction(101, 100))
+Bold = twin_of(ComposedLaplaceCounts, step=lambda own, right: right * Fraction(101, 100))
 """Each count costs 1 % more than its share."""
 
 

@@ -23,7 +23,7 @@ from local_dp.curator.points.learner import (
 )
 from local_dp.curator.selection.stable import Lead
 from local_dp.loss import Pure
-from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, wrong
+from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, twin_of
 from tests.support.runs.scripted import seeded
 
 
@@ -44,8 +44,8 @@ def by_its_count(examples: LabelledMultiset) -> Lead[int]:
     return Lead(leading_point(examples).best, int(examples.ones.max(initial=0)))
 
 
-CountAlone = wrong(PointLearner, choice=lambda own, right: replace(right, lead=by_its_count))
-LabelsList = wrong(
+CountAlone = twin_of(PointLearner, choice=lambda own, right: replace(right, lead=by_its_count))
+LabelsList = twin_of(
     LabelPrivateLearner, listed_on=lambda own, right: lambda database: database.labelled(1)
 )
 """Candidates from the points that are labelled 1."""

@@ -20,20 +20,20 @@ from tests.support.mechanisms.case import (
     numbered,
     points,
     present,
-    wrong,
+    twin_of,
 )
 
 ALL = [(0,), (1,), (2,), (3,)]
 
 
-LowThreshold = wrong(ThresholdedHistogram, threshold=lambda own, right: right - 1)
+LowThreshold = twin_of(ThresholdedHistogram, threshold=lambda own, right: right - 1)
 """Counts are released from one less."""
-WholeEpsilon = wrong(ThresholdedHistogram, _nano=lambda own, right: 2 * right)
+WholeEpsilon = twin_of(ThresholdedHistogram, _nano=lambda own, right: 2 * right)
 """Noise for one count that moves, though a replacement moves two."""
-WholeEpsilonCells = wrong(PerCellHistogram, noise=lambda own, right: CellNoise(2 * right.nano, 1))
-PastEpsilon = wrong(ThresholdedHistogram, _nano=lambda own, right: right * Fraction(101, 100))
+WholeEpsilonCells = twin_of(PerCellHistogram, noise=lambda own, right: CellNoise(2 * right.nano, 1))
+PastEpsilon = twin_of(ThresholdedHistogram, _nano=lambda own, right: right * Fraction(101, 100))
 """Noise 1 % beyond the loss: caught where both counts are far above the threshold."""
-LightGrowth = wrong(
+LightGrowth = twin_of(
     SparseMedians, choice=lambda own, right: lambda bits: replace(right(bits), growth=1)
 )
 """A record is taken to lie in one dyadic interval."""

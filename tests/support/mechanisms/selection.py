@@ -22,7 +22,7 @@ from local_dp.curator.selection.stable import (
     StableChoice,
     printed_acceptance,
 )
-from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, points, wrong
+from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, points, twin_of
 
 
 def occurring(database: Multiset) -> Listed:
@@ -49,8 +49,8 @@ def printed(choice: Any, _: object) -> Callable[[int | None], int]:
     return lambda gap: UNIT if gap is None else round(printed_acceptance(gap, choice.loss) * UNIT)
 
 
-PrintedTest = wrong(StableChoice, answered=printed)
-LightNone = wrong(SparseChoice, _odds=lambda own, right: right / 2)
+PrintedTest = twin_of(StableChoice, answered=printed)
+LightNone = twin_of(SparseChoice, _odds=lambda own, right: right / 2)
 """No answer weighs half of what it must."""
 
 

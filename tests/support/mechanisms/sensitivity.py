@@ -29,14 +29,14 @@ from tests.support.mechanisms.case import (
     numbered,
     points,
     present,
-    wrong,
+    twin_of,
 )
 
 FIVE: list[Any] = [(0,), (1,), (3,), (6,), (7,)]
 
 
-Untested = wrong(ProposedMedian, margin=lambda own, right: right // 2)
-NoMargin = wrong(NoisyLocalTriangles, margin=lambda own, right: 0)
+Untested = twin_of(ProposedMedian, margin=lambda own, right: right // 2)
+NoMargin = twin_of(NoisyLocalTriangles, margin=lambda own, right: 0)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def lacking(records: Sequence[tuple[int]]) -> Records:
 
 
 HAS = HasNumber("v")
-FullForBoth = wrong(NoisyMean, _nano=lambda own, right: (right[0], right[0]))
+FullForBoth = twin_of(NoisyMean, _nano=lambda own, right: (right[0], right[0]))
 """The number of records with a value has noise of epsilon, and the sum too."""
 
 

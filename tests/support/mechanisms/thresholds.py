@@ -10,7 +10,7 @@ from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.thresholds.dyadic import DyadicThresholds, Middles
 from local_dp.curator.thresholds.learner import PureThresholds, tuned
 from local_dp.curator.thresholds.rectangles import RankQuery
-from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, points, wrong
+from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, points, twin_of
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ def higher(
     )
 
 
-AnyScore = wrong(Lowered, candidates=higher)
-OneInterval = wrong(Lowered, choice=lambda own, right: replace(right, growth=1))
+AnyScore = twin_of(Lowered, candidates=higher)
+OneInterval = twin_of(Lowered, choice=lambda own, right: replace(right, growth=1))
 """As if a record lay in one interval, not in one of each height."""
-OneRankInterval = wrong(RankQuery, choice=lambda own, right: replace(right, growth=1))
+OneRankInterval = twin_of(RankQuery, choice=lambda own, right: replace(right, growth=1))
 """As if a point were in one candidate."""
 
 
