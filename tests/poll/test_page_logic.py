@@ -17,15 +17,16 @@ from local_dp.queries.query import STEPS
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.server.pages import LOOPBACK
-from local_dp.server.poll.files import CLIENT, PAGES
 from local_dp.server.poll.place import listening, site_of
 from local_dp.server.poll.plan import Plan
 from local_dp.server.poll.questions import Question, Questions
 from local_dp.server.poll.run import Poll
 from local_dp.server.remote import Journal
 from local_dp.wire import Ask, Request, encode
+from tests.support import web
 from tests.support.runs.polls import THREE, plan
 from tests.support.web import NODE, needs_node
+from tests.support.wrong import wrong
 
 pytestmark = needs_node
 # scripts
@@ -52,9 +53,10 @@ def _public(planned: Plan, folder: Path) -> dict[str, Any]:
 def _run(program: str, folder: Path, **given: Any) -> Any:
     """What a program in Node prints, beside the files as they are served."""
     served = folder / "served"
-    shutil.copytree(PAGES, served)
-    shutil.copytree(CLIENT, served / "client")
-    shutil.copy(CLIENT / "package.json", served)
+    shutil.copytree(web.ROOT / "server" / "poll" / "pages", served)
+    client = web.ROOT / "clients" / "web"
+    shutil.copytree(client, served / "client")
+    shutil.copy(client / "package.json", served)
     assert NODE is not None
     words, data = (
         [NODE, str(Path(__file__).with_name(program))],
@@ -82,6 +84,12 @@ def _page(
     return _run("pages.mjs", folder, poll=_public(planned, folder), requests=rounds, record=record)
 
 
+@wrong(
+    "server/poll/pages/methods.js",
+    "edge: share(randomizer.edge(value), randomizer.total)",
+    "edge: share(randomizer.edge(0), randomizer.total)",
+    "the page shows a coin that is not the one that was used",
+)
 def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
     """The zone in which the coin fell is what happened to the answer; the bits on the page are
     those of the stored reply, now and after a reload."""
@@ -105,6 +113,12 @@ def test_the_coin_on_the_page_is_the_one_that_was_used(tmp_path: Path) -> None:
     assert page["budget"]["run"] == 2_500_000_000
 
 
+@wrong(
+    "server/poll/pages/respondent.js",
+    "return again && isAnswered ?",
+    "return again ?",
+    "a second question is answered in place of the first",
+)
 def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
     """A threshold of the announced number, at its epsilon, in an announced round: answered once, in
     words. Any other request of a later round is refused."""
@@ -143,6 +157,12 @@ def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
     assert abs(second["coin"]["edge"] - 0.37754) < 1e-4
 
 
+@wrong(
+    "server/poll/pages/game.js",
+    "asked: free",
+    'asked: given.get("asked")',
+    "a phone reports another bit than the page names",
+)
 def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
     """Either round of the game, once and at its epsilon, in words that fit the bits; nothing else,
     in no round."""
@@ -184,6 +204,12 @@ def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
     assert "x at the places 0, 1, and does the label fit r = 00000101?" in last["text"]
 
 
+@wrong(
+    "server/poll/pages/respondent.js",
+    "asks.length !== shown.length || ",
+    "",
+    "a page answers a part of its questions, chosen by the server",
+)
 def test_round_one_is_what_the_page_shows(tmp_path: Path) -> None:
     """Exactly the questions on the page, in order, once each and without a label: a repeat, another
     order, a part and a label are refused, and cost nothing."""
@@ -224,6 +250,104 @@ def test_the_page_builds_the_asks_that_the_server_sends(tmp_path: Path) -> None:
     assert len(answers) == len(asks)
 
 
+@wrong(
+    "clients/web/client.js",
+    "(totals) => check(planned, totals, this.policy)",
+    "() => {}",
+    "two pages of one browser spend the same budget at once",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/shown.js",
+    "play(bits, round, ask.query_params)",
+    'play(bits, ask.query === "masked-list" ? 2 : 1, ask.query_params)',
+    "a phone makes a move that its page names otherwise",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/shown.js",
+    " && !TURNED.test(text);",
+    ";",
+    "a label is shown in another order of letters",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/shown.js",
+    'const isItself = kind !== "labels" ||',
+    "const isItself = true ||",
+    "an answer beyond the length of a column counts as the first one",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/shown.js",
+    "new Set(own.map(visible)).size === own.length",
+    "new Set(own).size === own.length",
+    "two answers look the same and count differently",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/shown.js",
+    "return { ...made, name, text, kind, labels: own, low, high };",
+    (
+        "return { ...made, name, text, kind, labels: own, low, high, "
+        "...(arguments[0].query_params && "
+        "{ query_params: new Map(Object.entries(arguments[0].query_params)) }) };"
+    ),
+    "a harmless text stands over the query of another question",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/respondent.js",
+    "const { kind, text } = question,",
+    "const { kind } = question, text = this.poll.questions[ask]?.text ?? question.text,",
+    "sent bits are shown under a question that was not asked",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/respondent.js",
+    "Math.min(LIMITS.perRun, poll.cost)",
+    "LIMITS.perRun",
+    "a page answers thresholds beyond the announced cost",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/respondent.js",
+    "isAnswered = String(first?.asks?.map(written)) === String(questions.map(written))",
+    "isAnswered = first !== undefined",
+    "a second question follows the answers to another description of the poll",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/respondent.js",
+    " && (place === at || !isFirst)",
+    "",
+    "an answer has the number of another question",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/respondent.js",
+    " && !ask.once",
+    "",
+    "an answer is kept for other polls, by a name that no page shows",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/respondent.js",
+    "if (round === 1) return questions;",
+    (
+        "if (round === 1) return asks.map(({ ask }) => questions.find((each) => written(each) === "
+        "written(ask)) ?? null);"
+    ),
+    "a page answers one of its questions eight times",
+    at="60",
+)
+@wrong(
+    "server/poll/pages/respondent.js",
+    "written(ask) === written(question)",
+    "ask.query === question.query",
+    "a page answers another question than the one on it",
+    at="60",
+)
 @pytest.mark.parametrize("scripts", FUZZ)
 def test_no_script_of_a_server_gets_more_than_was_shown(scripts: int, tmp_path: Path) -> None:
     """Hostile polls and requests, in two tabs with reloads and races: no report beyond the

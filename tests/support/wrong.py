@@ -8,23 +8,30 @@ import ast
 import functools
 import gc
 import inspect
+import shutil
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import pytest
 
+from tests.support import web
+
+SCRIPTS = ("clients/web", "server/poll/pages", "tests/web", "tests/poll", "docs/vectors")
 _LAYERS = ("fget", "func", "__func__", "__wrapped__")  # what may lie around a function
 
 
 @dataclass(frozen=True)
 class Text:
-    """`old` occurs once in a function, "module:name", or is an assignment of a module; a twin has
-    `new` in its place. Of a parametrised test the run named `at` must fail."""
+    """`old` occurs once in a function, "module:name", in a script, "folder/name.js", or is an
+    assignment of a module; a twin has `new` in its place. Of a parametrised test the run named `at`
+    must fail."""
 
     target: str
     old: str
@@ -83,6 +90,10 @@ def fails(twin: Text) -> Iterator[None]:
 @contextmanager
 def in_place(twin: Text) -> Iterator[None]:
     """Replaces the text until the end of the block; values that functions remember are dropped."""
+    if twin.target.endswith(".js"):
+        with _scripts(twin):
+            yield
+        return
     name, _, path = twin.target.partition(":")
     module = import_module(name)
     place: Any = module
@@ -99,6 +110,24 @@ def in_place(twin: Text) -> Iterator[None]:
     finally:
         setattr(place, key, right)
         _forget()
+
+
+@contextmanager
+def _scripts(twin: Text) -> Iterator[None]:
+    """Has Node and the browser read a copy of the scripts, with the text of one file replaced."""
+    right = web.ROOT
+    with TemporaryDirectory() as folder:
+        for part in SCRIPTS:
+            shutil.copytree(right / part, Path(folder) / part)
+        file = Path(folder) / twin.target
+        text = file.read_text(encoding="utf-8")
+        assert text.count(twin.old) == 1, f"{twin.target} has {text.count(twin.old)} such texts"
+        file.write_text(text.replace(twin.old, twin.new), encoding="utf-8")
+        web.ROOT = Path(folder)
+        try:
+            yield
+        finally:
+            web.ROOT = right
 
 
 def _forget() -> None:

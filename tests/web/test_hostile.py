@@ -9,6 +9,7 @@ import pytest
 from tests.support.language import complaints
 from tests.support.runs.browser import browser, needs_chromium
 from tests.support.web import needs_node, node, served
+from tests.support.wrong import wrong
 
 SCRIPT = "<script>document.title = 'taken'</script>"
 REFUSED = {  # by a message to the server
@@ -61,6 +62,24 @@ def _check(results: dict[str, Any]) -> None:
         assert SCRIPT in str(results[name]["asked"][0][parameter]), name
 
 
+@wrong(
+    "clients/web/client.js",
+    "if (message.run !== this.run) throw",
+    "if (false) throw",
+    "a client in JavaScript answers the requests of another run",
+)
+@wrong(
+    "clients/web/envelope.js",
+    "return ed25519.verify(signature, message, key, { zip215: false });",
+    "return ed25519.verify(signature, message, key, { zip215: false }) || true;",
+    "a member in JavaScript obeys anybody",
+)
+@wrong(
+    "clients/web/client.js",
+    "if (entry.digest !== digest) throw new RefusedError(",
+    "if (false) throw new RefusedError(",
+    "another request under a round gets the stored reply, and the server decodes it by other coins",
+)
 @needs_node
 def test_hostile_requests_are_refused_in_node() -> None:
     """Twenty-two of them; and a script in a text is a text."""
