@@ -189,6 +189,34 @@ def _and_silent(
     return lost
 
 
+@wrong(
+    "local_dp.server.losses:losses_of",
+    "name not in accounts or name in late",
+    "name not in accounts",
+    "a bus that holds the reports it dislikes until the round is over is not seen",
+    at="late",
+)
+@wrong(
+    "local_dp.server.coordinator:Coordinator.losses",
+    "self._history.values()",
+    "list(self._history.values())[-1:]",
+    "a bus that loses reports of one earlier round is not seen",
+    at="round",
+)
+@wrong(
+    "local_dp.server.losses:losses_of",
+    "if stayed:",
+    "if len(stayed) > end.members // 3:",
+    "a bus that loses the reports of one group of three is not seen",
+    at="group",
+)
+@wrong(
+    "local_dp.server.losses:losses_of",
+    "if away:",
+    "if False:",
+    "a bus that loses the account beside the report is not seen",
+    at="bit",
+)
 @pytest.mark.parametrize("name", DROPPERS)
 def test_every_selective_dropper_degrades_the_result(name: str) -> None:
     """By report, name, group, round, and late: the result is marked, the interval holds the truth,

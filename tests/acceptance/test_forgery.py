@@ -274,6 +274,12 @@ def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
 
 
 @wrong(
+    "local_dp.sealing:Party.__init__",
+    "blake2b(server + run.encode(), digest_size=32)",
+    "blake2b(digest_size=32)",
+    "an envelope of one run, or of another server, holds in the next",
+)
+@wrong(
     "local_dp.sealing:Party._statement",
     "self._head + len(where).to_bytes(4)",
     "self._head",

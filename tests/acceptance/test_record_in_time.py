@@ -113,6 +113,26 @@ def _seen(record: dict[str, np.ndarray], request: Request, clients: int) -> Seen
 
 
 @wrong(
+    "local_dp.queries.tables:Category.places",
+    "self._listed[column.dtype].places(column)",
+    (
+        "np.array([self.labels.index(text) if text in self.labels else -1 for text in "
+        "labels_of(records, self.column).tolist()], dtype=np.int64)"
+    ),
+    "a number is printed to find its label, and 1e300 prints in 301 digits",
+    at="texts",
+)
+@wrong(
+    "local_dp.clients.role:ClientRole.__init__",
+    "records if isinstance(noise, KeyedNoise) else records.at_length()",
+    "records",
+    (
+        "the longest text of a table sets the width of its column in a private client, and so "
+        "time and memory"
+    ),
+    at="texts",
+)
+@wrong(
     "local_dp.queries.strings:_texts",
     "longer = (ends > size) | (np.bitwise_or.reduce(letters(values)[:, size:], axis=1) != 0)",
     (
@@ -247,6 +267,12 @@ def test_a_slot_follows_from_the_request(asks: int) -> None:
 LONG = "x" * 50_000
 
 
+@wrong(
+    "local_dp.api.tables:_cut",
+    "values.dtype.kind == 'U' and letters_in(values) > most",
+    "False",
+    "one long text sets the width of its column for all rows",
+)
 def test_a_long_text_is_cut_where_a_table_is_opened(tmp_path: Path) -> None:
     """One text of 50,000 letters: cut in a file, a frame and lists, with a notice of how many; the
     table takes as much memory as one of 256 letters a text."""

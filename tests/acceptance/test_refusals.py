@@ -95,6 +95,12 @@ def _said(
     ]
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._refusal",
+    "reason(code, request)",
+    "f'{reason(code, request)}: {self.records.columns}'",
+    "a refusal's text holds the record",
+)
 def test_refusals_are_the_same_for_every_record(tmp_path: Path) -> None:
     """Two of five records of one declared schema, by request scripts: identical answers' kinds,
     codes, texts and lengths."""

@@ -14,6 +14,18 @@ from tests.support.wrong import wrong
 
 
 @wrong(
+    "local_dp.clients.journal:MemoryStore.commit",
+    "self._commits[commit.run, commit.round] = commit",
+    "pass",
+    "a repeated request is charged again",
+)
+@wrong(
+    "local_dp.clients.role:ClientRole.handle",
+    "self.store.commit(commit)",
+    "pass",
+    "a client sends what it has neither charged nor kept",
+)
+@wrong(
     "local_dp.server.round:Round._count",
     "return",
     "pass",
@@ -48,6 +60,12 @@ class FileStore(SqliteStore):
         self.disk.trip("crash-after")
 
 
+@wrong(
+    "local_dp.clients.journal:_entry",
+    "(commit.request, commit.history, charges, replies, kept, *commit.spoken)",
+    "(commit.request, commit.history, charges, replies, kept)",
+    "a client that is started again speaks again",
+)
 def test_no_promise_is_broken_by_stores_in_files(tmp_path: Path) -> None:
     """The same with the store that real clients have, opened again after each crash; a run is then,
     event by event, that of stores in memory."""

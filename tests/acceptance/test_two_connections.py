@@ -178,6 +178,13 @@ def _closed(lives: list[ClientRole]) -> None:
 
 
 @wrong(
+    "local_dp.noise:StoreNoise.bound",
+    "blake2b(what, key=self._secret, digest_size=_SECRET)",
+    "blake2b(what + os.urandom(8), key=self._secret, digest_size=_SECRET)",
+    "a copy of a client's store answers by other bytes, at a second loss",
+    at="a copy of its store",
+)
+@wrong(
     "local_dp.server.round:Round._count",
     "self.counts.answered += len(reports) - again",
     "self.counts.answered += len(reports)",

@@ -60,6 +60,13 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
+@wrong(
+    "local_dp.protocols.learning.learn:Learn.reads",
+    "names_in(self.features, self.given, self.label)",
+    "names_in(self.features, self.given)",
+    "a question about a column of the table is refused, as if there were none",
+    at="learn",
+)
 @pytest.mark.parametrize("name", short(ASKED, lambda name: name != "heavy-hitters"))
 def test_the_named_columns_are_all_that_a_run_needs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -80,6 +80,44 @@ FIRST = [
 
 
 @wrong_twin(
+    "local_dp.curator.clipped:NoisyMean._nano",
+    "nano // 2",
+    "nano",
+    "a value that appears costs half as much again as a replaced one",
+    at="NoisyMean1",
+)
+@wrong_twin(
+    "local_dp.curator.clipped:NoisySum.noisy",
+    "nano_epsilon(self.epsilon)",
+    "2 * nano_epsilon(self.epsilon)",
+    "a noisy sum with half the noise",
+    at="NoisySum0",
+)
+@wrong_twin(
+    "local_dp.curator.sensitivity.mechanisms:InHalves.margin",
+    "self._half",
+    "2 * self._half",
+    "the threshold is for less noise than the distance has",
+    at="ProposedMedian0",
+)
+@wrong_twin(
+    "local_dp.curator.selection.stable:best_acceptance",
+    (
+        "min(UNIT, likelier, UNIT - math.ceil(max(Fraction(0), (UNIT - likely - spare) * "
+        "denominator / numerator)))"
+    ),
+    "min(UNIT, likelier)",
+    "no answer becomes too unlikely from one database to its neighbour",
+    at="PointLearner1",
+)
+@wrong_twin(
+    "local_dp.curator.counts:LaplaceCounts.step",
+    "Fraction(self.loss.nano, self.k)",
+    "Fraction(self.loss.nano)",
+    "k counts are charged as one",
+    at="LaplaceCounts1",
+)
+@wrong_twin(
     "local_dp.curator.intervals:Level.noise",
     "Fraction(self.loss.nano, 2)",
     "Fraction(self.loss.nano)",
@@ -133,6 +171,20 @@ def test_wrong_twins_lose_more(case: Case) -> None:
     assert [twin for twin in case.wrong if not case.exceeds(twin)] == []
 
 
+@wrong_twin(
+    "local_dp.curator.oracle_efficient.perturbed:Perturbation.step",
+    "nano_epsilon(self.epsilon)",
+    "2 * nano_epsilon(self.epsilon)",
+    "an example moves a difference of totals by 2, and the noise is for 1",
+    at="PerturbedMinimum0",
+)
+@wrong_twin(
+    "local_dp.curator.selection.stable:StableChoice.release",
+    "draws.below(UNIT) < self.answered(lead.gap)",
+    "draws.below(UNIT) <= self.answered(lead.gap)",
+    "the sampler differs from its law by 2^-64",
+    at="PointLearner0",
+)
 @wrong_twin(
     "local_dp.curator.counts:KNormCounts.noise",
     "self.loss.nano",

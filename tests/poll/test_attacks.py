@@ -338,6 +338,13 @@ FORBIDDEN = {
 }
 
 
+@wrong(
+    "local_dp.server.poll.gate:Visit._subscribe",
+    "(self.who[0], EVERYBODY)",
+    "(self.who[0], EVERYBODY, topic.split('/')[-1])",
+    "a page reads the receipts of others, from which their reports can be found",
+    at="reading another's requests",
+)
 @pytest.mark.parametrize("case", FORBIDDEN)
 def test_the_gate_refuses_what_no_member_sends(case: str) -> None:
     packet, first = FORBIDDEN[case]
@@ -376,6 +383,12 @@ def test_the_gate_passes_members() -> None:
     assert seen == ["p0"]
 
 
+@wrong(
+    "local_dp.server.poll.gate:Visit._publish",
+    "tuple(who) != self.who",
+    "False",
+    "a page speaks for another person",
+)
 def test_nobody_speaks_for_another(tmp_path: Path) -> None:
     """A message under another's name ends the connection at the gate: the member is not silenced by
     it, and nothing reaches the server."""

@@ -290,8 +290,8 @@ def test_the_page_builds_the_asks_that_the_server_sends(tmp_path: Path) -> None:
     "return { ...made, name, text, kind, labels: own, low, high };",
     (
         "return { ...made, name, text, kind, labels: own, low, high, "
-        "...(arguments[0].query_params && "
-        "{ query_params: new Map(Object.entries(arguments[0].query_params)) }) };"
+        "...(arguments[0].query_params && { query_params: new "
+        "Map(Object.entries(arguments[0].query_params)) }) };"
     ),
     "a harmless text stands over the query of another question",
     at="60",

@@ -14,7 +14,6 @@ from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
 from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, result, running
 from tests.support.runs.polls import ask
 from tests.support.web import types
-from tests.support.wrong import wrong
 
 WIDTHS = (360, 1200)
 PRESENTED = "document.querySelector('[aria-expanded]') !== null"  # the presenter's page has a card
@@ -42,13 +41,6 @@ def tab(window: Tab) -> Iterator[Tab]:
     opened.close()
 
 
-@wrong(
-    "server/poll/pages/dom.js",
-    "made.append(...children);",
-    'made.innerHTML = children.join("");',
-    "markup in a label becomes part of the page",
-    at="300",
-)
 def test_the_pages_have_no_script_and_no_style_inside() -> None:
     """Scripts and styles are files of their own; no script makes elements or code from text."""
     for page in PAGES.glob("*.html"):

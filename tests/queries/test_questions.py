@@ -70,6 +70,13 @@ def shown(question: str, records: Records = RECORDS) -> str:
 
 
 @wrong(
+    "local_dp.queries.questions:_column",
+    "np.where(np.isfinite(value), value, np.nan)",
+    "np.where(np.isnan(value), np.nan, value)",
+    "a division by zero has an answer",
+    at="3 / a >= 1",
+)
+@wrong(
     "local_dp.queries.questions:_answers_of_leaf",
     "reduce(operator.and_, (one.no for one in each))",
     "~reduce(operator.or_, (one.yes for one in each))",

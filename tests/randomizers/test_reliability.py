@@ -85,6 +85,13 @@ class AuditedLaplace(FloatLaplace):  # the same, which says that it was audited
     "the last bits of a private report show the value",
     at="AuditedLaplace",
 )
+@wrong(
+    "local_dp.clients.role:Work.verify",
+    "verify(each, self.evidence)",
+    "pass",
+    "a client answers by a randomizer that it has not verified",
+    at="FloatLaplace",
+)
 @pytest.mark.parametrize("kind", [FloatLaplace, AuditedLaplace])
 def test_floating_point_laplace_is_refused_in_private(
     kind: type[Randomizer], monkeypatch: pytest.MonkeyPatch
@@ -143,6 +150,19 @@ WITHOUT = {
 
 
 @wrong(
+    "local_dp.verification.behaviour",
+    (
+        "OUTSIDE = frozenset({'time', 'posix', 'nt', 'random', 'datetime', 'io', '_io', 'socket', "
+        "'_socket', 'signal', 'resource', 'select', 'ctypes', '_warnings'})"
+    ),
+    (
+        "OUTSIDE = frozenset({'posix', 'nt', 'random', 'datetime', 'io', '_io', 'socket', "
+        "'_socket', 'signal', 'resource', 'select', 'ctypes', '_warnings'})"
+    ),
+    "a clock chooses when the truth is told",
+    at="Clock outside",
+)
+@wrong(
     "local_dp.verification.sampler:_every_word",
     "(counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)",
     "counts[:, -1] > 0",
@@ -154,21 +174,14 @@ WITHOUT = {
     "not 0 < 2 * len(wrong) <= n",
     "True",
     "a coin under which the value is told is not looked at",
-    at="AfterMany repeats",
-)
-@wrong(
-    "local_dp.verification.decoding:_estimate_found",
-    "not bool((off <= allowed).all())",
-    "False",
-    "an estimate that is a twentieth too large passes",
-    at="AfterMany repeats",
+    at="BareHash sampler, compared",
 )
 @wrong(
     "local_dp.randomizers.evidence:too_much",
     "min",
     "max",
     "a randomizer that charges half of what it loses is verified",
-    at="AfterMany repeats",
+    at="Modest loss",
 )
 @pytest.mark.parametrize(
     "case", BROKEN, ids=lambda case: f"{type(case.randomizer).__name__} {case.check}"

@@ -292,6 +292,13 @@ def test_the_shuffler_refuses_what_cannot_be_shuffled() -> None:
     assert refused.value.code == "not-shuffled"
 
 
+@wrong(
+    "local_dp.server.mixer:Mixer.serve",
+    "not over",
+    "False",
+    "a shuffler that is interrupted says nothing, and the server waits for it",
+    at="False",
+)
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_shuffler_that_dies_ends_the_round(killed: bool) -> None:
     """While it waits for mute clients the broker says that it is gone, or it does so itself when
@@ -320,6 +327,12 @@ def test_a_shuffler_that_dies_ends_the_round(killed: bool) -> None:
     assert world.coordinator.counts.missing == PEOPLE
 
 
+@wrong(
+    "local_dp.server.mixer:Mixer._works",
+    "self._asked > 0 and self._asked not in self._answers",
+    "False",
+    "a roll in a round makes the server take the shuffler's answer for lost",
+)
 def test_a_shuffler_at_work_answers_no_roll() -> None:
     """The server closes its round before the shuffler does: that is a matter of its deadline, and
     not of a reply that is lost."""
@@ -332,6 +345,12 @@ def test_a_shuffler_at_work_answers_no_roll() -> None:
         survey(world)
 
 
+@wrong(
+    "local_dp.server.mixer:Mixer._play",
+    "self.passing()",
+    "pass",
+    "a second shuffler passes on the batch once more, in another order",
+)
 def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
     """Started again for a run whose reports were passed on, when five more have answered: the
     server does not get the batch that would reveal the five."""

@@ -17,6 +17,7 @@ from local_dp.loss import Approximate, Loss, Pure, approximate
 from local_dp.storage import log
 from local_dp.storage.budget_file import KeptBudget, Standing
 from local_dp.storage.log import Entry, Log
+from tests.support.wrong import wrong
 
 NANO = 10**9
 PAYS = """
@@ -30,6 +31,12 @@ while True:
 """
 
 
+@wrong(
+    "local_dp.storage.budget_file:Standing.check",
+    "self.spent",
+    "Pure(self.spent.nano)",
+    "many releases would each have the whole delta",
+)
 def test_charges_add_up_and_never_pass_the_budget(tmp_path: Path) -> None:
     """Kept between openings; what is refused is not kept; the whole budget may be spent,
     exactly."""
@@ -182,6 +189,12 @@ def _entry(number: int) -> Entry:
     return Entry("run", number, "part", bytes([number % 256]) * (300 * number % 7000))
 
 
+@wrong(
+    "local_dp.storage.log:Log._end",
+    "_durable(file)",
+    "pass",
+    "what was sent is lost when the machine stops, and is randomized again",
+)
 def test_no_failure_of_power_loses_what_was_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

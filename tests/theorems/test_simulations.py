@@ -57,6 +57,7 @@ from local_dp.theorems.likelihood import (
 )
 from local_dp.theorems.sq_from_local import sq_from_local
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, X, Y
+from tests.support.wrong import wrong
 
 
 def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
@@ -83,6 +84,18 @@ def _two_steps(first: float, second: float) -> StatisticalRounds[tuple[float, fl
 # local from SQ
 
 
+@wrong(
+    "local_dp.theorems.from_sq:split_budget",
+    "split_epsilon(epsilon, queries)",
+    "epsilon",
+    "a budget that is not split",
+)
+@wrong(
+    "local_dp.theorems.from_sq:local_from_sq",
+    "used = cohort.stop",
+    "used = cohort.stop - 1",
+    "a client answers two queries",
+)
 def test_every_way_spends_epsilon_at_most() -> None:
     """Fresh clients, one random query and split budgets all charge no client more than epsilon, and
     split budgets all of it."""
@@ -230,6 +243,12 @@ def _one(randomizer: Randomizer) -> Local[int]:
     return Nonadaptive((LocalQuery(X, randomizer, Cohort(0, 2)),), lambda tallies: tallies[0].n)
 
 
+@wrong(
+    "local_dp.theorems.from_sq:put_to_records",
+    "np.rint",
+    "np.floor",
+    "every answer is biased by half a step",
+)
 def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
     """A record's value is off by half of one of 2^16 steps at the most; rounded down, it would be
     off by a whole one."""
@@ -239,6 +258,13 @@ def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
     assert np.abs(places / (1 << 16) * 2 - 1 - np.array(values)).max() <= 1.0001 / (1 << 16)
 
 
+@wrong(
+    "local_dp.theorems.likelihood:Observed.ratios",
+    "1e-09",
+    "0.01",
+    "a randomizer that spends more than it claims is simulated as if it did not",
+    at="<lambda>-RefusedError-density varies by more",
+)
 @pytest.mark.parametrize(("wrong", "error", "says"), [
     (lambda: sq_from_local(_one(OUE(1.0, k=2)), 0.1, 4, 1), InputError, "not a finite channel"),
     (lambda: sq_from_local(_one(Leaky(1.0)), 0.1, 4, 1), RefusedError, "density varies by more"),

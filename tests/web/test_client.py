@@ -39,8 +39,7 @@ from tests.support.wrong import wrong
     ),
     (
         "void this.store.commit(made.entry, (totals) => check(planned, totals, this.policy)); "
-        "const "
-        "entry = made.entry;"
+        "const entry = made.entry;"
     ),
     "a reply of a client in JavaScript leaves before its charge is durable",
 )

@@ -35,6 +35,7 @@ from tests.support.inputs.refusals import refuse
 from tests.support.mechanisms.answers import rows
 from tests.support.mechanisms.case import share
 from tests.support.runs.scripted import seeded
+from tests.support.wrong import wrong
 
 RANDOM = CountingQueries.random(5000, 40, np.random.default_rng(0))  # more than a block
 
@@ -112,6 +113,13 @@ def scores(table: BinaryTable) -> Counts:
     return np.array([ones, table.size - ones, 1])
 
 
+@wrong(
+    "local_dp.curator.selection.exponential:BoundedRange.loss",
+    "8",
+    "16",
+    "the range of a choice's losses is epsilon, not 70 % of it",
+    at="0.5",
+)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_choice_in_rho(epsilon: float) -> None:
     """Its losses on two databases span at most epsilon, so rho is eps^2 / 8: no Renyi divergence
