@@ -16,8 +16,7 @@ from local_dp.clients.places import Owners, people_of
 from local_dp.errors import InputError, RefusedError, reading
 from local_dp.ledger import Charge, Ledger
 from local_dp.loss import NANO, nano_epsilon
-from local_dp.oracles.local.asked import Spoken
-from local_dp.oracles.local.kept import Kept, Outcomes
+from local_dp.oracles.local.memory import Memory, Outcomes
 from local_dp.records import Records
 from local_dp.storage.log import Entry, Log
 from local_dp.wire import Line, Reply, checksum, decode, encode
@@ -32,7 +31,7 @@ _SECRET_BYTES = 32
 class Commit:
     """One answered round: the digest of the request, its cost, the replies byte for byte.
 
-    `spoken` has who has spoken in each session (`Spoken.bits`), and `kept` the new outcomes under
+    `spoken` has who has spoken in each session (`Speakers.bits`), and `kept` the new outcomes under
     labels. `history` is a digest of the inputs of the replies (`noise.BoundNoise.history`).
     """
 
@@ -53,8 +52,7 @@ class Store(ABC):
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:
         self.ledger = Ledger(limit, lifetime)
-        self.spoken = Spoken()
-        self.kept = Kept()
+        self.memory = Memory()
         self.histories: dict[str, bytes] = {}
         self.rounds = 0
         self.size = 0
@@ -84,11 +82,11 @@ class Store(ABC):
         """Adds a commit, without a check."""
         self.ledger.enter(commit.run, commit.charges)
         for session, bits in commit.spoken:
-            self.spoken.restore(session, bits)
+            self.memory.speakers.restore(session, bits)
         for outcomes in commit.kept:
-            self.kept.restore(outcomes)
+            self.memory.memo.restore(outcomes)
         self.histories.update(
-            (charge.memo, commit.history) for charge in commit.charges if charge.memo
+            (charge.label, commit.history) for charge in commit.charges if charge.label
         )
         self.rounds += 1
         self.size += sum(len(reply.reports) for reply in commit.replies) + sum(
@@ -209,7 +207,7 @@ def _opened(path: Path, life: int) -> Log:
 
 
 def _entry(commit: Commit) -> Entry:
-    charges = [(each.start, each.stop, each.nano, each.memo, each.what) for each in commit.charges]
+    charges = [(each.start, each.stop, each.nano, each.label, each.what) for each in commit.charges]
     replies = [encode(reply) for reply in commit.replies]
     kept = [(each.label, each.spans, each.data) for each in commit.kept]
     data: bytes = msgpack.packb(

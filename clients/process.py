@@ -21,8 +21,8 @@ from local_dp.clients.member import filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import BusError, InputError
 from local_dp.noise import Draw, KeyedNoise, Noise, StoreNoise, SystemNoise
-from local_dp.oracles.local.asked import LocalQuery, Spoken, cells_of
-from local_dp.oracles.local.kept import Kept
+from local_dp.oracles.local.asked import LocalQuery, cells_of
+from local_dp.oracles.local.memory import Memory
 from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Population, Rows
 from local_dp.randomizers.randomizer import Randomizer
@@ -45,12 +45,11 @@ class LyingRole(ClientRole):
         place: int,
         query: LocalQuery,
         noise: Noise,
-        spoken: Spoken,
-        kept: Kept,
+        memory: Memory,
     ) -> list[Reply]:
         return [
             self._lying(reply, query, request.asks[place].coins)
-            for reply in super()._replies(request, place, query, noise, spoken, kept)
+            for reply in super()._replies(request, place, query, noise, memory)
         ]
 
     def _lying(self, reply: Reply, query: LocalQuery, coins: bytes) -> Reply:

@@ -20,8 +20,8 @@ from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.noise import KeyedNoise, Noise, StoreNoise, fresh
-from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond, respond_once
-from local_dp.oracles.local.kept import Kept
+from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.oracles.local.memory import Memoised, Memory, Session, repeat_of
 from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.randomizer import Evidence, Randomizer
@@ -248,11 +248,7 @@ class ClientRole:
     ) -> Commit:
         queries, charges = self._planned(request, spans)
         asks = [query for _, query in queries]
-        sessions = dict.fromkeys(query.session for query in asks if query.session)
-        spoken, kept = (
-            self.store.spoken.copy(sessions),
-            self.store.kept.copy({query.label for query in asks}),
-        )
+        memory = self.store.memory.copy(query.repeat for query in asks)
         noise, history = self.noise, b""
         if isinstance(noise, StoreNoise):
             noise = noise.bound(*self._inputs(plain, asks))
@@ -260,17 +256,18 @@ class ClientRole:
         replies = [
             reply
             for place, query in queries
-            for reply in self._replies(request, place, query, noise, spoken, kept)
+            for reply in self._replies(request, place, query, noise, memory)
         ]
-        told = tuple((session, spoken.bits(session)) for session in sessions)
+        sessions = dict.fromkeys(query.label for query in asks if isinstance(query.repeat, Session))
+        speakers = tuple((session, memory.speakers.bits(session)) for session in sessions)
         return Commit(
             request.run,
             request.round,
             digest,
             charges,
             tuple(replies),
-            told,
-            tuple(kept.added or ()),
+            speakers,
+            tuple(memory.memo.added or ()),
             history or fresh(),
         )
 
@@ -288,8 +285,8 @@ class ClientRole:
             for part in (ask.query, ask.randomizer, without_coin(ask.randomizer))
         }
         histories = [
-            self.store.histories.get(memo, bytes(32))
-            for memo in dict.fromkeys(ask.memo for ask in asks if ask.memo)
+            self.store.histories.get(label, bytes(32))
+            for label in dict.fromkeys(ask.label for ask in asks if ask.label)
         ]
         return (
             code_digest(kinds) or fresh(),
@@ -322,7 +319,7 @@ class ClientRole:
                 for charge in self._own(query.charge(request.asks[place].coins))
             )
             self._check_ceilings([query for _, query in queries], charges)
-            self._check_numbers(query for _, query in queries if query.label)
+            self._check_numbers(query for _, query in queries if isinstance(query.repeat, Memoised))
             self.store.ledger.check(request.run, charges)
             self.work.verify(query.randomizer for _, query in queries)
             self.work.expect(query for _, query in queries)
@@ -338,7 +335,7 @@ class ClientRole:
         for first, last, place in self.places.spans(
             charge.start - self.start, charge.stop - self.start
         ):
-            yield Charge(place, place + last - first, charge.nano, charge.memo, charge.what)
+            yield Charge(place, place + last - first, charge.nano, charge.label, charge.what)
 
     def _check_ceilings(self, queries: list[LocalQuery], charges: tuple[Charge, ...]) -> None:
         """Raises RefusedError("ceiling"): cheap requests could come without end, and each answer is
@@ -363,7 +360,11 @@ class ClientRole:
 
     def _unkept(self, query: LocalQuery) -> int:
         """How many clients have an outcome to keep."""
-        return int(np.count_nonzero(self._numbers(query) < 0)) if query.label else 0
+        return (
+            int(np.count_nonzero(self._numbers(query) < 0))
+            if isinstance(query.repeat, Memoised)
+            else 0
+        )
 
     def _check_numbers(self, queries: Iterable[LocalQuery]) -> None:
         """Raises RefusedError where a label cannot be answered from what it keeps: the server would
@@ -384,14 +385,14 @@ class ClientRole:
                 raise RefusedError(
                     "equivocation",
                     (
-                        f"under the label {query.memo!r} a client had another number, and another "
+                        f"under the label {query.label!r} a client had another number, and another "
                         "public coin"
                     ),
                 )
 
     def _numbers(self, query: LocalQuery) -> Counts:
         """The numbers that its clients had when their outcomes were kept, or -1."""
-        return self.store.kept.numbers(
+        return self.store.memory.memo.numbers(
             query.label,
             self.places.of(query.cohort.start - self.start, query.cohort.stop - self.start),
         )
@@ -410,7 +411,8 @@ class ClientRole:
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
         try:
             query = self.work.query(ask.query, ask.query_params)
-            return LocalQuery(query, self._randomizer(ask), Cohort(*span), ask.once)
+            randomizer = self._randomizer(ask)
+            return LocalQuery(query, randomizer, Cohort(*span), repeat_of(ask.once, randomizer))
         except InputError as error:
             raise RefusedError("bad-query", str(error)) from error
 
@@ -445,50 +447,25 @@ class ClientRole:
         place: int,
         query: LocalQuery,
         noise: Noise,
-        spoken: Spoken,
-        kept: Kept,
+        memory: Memory,
     ) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins
         replies = []
         for start, stop in chunks(
             query.cohort.start, query.cohort.stop, per_message(dtype.itemsize)
         ):
-            low, high, which = (
-                start - self.start,
-                stop - self.start,
+            low, high = start - self.start, stop - self.start
+            reports = respond(
+                query,
+                self.records.take(slice(low, high)),
+                start,
+                noise,
                 query.draw(request.round, place),
+                coins,
+                memory,
+                self.places.of(low, high),
             )
-            if query.label:
-                parts = [
-                    respond_once(
-                        query,
-                        self.records.take(slice(low, high)),
-                        start,
-                        noise,
-                        which,
-                        coins,
-                        kept,
-                        self.places.of(low, high),
-                    )
-                ]
-            else:  # places are those of a session
-                spans = self.places.spans(low, high) if query.session else [(low, high, 0)]
-                parts = [
-                    respond(
-                        query,
-                        self.records.take(slice(first, last)),
-                        self.start + first,
-                        noise,
-                        which,
-                        coins,
-                        spoken,
-                        at,
-                    )
-                    for first, last, at in spans
-                ]
-            packed = b"".join(
-                np.ascontiguousarray(reports, dtype=dtype.base).tobytes() for reports in parts
-            )
+            packed = np.ascontiguousarray(reports, dtype=dtype.base).tobytes()
             replies.append(
                 Reply(
                     run=request.run,

@@ -69,13 +69,13 @@ class Steps:
 
 @dataclass(frozen=True)
 class Charge:
-    """`nano` nano-nats for each client start..stop; under a label in `memo` it is paid once, and
+    """`nano` nano-nats for each client start..stop; under a label in `label` it is paid once, and
     `what` is the label's meaning."""
 
     start: int
     stop: int
     nano: int
-    memo: str = ""
+    label: str = ""
     what: bytes = b""
 
 
@@ -139,17 +139,17 @@ class Ledger:
         due, labels = Steps(), dict[str, tuple[bytes, Steps]]()
         for charge in charges:
             _check(charge)
-            if not charge.memo:
+            if not charge.label:
                 due.add(charge.start, charge.stop, charge.nano)
                 continue
-            what, paid = labels.get(charge.memo) or self._labels.get(
-                charge.memo, (charge.what, Steps())
+            what, paid = labels.get(charge.label) or self._labels.get(
+                charge.label, (charge.what, Steps())
             )
             if what != charge.what:
                 raise RefusedError(
                     "equivocation",
                     (
-                        f"the label {charge.memo!r} already stands for another question or "
+                        f"the label {charge.label!r} already stands for another question or "
                         "randomizer; choose another label"
                     ),
                 )
@@ -158,7 +158,7 @@ class Ledger:
                 if not times:
                     due.add(start, stop, charge.nano)
             paid.add(charge.start, charge.stop, 1)
-            labels[charge.memo] = (what, paid)
+            labels[charge.label] = (what, paid)
         return due, labels
 
     @property

@@ -130,20 +130,20 @@ def leading_words(
 
 @dataclass(frozen=True)
 class Draw:
-    """Which words: those of one ask of one round, or, in a simulation under a label in `memo`,
+    """Which words: those of one ask of one round, or, in a simulation under a label in `label`,
     those shared by every ask under that label."""
 
     round: int
     ask: int = 0
-    memo: str = ""
+    label: str = ""
 
-    def key(self, label: str, seed: int) -> bytes:
-        """The key of this draw's stream under a seed; `COINS` labels the public coins under the
-        server's coin seed."""
+    def key(self, purpose: str, seed: int) -> bytes:
+        """The key of this draw's stream under a seed; `COINS` is the purpose of public coins, under
+        the server's coin seed."""
         return (
-            stream_key(f"{label} once {self.memo}", seed)
-            if self.memo
-            else stream_key(f"{label} ask {self.ask}", seed, self.round)
+            stream_key(f"{purpose} once {self.label}", seed)
+            if self.label
+            else stream_key(f"{purpose} ask {self.ask}", seed, self.round)
         )
 
 
@@ -250,7 +250,7 @@ class BoundNoise:
 
 
 def _check_unlabelled(which: Draw) -> None:
-    if which.memo:
+    if which.label:
         raise ValueError("private words of a label would meet other records")
 
 

@@ -19,7 +19,8 @@ from pydantic import (
 )
 
 from local_dp.errors import InputError, WireError
-from local_dp.oracles.local.asked import CHUNK, ONCE, LocalQuery
+from local_dp.oracles.local.asked import CHUNK, LocalQuery
+from local_dp.oracles.local.memory import LABEL
 
 MAX_BYTES = 1 << 20
 MAX_TEXT = 1 << 16  # characters of one parameter: a hypothesis may have thousands of coefficients
@@ -72,7 +73,7 @@ class Ask(BaseModel):
     start: Index
     stop: Index
     coins: Annotated[bytes, Field(min_length=16, max_length=16)]
-    once: Annotated[str, Field(pattern=ONCE)] = ""
+    once: Annotated[str, Field(pattern=LABEL)] = ""
 
     @classmethod
     def of(cls, query: LocalQuery, coins: bytes) -> "Ask":
@@ -85,7 +86,7 @@ class Ask(BaseModel):
             start=query.cohort.start,
             stop=query.cohort.stop,
             coins=coins,
-            once=query.memo,
+            once=query.label,
         )
 
 

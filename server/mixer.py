@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from local_dp.bus.interface import Bus, Connected, Delivery
 from local_dp.errors import LocalDPError, RefusedError, WireError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import repeat_of
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
@@ -59,7 +60,8 @@ def query_of(ask: Ask) -> LocalQuery:
         QUERIES.build(ask.query, ask.query_params),
         RANDOMIZERS.build(ask.randomizer, ask.randomizer_params),
     )
-    return LocalQuery(query, randomizer, Cohort(ask.start, ask.stop), ask.once)
+    repeat = repeat_of(ask.once, randomizer)
+    return LocalQuery(query, randomizer, Cohort(ask.start, ask.stop), repeat)
 
 
 class Mixer:

@@ -461,10 +461,10 @@ def _spent(path: Path) -> Spent:
     for commit in store.commits():
         rounds[commit.run] += 1
         for charge in commit.charges:
-            if charge.memo:
+            if charge.label:
                 labels.setdefault(
-                    charge.memo,
-                    {"label": charge.memo, "run": commit.run, "epsilon": charge.nano / NANO},
+                    charge.label,
+                    {"label": charge.label, "run": commit.run, "epsilon": charge.nano / NANO},
                 )
     ledger = store.ledger
     store.close()

@@ -43,7 +43,7 @@ class Randomizer(ABC):
     decides which evidence it accepts. `work` is its purpose: plans compare it with others of the
     same values for "one question" (`protocols.planning.ways`). `estimates` is "averages" of the
     values (shares of symbols, means of numbers), or the estimated quantity in words. `silence` is
-    the value of a client with nothing to report, in a session (`LocalQuery.session`) where each
+    the value of a client with nothing to report, in a session (`Session`) where each
     client speaks in one round. `has_tally_law`: it has a `draw_tally`, which the aggregate tier
     needs. `word_bits` is the width of the random words: 0 picks 32 or 64; a small one lets a test
     enumerate every word.

@@ -15,6 +15,7 @@ from local_dp.ledger import Steps
 from local_dp.loss import NANO, Pure
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.memory import Memoised, Session
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.tallies import Tally
@@ -67,12 +68,12 @@ def check_shufflable(query: LocalQuery) -> None:
     """Raises InputError for reports that need their client's public coin, and for reports that a
     client repeats."""
     name = query.randomizer.name
-    if query.session:
+    if isinstance(query.repeat, Session):
         raise InputError(
             f"a session of {name} cannot be shuffled: its joint loss is known only for reports "
             "with senders"
         )
-    if query.memo:
+    if isinstance(query.repeat, Memoised):
         raise InputError(
             f"memoised answers of {name} cannot be shuffled: a repeated report identifies its "
             "client in every round"
@@ -91,7 +92,7 @@ def with_coins(algorithm: Algorithm[LocalQuery, Tally, R]) -> Algorithm[LocalQue
     def with_coin(query: LocalQuery) -> LocalQuery:
         return (
             replace(query, randomizer=WithCoin.of(query.randomizer))
-            if query.randomizer.uses_coins and not query.memo
+            if query.randomizer.uses_coins and not query.label
             else query
         )
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from local_dp.errors import BusError, InputError, RefusedError, reading
 from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.memory import Session
 from local_dp.oracles.local.oracles import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.finite import Population
 from local_dp.simulation.installation import Installation
@@ -237,11 +238,11 @@ class ClusterOracle(PopulationOracle):
         the clients has spoken."""
         from distributed import as_completed
 
-        if work.query.session:
+        if isinstance(work.query.repeat, Session):
             raise RefusedError(
                 "no-memory",
                 (
-                    f"the session {work.query.session!r}: a cluster's workers do not keep who has "
+                    f"the session {work.query.label!r}: a cluster's workers do not keep who has "
                     "spoken; leave out --cluster"
                 ),
             )

@@ -12,7 +12,7 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import NANO, Pure
-from local_dp.oracles.local.asked import Spoken
+from local_dp.oracles.local.memory import Speakers
 from local_dp.randomizers.evidence import (
     MAX_ENTRIES,
     corner_rows,
@@ -200,7 +200,7 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
     session, records x and x', and servers.
 
     A server chooses each question by all earlier reports. So in each round of a transcript it may
-    meet any value of x with any of x': the values that the client's own rule (`Spoken`) allows,
+    meet any value of x with any of x': the values that the client's own rule (`Speakers`) allows,
     with the whole weights of the channel. Transcripts with the same ratio and the same people
     silent are continued together, so the cost grows with the number of ratios, not with 2^rounds.
     Raises InputError for a randomizer without silence or with coins, RefusedError("unverifiable")
@@ -210,14 +210,17 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
     if silence is None or randomizer.uses_coins:
         raise InputError(f"{randomizer.name} takes no part in sessions, or uses a public coin")
     values, channel = randomizer.domain.values(), randomizer.channel().tolist()
-    # who of the two has spoken, as `Spoken.bits` has it, and the ratio so far
+    # who of the two has spoken, as `Speakers.bits` has it, and the ratio so far
     reached = {(bytes(1), Fraction(1))}
     for _ in range(rounds):
         further = set()
         for (spoken, ratio), pair in product(reached, product(values, values)):
-            state = Spoken()
+            state = Speakers()
             state.restore(_SESSION, spoken)
-            places = state.once_only(_SESSION, silence, 0, np.array(pair)) - randomizer.domain.low
+            places = (
+                state.once_only(_SESSION, silence, np.arange(2), np.array(pair))
+                - randomizer.domain.low
+            )
             for one, other in zip(channel[places[0]], channel[places[1]], strict=True):
                 if other == 0 < one:
                     raise RefusedError(

@@ -23,6 +23,7 @@ from local_dp.domains import Domain
 from local_dp.loss import NANO, exp_epsilon
 from local_dp.noise import BoundNoise, Draw, StoreNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import FRESH, Memoised, repeat_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.randomizer import Randomizer
@@ -145,7 +146,8 @@ class Copy(ClientRole):
 
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
         randomizer = KINDS[self.kind][self.version - 1]
-        return LocalQuery(Told(randomizer.domain, *self.asked), randomizer, Cohort(*span), ask.once)
+        repeat = repeat_of(ask.once, randomizer)
+        return LocalQuery(Told(randomizer.domain, *self.asked), randomizer, Cohort(*span), repeat)
 
     def _inputs(self, request: bytes, asks: list[LocalQuery]) -> tuple[bytes, ...]:
         inputs = list(super()._inputs(request, asks))
@@ -174,7 +176,8 @@ def answered(copy: Copy, step: Step, table: Table) -> Words:
         step.round if copy.kind == "session" else 0,
         step.question,
     )
-    asked = replace(survey_query(len(rows)), memo="" if copy.kind == "plain" else LABEL)
+    repeat = FRESH if copy.kind == "plain" else Memoised(LABEL)
+    asked = replace(survey_query(len(rows)), repeat=repeat)
     replies = copy.handle(request(asked, number=step.round, run=f"run-{step.question}"))
     assert all(isinstance(reply, Reply) for reply in replies), replies
     packed = b"".join(reply.reports for reply in replies if isinstance(reply, Reply))

@@ -18,6 +18,7 @@ import pytest
 from local_dp.clients.journal import SqliteStore
 from local_dp.errors import InputError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Memoised
 from local_dp.queries.tables import Category
 from local_dp.randomizers.repeated.memoised import LOLOHA
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -109,7 +110,7 @@ def test_the_same_request_is_answered_by_the_same_bytes(tmp_path: Path) -> None:
 def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
     """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the
     value. The store keeps the answer, under any number."""
-    weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(1.0)), memo="weekly")
+    weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(1.0)), repeat=Memoised("weekly"))
     reports = []
     for number in (1, 2, 3):
         role = member(tmp_path / "a.store")
@@ -121,7 +122,7 @@ def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
     assert len(set(reports)) == 1
     moved = member(tmp_path / "a.store", start=1)
     (reply,) = moved.handle(
-        request(replace(survey_query(CLIENTS + 1, start=1), memo="weekly"), number=4)
+        request(replace(survey_query(CLIENTS + 1, start=1), repeat=Memoised("weekly")), number=4)
     )
     assert isinstance(reply, Reply)
     assert (reply.reports, reply.start, moved.store.ledger.max_spent) == (reports[0], 1, 1.0)
@@ -137,7 +138,10 @@ def test_an_outcome_is_read_by_its_own_coin(tmp_path: Path) -> None:
     """Under another number a client has another public coin, by which a server would misread what a
     label keeps: it refuses, uncharged."""
     hashed = LocalQuery(
-        Category("yes", ("0", "1", "2", "3", "4")), LOLOHA(1.0, k=5), Cohort(0, CLIENTS), "weekly"
+        Category("yes", ("0", "1", "2", "3", "4")),
+        LOLOHA(1.0, k=5),
+        Cohort(0, CLIENTS),
+        Memoised("weekly"),
     )
     role = member(tmp_path / "a.store")
     assert code(role.handle(request(hashed, number=1))) == "reply"
@@ -152,9 +156,9 @@ def test_an_outcome_is_read_by_its_own_coin(tmp_path: Path) -> None:
 
 @wrong(
     "local_dp.clients.role:ClientRole._own",
-    "Charge(place, place + last - first, charge.nano, charge.memo, charge.what)",
+    "Charge(place, place + last - first, charge.nano, charge.label, charge.what)",
     (
-        "Charge(self.start + place, self.start + place + last - first, charge.nano, charge.memo, "
+        "Charge(self.start + place, self.start + place + last - first, charge.nano, charge.label, "
         "charge.what)"
     ),
     "a client that has another number in another run has its whole budget again",

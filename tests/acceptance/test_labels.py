@@ -20,6 +20,7 @@ from local_dp.loss import NANO, Pure, exp_epsilon
 from local_dp.noise import Draw, Noise, SystemNoise
 from local_dp.oracles.local import asked
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Memoised, repeat_of
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.randomizer import Randomizer
@@ -74,7 +75,8 @@ class Holder(ClientRole):
     randomizer: Randomizer
 
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
-        return LocalQuery(Held(self.randomizer.domain), self.randomizer, Cohort(*span), ask.once)
+        repeat = repeat_of(ask.once, self.randomizer)
+        return LocalQuery(Held(self.randomizer.domain), self.randomizer, Cohort(*span), repeat)
 
 
 def holder(randomizer: Randomizer, clients: int, noise: Noise) -> Holder:
@@ -94,7 +96,9 @@ def told(role: ClientRole, value: int, number: int, clients: int) -> Words:
     """The reports of a round under the label, a row of bytes each, of clients who all hold this
     value now."""
     role.records = Records({"value": np.full(clients, value)})
-    replies = role.handle(request(replace(survey_query(clients), memo=LABEL), number=number))
+    replies = role.handle(
+        request(replace(survey_query(clients), repeat=Memoised(LABEL)), number=number)
+    )
     assert all(isinstance(reply, Reply) for reply in replies), replies
     return np.concatenate(
         [
@@ -171,8 +175,8 @@ CASES = [
 
 
 @wrong(
-    "local_dp.oracles.local.asked:report_once",
-    "np.flatnonzero(~kept.known(label, places))",
+    "local_dp.oracles.local.asked:_memoised",
+    "np.flatnonzero(~memo.known(label, places))",
     "np.arange(len(places))",
     (
         "under a label the record of today is answered, by words that met the record of before, "
@@ -219,9 +223,10 @@ def test_no_change_of_records_tells_more_than_was_charged(
 
 
 def age_asked(number: int, label: str = LABEL, epsilon: float = 0.001) -> Request:
-    return request(
-        LocalQuery(Category("age", AGES), GRR(epsilon, k=64), Cohort(0, 1), label), number=number
-    )
+    randomizer = GRR(epsilon, k=64)
+    repeat = repeat_of(label, randomizer)
+    query = LocalQuery(Category("age", AGES), randomizer, Cohort(0, 1), repeat)
+    return request(query, number=number)
 
 
 def report(role: ClientRole, asked: Request) -> int:
@@ -282,4 +287,7 @@ def test_a_plug_in_has_no_second_step_of_its_own() -> None:
     role.work.build = lambda name, params: Tells(1.0)  # type: ignore[method-assign]
     role.work.verify = lambda randomizers: None  # type: ignore[method-assign]
     assert code(role.handle(request(survey_query(3), number=1))) == "reply"
-    assert code(role.handle(request(replace(survey_query(3), memo=LABEL), number=2))) == "evidence"
+    assert (
+        code(role.handle(request(replace(survey_query(3), repeat=Memoised(LABEL)), number=2)))
+        == "evidence"
+    )

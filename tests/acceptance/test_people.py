@@ -15,6 +15,7 @@ from local_dp.errors import InputError
 from local_dp.loss import NANO
 from local_dp.noise import StoreNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Session, repeat_of
 from local_dp.protocols.local_protocol import find_protocol
 from local_dp.queries.examples import PathStep
 from local_dp.queries.tables import Category
@@ -47,7 +48,12 @@ def answers(role: ClientRole, number: int, label: str = LABEL, epsilon: float = 
     """The reports of all its clients, in their order, which is that of their places."""
     (reply,) = role.handle(
         request(
-            LocalQuery(Category("age", AGES), GRR(epsilon, k=64), Cohort(0, role.stop), label),
+            LocalQuery(
+                Category("age", AGES),
+                GRR(epsilon, k=64),
+                Cohort(0, role.stop),
+                repeat_of(label, GRR(epsilon, k=64)),
+            ),
             number=number,
         )
     )
@@ -131,7 +137,9 @@ def test_a_session_belongs_to_people(tmp_path: Path) -> None:
     path, people = tmp_path / "a.store", np.arange(PEOPLE)
 
     def asked_in(role: ClientRole, number: int) -> None:
-        query = LocalQuery(PathStep("01", 1), OneOfRounds(1.0), Cohort(0, role.stop), "path")
+        query = LocalQuery(
+            PathStep("01", 1), OneOfRounds(1.0), Cohort(0, role.stop), Session("path")
+        )
         assert code(role.handle(request(query, number=number))) == "reply"
 
     records = Records(
@@ -148,7 +156,7 @@ def test_a_session_belongs_to_people(tmp_path: Path) -> None:
     asked_in(role, 2)
     assert (
         np.unpackbits(
-            np.frombuffer(role.store.spoken.bits("path"), np.uint8), bitorder="little"
+            np.frombuffer(role.store.memory.speakers.bits("path"), np.uint8), bitorder="little"
         ).sum()
         == PEOPLE
     )

@@ -12,6 +12,7 @@ import pytest
 from local_dp.api.costs import budget
 from local_dp.cli.run.stored import MOST, SETTING, store
 from local_dp.curator.mechanism import mechanisms
+from local_dp.oracles.local.memory import Memoised
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -291,8 +292,12 @@ def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
     role = member(path, 1.0, 3.0)
     for number, run in ((1, "spring"), (2, "spring"), (1, "autumn")):
         role.handle(asked(number, 0.25, run))
-    role.handle(request(replace(survey_query(CLIENTS), memo="weekly"), number=3, run="autumn"))
-    role.handle(request(replace(survey_query(CLIENTS), memo="monthly"), number=4, run="winter"))
+    role.handle(
+        request(replace(survey_query(CLIENTS), repeat=Memoised("weekly")), number=3, run="autumn")
+    )
+    role.handle(
+        request(replace(survey_query(CLIENTS), repeat=Memoised("monthly")), number=4, run="winter")
+    )
     assert local_dp("budget", str(path)).returncode == 2, "the client has it open"
     role.store.close()  # type: ignore[attr-defined]
     output = budget(path)

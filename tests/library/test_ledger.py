@@ -172,10 +172,12 @@ class PlainLedger:  # the model: one dictionary entry a client, checked client b
             if charge.start >= charge.stop:
                 return False
             for client in range(charge.start, charge.stop):
-                if not charge.memo or (charge.memo, client) not in paid:
+                if not charge.label or (charge.label, client) not in paid:
                     due[client] += charge.nano
             paid |= {
-                (charge.memo, client) for client in range(charge.start, charge.stop) if charge.memo
+                (charge.label, client)
+                for client in range(charge.start, charge.stop)
+                if charge.label
             }
         if any(
             self.run[run, client] + nano > self.limit or self.life[client] + nano > self.lifetime

@@ -101,8 +101,8 @@ def test_golden_reports(name: str) -> None:
 )
 @wrong(
     "local_dp.noise:Draw.key",
-    "stream_key(f'{label} ask {self.ask}', seed, self.round)",
-    "stream_key(f'{label} ask {self.ask}', seed)",
+    "stream_key(f'{purpose} ask {self.ask}', seed, self.round)",
+    "stream_key(f'{purpose} ask {self.ask}', seed)",
     "a client's noise is the same in every round",
 )
 def test_streams_do_not_meet() -> None:
@@ -361,12 +361,12 @@ CLIENTS = 512
 def stream(which: Draw) -> tuple[object, ...]:
     """What a stream belongs to: a label is one stream in all rounds and asks, which is what it is
     for."""
-    return ("label", which.memo) if which.memo else ("ask", which.round, which.ask)
+    return ("label", which.label) if which.label else ("ask", which.round, which.ask)
 
 
 def drawn(noise: Noise) -> Iterator[tuple[tuple[object, ...], bytes]]:
     for which, bits in product(DRAWS, ALL_WIDTHS):
-        if which.memo and not isinstance(noise, KeyedNoise):
+        if which.label and not isinstance(noise, KeyedNoise):
             continue
         yield (*stream(which), bits), np.asarray(noise.words(which, 0, CLIENTS, bits)).tobytes()
 
@@ -386,8 +386,8 @@ SOURCES: dict[str, Callable[[int], Noise]] = {
 )
 @wrong(
     "local_dp.noise:Draw.key",
-    "f'{label} once {self.memo}'",
-    "f'{label} once'",
+    "f'{purpose} once {self.label}'",
+    "f'{purpose} once'",
     "a simulation repeats the words of one label under another",
     at="keyed",
 )

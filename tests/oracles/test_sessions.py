@@ -19,7 +19,8 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Game, run
 from local_dp.ledger import Ledger
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Memoised, Speakers, repeat_of
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Finite, Population
 from local_dp.populations.parity import LadderPopulation
@@ -51,7 +52,9 @@ SESSION = "path"
 
 def asked(path: str, session: str = SESSION, stop: int = 1, epsilon: float = 1.0) -> LocalQuery:
     """A question about the last step of a path, put to the clients 0..stop."""
-    return LocalQuery(PathStep(path, len(path) - 1), OneOfRounds(epsilon), Cohort(0, stop), session)
+    randomizer = OneOfRounds(epsilon)
+    repeat = repeat_of(session, randomizer)
+    return LocalQuery(PathStep(path, len(path) - 1), randomizer, Cohort(0, stop), repeat)
 
 
 @wrong(
@@ -177,34 +180,34 @@ def transcripts(k: int, records: Records) -> dict[tuple[int, ...], int]:
 
 
 @wrong(
-    "local_dp.oracles.local.asked:Spoken.once_only",
-    "start - 8 * first:stop - 8 * first",
-    ":len(values)",
+    "local_dp.oracles.local.memory:Speakers.once_only",
+    "places - 8 * first",
+    "places - places.min()",
     "who has spoken is noted for the client whose byte begins there",
 )
 def test_spoken_is_a_set_of_clients() -> None:
     """For any spans of clients in any order, the values reported are those that a set of the
     clients that have spoken allows."""
-    generator, spoken, held = np.random.default_rng(3), Spoken(), set[int]()
+    generator, spoken, held = np.random.default_rng(3), Speakers(), set[int]()
     for _ in range(300):
         start, n = int(generator.integers(50)), int(generator.integers(1, 40))
         values = generator.integers(0, 3, n)
-        told = spoken.once_only(SESSION, 2, start, values)
+        told = spoken.once_only(SESSION, 2, start + np.arange(n), values)
         assert told.tolist() == [
             2 if start + place in held else value for place, value in enumerate(values.tolist())
         ]
         held |= {start + place for place, value in enumerate(values.tolist()) if value != 2}
         twin = spoken.copy([SESSION, "other"])
-        twin.once_only(SESSION, 2, 0, np.zeros(100, dtype=np.int64))
-        again = Spoken()
+        twin.once_only(SESSION, 2, np.arange(100), np.zeros(100, dtype=np.int64))
+        again = Speakers()
         again.restore(SESSION, spoken.bits(SESSION))
         spoken = again
 
 
 @wrong(
     "local_dp.oracles.local.asked:LocalQuery.charge",
-    "('session',) if self.session else (self.query.name, self.query.params())",
-    "('session',) if not self.memo else (self.query.name, self.query.params())",
+    "('session', *named)",
+    "(self.query.name, self.query.params(), *named)",
     "the second question of a session is refused as another one under its label",
 )
 def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:
@@ -216,7 +219,7 @@ def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:
     assert ledger.max_spent == 1.0
     for other in (
         asked("1", epsilon=0.5),
-        LocalQuery(Question("yes == 1"), BinaryRR(0.5), Cohort(0, 1), SESSION),
+        LocalQuery(Question("yes == 1"), BinaryRR(0.5), Cohort(0, 1), Memoised(SESSION)),
     ):
         with pytest.raises(RefusedError, match="already stands for another"):
             ledger.check("run", [other.charge()])
@@ -228,7 +231,7 @@ def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:
 
 @wrong(
     "local_dp.clients.role:ClientRole._answer",
-    "tuple(((session, spoken.bits(session)) for session in sessions))",
+    "tuple(((session, memory.speakers.bits(session)) for session in sessions))",
     "()",
     "a client speaks once a request, not once a session",
 )

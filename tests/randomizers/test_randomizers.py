@@ -13,7 +13,8 @@ from local_dp.conformance import SLACK, conform
 from local_dp.domains import Vectors
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
+from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.oracles.local.memory import Memory
 from local_dp.queries.tables import Question
 from local_dp.randomizers import randomizer as base
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
@@ -223,8 +224,8 @@ def test_narrow_words_still_randomize(bits: int) -> None:
         KeyedNoise(3),
         Draw(1),
         b"\0" * 16,
-        Spoken(),
-        0,
+        Memory(),
+        np.arange(n),
     )
     kept = 1 - randomizer.weight(np.array(0), np.array(1), np.array(0)) / randomizer.total
     assert abs(reports.mean() - kept) <= math.sqrt(math.log(2 / ALPHA) / (2 * n))  # Hoeffding

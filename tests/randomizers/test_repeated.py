@@ -1,4 +1,4 @@
-"""Memoised answers, LOLOHA and dBitFlip: all reports of a life enumerated, words that last, and the
+"""TwoSteps answers, LOLOHA and dBitFlip: all reports of a life enumerated, words that last, and the
 true limits of a lifetime loss."""
 
 import itertools
@@ -14,7 +14,8 @@ from local_dp.bounds.longitudinal import changing_loss, rappor_variance
 from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, public_coins
-from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
+from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.oracles.local.memory import FRESH, Memoised, Memory
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
@@ -33,9 +34,9 @@ from tests.support.long import short
 from tests.support.wrong import wrong
 
 ALPHA = 1e-6  # failure probability of each statistical check
-Memoised = MemoisedGRR | MemoisedRAPPOR
+TwoSteps = MemoisedGRR | MemoisedRAPPOR
 Law = dict[tuple[int, ...], Fraction]
-LIVES: list[tuple[Memoised, int]] = [
+LIVES: list[tuple[TwoSteps, int]] = [
     *((MemoisedGRR(1.0, k=k, first=0.6), rounds) for k in (2, 4) for rounds in (1, 4)),
     *(
         (MemoisedRAPPOR(1.0, k=k, first=0.6, permanent=kind), rounds)
@@ -45,7 +46,7 @@ LIVES: list[tuple[Memoised, int]] = [
 ]
 
 
-def life(randomizer: Memoised, value: int, rounds: int) -> Law:
+def life(randomizer: TwoSteps, value: int, rounds: int) -> Law:
     """The law of so many reports under one label, in fractions: the first step is made once."""
     k, part, law = randomizer.k, randomizer.part, Law()
     if isinstance(randomizer, MemoisedGRR):
@@ -81,7 +82,7 @@ def life(randomizer: Memoised, value: int, rounds: int) -> Law:
 
 
 @pytest.mark.parametrize(("randomizer", "rounds"), LIVES, ids=lambda each: repr(each)[:70])
-def test_the_loss_of_a_life_is_exact(randomizer: Memoised, rounds: int) -> None:
+def test_the_loss_of_a_life_is_exact(randomizer: TwoSteps, rounds: int) -> None:
     """Over all sequences of reports the worst ratio is `loss_after`; it never exceeds epsilon, and
     one report alone keeps its share of it."""
     laws = [life(randomizer, value, rounds) for value in range(randomizer.k)]
@@ -102,7 +103,7 @@ def test_the_loss_of_a_life_is_exact(randomizer: Memoised, rounds: int) -> None:
         MemoisedRAPPOR(2.0, first=0.3, permanent="sue"),
     ],
 )
-def test_a_life_comes_to_epsilon(randomizer: Memoised) -> None:
+def test_a_life_comes_to_epsilon(randomizer: TwoSteps) -> None:
     """The loss of m reports rises with m up to that of the lasting answer, which is epsilon."""
     losses = [randomizer.loss_after(rounds) for rounds in (1, 2, 5, 20, 100, 1000)]
     assert losses == sorted(losses)
@@ -127,8 +128,8 @@ def test_the_second_step_is_the_closed_form(first: float) -> None:
 
 @wrong(
     "local_dp.randomizers.repeated.memoised:TwoSteps.draw",
-    "not which.memo",
-    "which.memo",
+    "not which.label",
+    "which.label",
     "under a label nothing lasts, and the reports of a life tell more with every one",
     at="MemoisedGRR(epsilon=1.0, word_bits=64, k=3, first=0.5)",
 )
@@ -137,7 +138,7 @@ def test_the_second_step_is_the_closed_form(first: float) -> None:
     [MemoisedGRR(1.0, k=3), MemoisedGRR(1.0, k=3, word_bits=12), MemoisedRAPPOR(1.0, k=3)],
     ids=repr,
 )
-def test_half_of_a_word_lasts_under_a_label(randomizer: Memoised) -> None:
+def test_half_of_a_word_lasts_under_a_label(randomizer: TwoSteps) -> None:
     """Simulated again under a label, the first step has the same words and the second others, in
     any range; without one, all are fresh."""
     n, half, noise = 4000, randomizer.word_bits // 2, KeyedNoise(4)
@@ -177,18 +178,18 @@ def test_labels_do_not_share_a_first_step() -> None:
 @pytest.mark.parametrize(
     "randomizer", [MemoisedGRR(1.0, first=0.9), MemoisedRAPPOR(1.0)], ids=lambda each: each.name
 )
-def test_a_client_pays_once_for_fresh_reports(randomizer: Memoised) -> None:
+def test_a_client_pays_once_for_fresh_reports(randomizer: TwoSteps) -> None:
     """In the population, and so on every client, asks under one label cost epsilon together, and
     their reports differ; another label costs more."""
     n = 4000
-    ask = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), "diary")
+    ask = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), Memoised("diary"))
     oracle = PopulationOracle(Rows(Records({"yes": np.arange(n) % 2})), KeyedNoise(6), 6, 1.0)
     first, second = oracle.answer((ask, ask))
     (later,) = oracle.answer((ask,))
     assert len({str(tally.counts.tolist()) for tally in (first, second, later)}) == 3
     assert oracle.ledger.max_spent == 1.0
     with pytest.raises(RefusedError, match="budget"):
-        oracle.answer((replace(ask, memo="other"),))
+        oracle.answer((replace(ask, repeat=Memoised("other")),))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_a_private_population_keeps_its_outcomes(randomizer: Randomizer) -> None
     """Private words of a label do not exist: the simulated clients keep their outcomes in memory,
     on any number of threads, and pay once."""
     n = 300_000
-    ask = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), "diary")
+    ask = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), Memoised("diary"))
     oracle = PopulationOracle(
         Rows(Records({"yes": np.arange(n) % 2})), SystemNoise(), 6, 1.0, threads=2
     )
@@ -208,7 +209,7 @@ def test_a_private_population_keeps_its_outcomes(randomizer: Randomizer) -> None
     same = {str(tally.counts.tolist()) for tally in tallies}
     assert len(same) == (3 if randomizer.has_second_step else 1)
     assert oracle.ledger.max_spent == 1.0
-    assert oracle.kept.known("diary", np.arange(n)).all()
+    assert oracle.memory.memo.known("diary", np.arange(n)).all()
 
 
 def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
@@ -216,11 +217,20 @@ def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
     two."""
     n, randomizer = 4000, MemoisedGRR(1.0, first=0.9)
     ask, records = (
-        LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), "diary"),
+        LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), Memoised("diary")),
         Records({"yes": np.arange(n) % 2}),
     )
     reports = [
-        respond(ask, records, 0, KeyedNoise(6), Draw(round, 0, "diary"), b"", Spoken(), 0)
+        respond(
+            replace(ask, repeat=FRESH),
+            records,
+            0,
+            KeyedNoise(6),
+            Draw(round, 0, "diary"),
+            b"",
+            Memory(),
+            np.arange(n),
+        )
         for round in (1, 2)
     ]
     (p1, q1), (p2, q2) = randomizer.odds
@@ -236,7 +246,7 @@ class Forgetful(MemoisedGRR):
         return super().draw(noise, Draw(which.round, which.ask), start, stop)
 
 
-def check_rounds(randomizer: Memoised, rounds: int, closed: float) -> None:
+def check_rounds(randomizer: TwoSteps, rounds: int, closed: float) -> None:
     """The variance over clients of the average over rounds is the closed form within 3 %, and the
     mean the share, for symbol 0, which half hold. By Bernstein's inequality the number of clients
     is enough except with probability ALPHA: squared errors lie in [0, reach^2]."""
@@ -263,7 +273,7 @@ def check_rounds(randomizer: Memoised, rounds: int, closed: float) -> None:
     ids=repr,
 )
 @pytest.mark.parametrize("rounds", short([1, 2, 5], lambda rounds: rounds == 2))
-def test_rounds_have_the_closed_form_variance(randomizer: Memoised, rounds: int) -> None:
+def test_rounds_have_the_closed_form_variance(randomizer: TwoSteps, rounds: int) -> None:
     """Simulated clients who answer in several rounds have the variance of two steps, of which the
     first does not average out."""
     assert memoised_variance(randomizer.odds, 0.1) == pytest.approx(

@@ -13,6 +13,7 @@ from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Memoised
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -131,8 +132,8 @@ def test_a_client_may_be_asked_several_things_at_once() -> None:
 
 @wrong(
     "local_dp.noise:Draw.key",
-    "f'{label} ask {self.ask}'",
-    "f'{label} ask'",
+    "f'{purpose} ask {self.ask}'",
+    "f'{purpose} ask'",
     "two asks of one round to one client have the same noise",
 )
 def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
@@ -161,12 +162,12 @@ def test_a_memoised_answer_is_given_once() -> None:
     and pays once; another question under it is refused."""
     for noise in (KeyedNoise(SEED), SystemNoise()):
         member = ClientRole("host-0", 0, yes_records(300), noise, MemoryStore(1.0))
-        weekly = replace(survey_query(300), memo="weekly")
+        weekly = replace(survey_query(300), repeat=Memoised("weekly"))
         replies = [member.handle(request(weekly, number=number)) for number in (1, 2, 3)]
         reports = [reply.reports for (reply,) in replies if isinstance(reply, Reply)]
         assert len(reports) == 3, "a refusal is not a repeated report"
         assert (len(set(reports)), member.store.ledger.max_spent) == (1, 1.0)
-        other = replace(survey_query(300, randomizer=BinaryRR(0.5)), memo="weekly")
+        other = replace(survey_query(300, randomizer=BinaryRR(0.5)), repeat=Memoised("weekly"))
         assert _refusal(member.handle(request(other, number=4))) == "equivocation"
         assert _refusal(member.handle(request(survey_query(300), number=5))) == "budget"
 
@@ -175,7 +176,9 @@ def test_a_memoised_answer_under_other_coins_is_refused() -> None:
     """The same label under another key of public coins would tell more of the record: two rows of
     one Hadamard report share their flip."""
     member = role(Records({"x": np.arange(8)}), budget=2.0)
-    query = LocalQuery(Category("x", tuple("01234567")), Hadamard(1.0, k=8), Cohort(0, 8), "weekly")
+    query = LocalQuery(
+        Category("x", tuple("01234567")), Hadamard(1.0, k=8), Cohort(0, 8), Memoised("weekly")
+    )
     assert member.handle(request(query))[0].kind == "reply"
     other = request(query, number=2)
     other = other.model_copy(

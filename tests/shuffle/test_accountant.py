@@ -16,6 +16,7 @@ from local_dp.errors import QuorumError
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import repeat_of
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.queries.tables import Question
@@ -285,8 +286,9 @@ def test_where_the_order_comes_from() -> None:
     )
 
 
-def asked(randomizer: Randomizer, memo: str = "") -> LocalQuery:
-    return LocalQuery(Question("yes == 1"), randomizer, Cohort(0, 200), memo=memo)
+def asked(randomizer: Randomizer, label: str = "") -> LocalQuery:
+    repeat = repeat_of(label, randomizer)
+    return LocalQuery(Question("yes == 1"), randomizer, Cohort(0, 200), repeat)
 
 
 def test_bad_input() -> None:

@@ -13,6 +13,7 @@ from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import split_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Memoised
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Population, Rows, bernoulli
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, PlainData, describe_estimate
@@ -116,7 +117,9 @@ class ThreeAsks(LocalProtocol[tuple[Estimate, ...]]):
         each, everybody = split_epsilon(epsilon, 4), Cohort(0, clients)
         question = LocalQuery(Question("yes == 1"), BinaryRR(each), everybody)
         category = LocalQuery(Category("yes", ("0", "1")), Hadamard(each, k=2), everybody)
-        again = LocalQuery(Question("yes == 1"), BinaryRR(each), Cohort(0, clients // 2), "again")
+        again = LocalQuery(
+            Question("yes == 1"), BinaryRR(each), Cohort(0, clients // 2), Memoised("again")
+        )
         queries = (question, category, question, again)
         return Nonadaptive(
             queries,
@@ -186,7 +189,7 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
         assert (refused.value.code, oracle.ledger.max_spent) == ("asked-twice", spent)
     with pytest.raises(RefusedError) as refused:
         AggregateOracle(population, np.random.default_rng(1), 1.0).answer(
-            (replace(question, memo="again"),)
+            (replace(question, repeat=Memoised("again")),)
         )
     assert refused.value.code == "no-law"
     rows = AggregateOracle(Rows(population.batch(0, 70)), np.random.default_rng(1), 1.0)

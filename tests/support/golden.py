@@ -15,7 +15,8 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.domains import Domain, Parameter, Vectors
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery, Spoken, respond
+from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.oracles.local.memory import Memory
 from local_dp.queries.query import Query
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
@@ -127,7 +128,16 @@ def reports(name: str) -> str:
         }
     )
     query = LocalQuery(Held(domain), randomizer, Cohort(0, CLIENTS))
-    given = respond(query, held, 0, KeyedNoise(1), Draw(1), stream_key("coins", 1, 1), Spoken(), 0)
+    given = respond(
+        query,
+        held,
+        0,
+        KeyedNoise(1),
+        Draw(1),
+        stream_key("coins", 1, 1),
+        Memory(),
+        np.arange(CLIENTS),
+    )
     return given.astype(randomizer.report_dtype.base).tobytes().hex()
 
 

@@ -42,6 +42,7 @@ from local_dp.ledger import Ledger
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import repeat_of
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.parity.ladder import DEEPEST, LadderAgain, LadderInTurn, LadderOneRound
 from local_dp.queries.examples import PathStep
@@ -269,7 +270,10 @@ def _allowed(rounds: int, session: str) -> bool:
                 "run",
                 [
                     LocalQuery(
-                        PathStep("1" * (level + 1), level), THREE, Cohort(0, 1), session
+                        PathStep("1" * (level + 1), level),
+                        THREE,
+                        Cohort(0, 1),
+                        repeat_of(session, THREE),
                     ).charge()
                 ],
             )

@@ -1,8 +1,7 @@
 """What a local oracle is asked, and how a client answers: record -> value -> report. Every tier's
 clients answer through `respond`."""
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
@@ -15,7 +14,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, R
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
-from local_dp.oracles.local.kept import Kept
+from local_dp.oracles.local.memory import FRESH, Fresh, Memo, Memoised, Memory, Repeat, Session
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.records import Records, chunks
@@ -27,8 +26,6 @@ CHUNK = (
     # two threads would wait for each other
 )
 _NUMBERS = 1 << 25  # that records are made into at a time
-ONCE = r"\A[A-Za-z0-9_.-]{0,64}\Z"
-_ONCE = re.compile(ONCE)
 
 
 @dataclass(frozen=True, order=True)
@@ -49,74 +46,20 @@ class Cohort:
         return self.stop - self.start
 
 
-class Spoken:
-    """For each session, one bit a client: whether it has answered one of its rounds by something
-    else than silence.
-
-    The clients keep it to themselves: no refusal, charge or message depends on it. Once there is
-    room, threads may note chunks that share no byte.
-    """
-
-    def __init__(self) -> None:
-        self._bits: dict[str, Words] = {}
-
-    def copy(self, sessions: Iterable[str]) -> "Spoken":
-        """Another one, of these sessions alone."""
-        twin = Spoken()
-        twin._bits = {
-            session: self._bits[session].copy() for session in sessions if session in self._bits
-        }
-        return twin
-
-    def reserve(self, session: str, clients: int) -> None:
-        """Makes room for the clients 0..clients."""
-        held = self._bits.get(session, np.zeros(0, dtype=np.uint8))
-        if 8 * len(held) < clients:
-            self._bits[session] = np.concatenate(
-                [held, np.zeros(-(-clients // 8) - len(held), dtype=np.uint8)]
-            )
-
-    def once_only(self, session: str, silence: int, start: int, values: Ints) -> Ints:
-        """The values that the clients from `start` on may report: silence for each that has spoken.
-        Those that speak now are noted. No branch on any of it."""
-        first, stop = start // 8, start + len(values)
-        self.reserve(session, stop)
-        bytes_of = self._bits[session][first : -(-stop // 8)]
-        bits = np.unpackbits(bytes_of, bitorder="little").view(np.bool_)
-        spoken: Bools = bits[start - 8 * first : stop - 8 * first]
-        told: Ints = np.where(spoken, values.dtype.type(silence), values)
-        spoken |= told != silence
-        bytes_of[:] = np.packbits(bits, bitorder="little")
-        return told
-
-    def bits(self, session: str) -> bytes:
-        """Of all clients of a session, eight to a byte, the first in its lowest bit."""
-        return self._bits[session].tobytes()
-
-    def restore(self, session: str, bits: bytes) -> None:
-        self._bits[session] = np.frombuffer(bits, dtype=np.uint8).copy()
-
-
 @dataclass(frozen=True)
 class LocalQuery:
     """LR_z(i, R) for every client i of a cohort: evaluate `query` on the record, randomize the
     value with `randomizer`.
 
     A round may ask one client several things that were fixed beforehand (KLNRS Definition 4.4):
-    each has its own randomness, and their losses add up. With a label in `once`, the answer is
-    memoised: a client keeps it, repeats the report in later rounds under that label, and pays
-    nothing more. Of a randomizer of two steps (`memoised-grr`) it keeps the outcome of the first.
-    The second, drawn anew, reveals no more than that. The first record counts: later reports are of
-    what was kept (`kept.Kept`), whatever the record has become. With a label and a randomizer that
-    knows a value for silence (`one-of-rounds`) the rounds are a session. They may ask different
-    things, and each is answered anew. A client speaks in one of them at most and is silent in all
-    others (`sessions.Spoken`), so that it pays for all of them once.
+    each has its own randomness, and their losses add up. `repeat` states what a client answers in a
+    later round: `Fresh`, `Memoised` or `Session`.
     """
 
     query: Query
     randomizer: Randomizer
     cohort: Cohort
-    memo: str = ""
+    repeat: Repeat = FRESH
 
     def __post_init__(self) -> None:
         if self.query.domain != self.randomizer.domain:
@@ -125,45 +68,42 @@ class LocalQuery:
                 f"{self.randomizer.name!r} takes {self.randomizer.domain}; give a query and a "
                 "randomizer of one domain"
             )
-        if not _ONCE.match(self.memo):
+        if isinstance(self.repeat, Session) and self.randomizer.silence is None:
             raise InputError(
-                f"the label of a memoised answer is {self.memo!r}; give at most 64 letters, "
-                "digits, '.', '_' or '-'"
+                f"{self.randomizer.name} has no value for silence, so it takes no part in a "
+                "session; give one-of-rounds, or memoise the answer"
+            )
+        if isinstance(self.repeat, Memoised) and self.randomizer.silence is not None:
+            raise InputError(
+                f"{self.randomizer.name} answers in a session; give it Session({self.label!r})"
             )
 
     @property
-    def session(self) -> str:
-        """The label where it is a session's, else empty: the randomizer alone decides, by having a
-        value for silence."""
-        return self.memo if self.randomizer.silence is not None else ""
-
-    @property
     def label(self) -> str:
-        """The label where it is of memoised answers, else empty."""
-        return self.memo if self.randomizer.silence is None else ""
+        """The label of the memoised answer or of the session, else empty."""
+        return self.repeat.label
 
     def draw(self, round: int, ask: int) -> Draw:
         """Which words answer it as the ask of this number in this round. In a simulation those of a
         label are the same ones in every round."""
-        return Draw(round, ask, self.label)
+        return Draw(round, ask, self.label if isinstance(self.repeat, Memoised) else "")
 
     def restricted(self, start: int, stop: int) -> "LocalQuery":
-        return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.memo)
+        return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.repeat)
 
     def charge(self, coins: bytes = b"") -> Charge:
         """The charge to each client. A label is paid for once: it stands for one randomizer, and
         outside sessions for one query and one key of public coins."""
+        named: tuple[object, ...] = (self.randomizer.name, self.randomizer.params())
         what = b""
-        if self.memo:
-            asked = ("session",) if self.session else (self.query.name, self.query.params())
-            named = (
-                *asked,
-                self.randomizer.name,
-                self.randomizer.params(),
-                *([] if self.session else [coins]),
-            )
+        match self.repeat:
+            case Memoised():
+                named = (self.query.name, self.query.params(), *named, coins)
+            case Session():
+                named = ("session", *named)
+        if self.label:
             what = blake2b(repr(named).encode(), digest_size=16).digest()
-        return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.memo, what)
+        return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.label, what)
 
 
 Local: TypeAlias = Nonadaptive[LocalQuery, Tally, R]
@@ -189,61 +129,70 @@ def respond(
     noise: Noise,
     which: Draw,
     coins: bytes,
-    spoken: Spoken,
-    place: int,
-) -> Words:
-    """The reports of the clients from `start` on: record -> value -> report, with places in
-    `spoken` from `place` on. Simulations raise query errors."""
-    values = _values_in_parts(query.query, records, isinstance(noise, KeyedNoise))
-    return randomize(query, said(query, values, spoken, place), start, noise, which, coins)
-
-
-def respond_once(
-    query: LocalQuery,
-    records: Records,
-    start: int,
-    noise: Noise,
-    which: Draw,
-    coins: bytes,
-    kept: Kept,
+    memory: Memory,
     places: Counts,
 ) -> Words:
-    """The reports under a label of the clients start..start + len(records), from what they keep, at
-    these places of `kept`.
+    """The reports of the clients start..start + len(records), who are at these places of `memory`:
+    record -> value -> report.
 
-    Only of a client that keeps nothing yet is the record read: its first step
-    (`Randomizer.lasting`) is made, and kept for life.
+    Under a label the record is read only of a client without an outcome there. Simulations raise
+    query errors.
     """
-    return report_once(
+    return report(
         query,
         lambda: _values_in_parts(query.query, records, isinstance(noise, KeyedNoise)),
         start,
         noise,
         which,
         coins,
-        kept,
+        memory,
         places,
     )
 
 
-def report_once(
+def report(
     query: LocalQuery,
     values: Callable[[], Ints],
     start: int,
     noise: Noise,
     which: Draw,
     coins: bytes,
-    kept: Kept,
+    memory: Memory,
     places: Counts,
     most: int = 0,
 ) -> Words:
     """The same, of clients who hold these values."""
-    label, randomizer = query.memo, query.randomizer
-    fresh = np.flatnonzero(~kept.known(label, places))
+    match query.repeat:
+        case Memoised():
+            return _memoised(query, values, start, noise, which, coins, memory.memo, places, most)
+        case Session(label):
+            silence = query.randomizer.silence
+            assert silence is not None
+            held = memory.speakers.once_only(label, silence, places, values())
+            return randomize(query, held, start, noise, which, coins, most)
+        case Fresh():
+            return randomize(query, values(), start, noise, which, coins, most)
+
+
+def _memoised(
+    query: LocalQuery,
+    values: Callable[[], Ints],
+    start: int,
+    noise: Noise,
+    which: Draw,
+    coins: bytes,
+    memo: Memo,
+    places: Counts,
+    most: int,
+) -> Words:
+    """Reports of the outcomes in `memo`. For a client without one the first step is made
+    (`Randomizer.lasting`), and stays for life."""
+    label, randomizer = query.label, query.randomizer
+    fresh = np.flatnonzero(~memo.known(label, places))
     if len(fresh):
         outcomes = _lasting(query, values(), start, noise, which, coins, most)
-        kept.keep(label, places[fresh], start + fresh, outcomes[fresh], randomizer.report_dtype)
-    outcomes = kept.outcomes(label, places, randomizer.report_dtype)
+        memo.keep(label, places[fresh], start + fresh, outcomes[fresh], randomizer.report_dtype)
+    outcomes = memo.outcomes(label, places, randomizer.report_dtype)
     if not randomizer.has_second_step:
         return outcomes
 
@@ -271,17 +220,6 @@ def _lasting(
         )
 
     return _in_batches(query, lasting, values, start, coins, most)
-
-
-def said(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
-    """The values that are randomized: in a session, silence for each client that has spoken in
-    it."""
-    silence = query.randomizer.silence
-    return (
-        values
-        if silence is None or not query.session
-        else spoken.once_only(query.session, silence, place, values)
-    )
 
 
 def _values_in_parts(query: Query, records: Records, strict: bool) -> Ints:

@@ -5,7 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from threading import Event
@@ -21,15 +21,12 @@ from local_dp.oracles.local.asked import (
     CHUNK,
     Cohort,
     LocalQuery,
-    Spoken,
     cells_of,
     chunk_digest,
-    randomize,
-    report_once,
+    report,
     round_digest,
-    said,
 )
-from local_dp.oracles.local.kept import Kept
+from local_dp.oracles.local.memory import FRESH, Fresh, Memoised, Memory, Session
 from local_dp.populations.finite import Population
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
@@ -115,9 +112,9 @@ def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     due, paid = [], set[tuple[str, Cohort]]()
     for query in queries:
         due.append(
-            0 if query.memo and (query.memo, query.cohort) in paid else query.randomizer.nano
+            0 if query.label and (query.label, query.cohort) in paid else query.randomizer.nano
         )
-        paid.add((query.memo, query.cohort))
+        paid.add((query.label, query.cohort))
     return _sums(queries, due).maximum / NANO
 
 
@@ -152,10 +149,10 @@ def shared(work: range, workers: int, most: int) -> list[range]:
 @dataclass(frozen=True)
 class AskedOf:
     """One ask of simulated clients: `which` of their words answer it, `coins` the key of public
-    coins, `spoken` the clients of sessions so far.
+    coins, `memory` what the clients remember.
 
-    `kept` holds what labels keep of private clients. A simulation draws it again, from the words of
-    the label, since its records never change.
+    A simulation draws memoised answers again, from the words of the label, since its records never
+    change: such a query is asked as if it were `Fresh`.
     """
 
     population: Population
@@ -163,8 +160,7 @@ class AskedOf:
     query: LocalQuery
     which: Draw
     coins: bytes
-    spoken: Spoken = field(default_factory=Spoken)
-    kept: Kept | None = None
+    memory: Memory = field(default_factory=Memory)
 
     @property
     def pieces(self) -> range:
@@ -190,28 +186,17 @@ class AskedOf:
             self.population.values(query.query, start, stop),
             stop - start if len(span) > 1 else 0,
         )
-        if self.kept is not None:
-            reports = report_once(
-                query,
-                lambda: values,
-                start,
-                self.noise,
-                self.which,
-                self.coins,
-                self.kept,
-                np.arange(start, stop),
-                most,
-            )
-        else:
-            reports = randomize(
-                query,
-                said(query, values, self.spoken, start),
-                start,
-                self.noise,
-                self.which,
-                self.coins,
-                most,
-            )
+        reports = report(
+            query,
+            lambda: values,
+            start,
+            self.noise,
+            self.which,
+            self.coins,
+            self.memory,
+            np.arange(start, stop),
+            most,
+        )
         digests = b"".join(
             chunk_digest(randomizer, reports[low - start : high - start])
             for low, high in chunks(start, stop, CHUNK)
@@ -242,8 +227,7 @@ class PopulationOracle(LocalOracle):
         self.coin_seed = coin_seed
         self.on_chunk = on_chunk
         self.threads = threads
-        self.spoken = Spoken()
-        self.kept = Kept()
+        self.memory = Memory()
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """The tally of each query's cohort. Raises RefusedError("budget") before anything is
@@ -252,26 +236,33 @@ class PopulationOracle(LocalOracle):
         tallies, digests = [], []
         for ask, query in enumerate(queries):
             which = query.draw(number, ask)
-            if query.session:
-                self.spoken.reserve(query.session, query.cohort.stop)
-            kept = self.kept if query.label and not isinstance(self.noise, KeyedNoise) else None
-            if kept is not None:
-                kept.reserve(query.label, query.cohort.stop, query.randomizer.report_dtype.itemsize)
+            asked = self._prepared(query)
             tally, parts = self.gather(
                 AskedOf(
                     self.population,
                     self.noise,
-                    query,
+                    asked,
                     which,
                     which.key(COINS, self.coin_seed),
-                    self.spoken,
-                    kept,
+                    self.memory,
                 )
             )
             tallies.append(tally)
             digests += parts
         self.finish(queries, sum(tally.n for tally in tallies), round_digest(digests))
         return tuple(tallies)
+
+    def _prepared(self, query: LocalQuery) -> LocalQuery:
+        """Makes room in memory for what threads note. A simulation remembers no answers."""
+        match query.repeat:
+            case Session(label):
+                self.memory.speakers.reserve(label, query.cohort.stop)
+            case Memoised(label) if isinstance(self.noise, KeyedNoise):
+                return replace(query, repeat=FRESH)
+            case Memoised(label):
+                width = query.randomizer.report_dtype.itemsize
+                self.memory.memo.reserve(label, query.cohort.stop, width)
+        return query
 
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
         """The tally of all chunks, and their digests in their order, of some chunks together."""
@@ -322,14 +313,14 @@ class AggregateOracle(LocalOracle):
         """The tally of each query's cohort. Raises RefusedError("budget", "asked-twice" or
         "no-law") before anything is sampled."""
         for query in queries:
-            if query.memo or not without_coin(query.randomizer).has_tally_law:
-                what = (
-                    "a session"
-                    if query.session
-                    else "memoised answers"
-                    if query.memo
-                    else f"{query.randomizer.name!r}"
-                )
+            if query.label or not without_coin(query.randomizer).has_tally_law:
+                match query.repeat:
+                    case Session():
+                        what = "a session"
+                    case Memoised():
+                        what = "memoised answers"
+                    case Fresh():
+                        what = repr(query.randomizer.name)
                 raise RefusedError(
                     "no-law", f"the tally of {what} has no closed law here; use --tier population"
                 )

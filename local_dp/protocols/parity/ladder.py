@@ -12,6 +12,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Repeated
 from local_dp.loss import split_epsilon
 from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
+from local_dp.oracles.local.memory import repeat_of
 from local_dp.populations.finite import Population
 from local_dp.populations.parity import LadderPopulation
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
@@ -36,7 +37,12 @@ def ways_on(
     ends = [clients.start + len(clients) * place // many for place in range(many + 1)]
     paths = (node + "".join(steps) for steps in product("01", repeat=levels))
     return tuple(
-        LocalQuery(PathStep(path, len(node)), randomizer, Cohort(start, stop), session)
+        LocalQuery(
+            PathStep(path, len(node)),
+            randomizer,
+            Cohort(start, stop),
+            repeat_of(session, randomizer),
+        )
         for path, (start, stop) in zip(paths, pairwise(ends), strict=True)
     )
 

@@ -22,6 +22,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon, split_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.local.memory import FRESH, Memoised
 from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import (
     BETA,
@@ -108,9 +109,9 @@ def memoised(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Dec
         if once
         else lasting_answer(epsilon, asking.k, asking.first)[1]
     )
-    queries = (LocalQuery(asking.waves[0], oracle, Cohort(0, clients), "" if once else LABEL),) * (
-        1 if once else len(asking.waves)
-    )
+    queries = (
+        LocalQuery(asking.waves[0], oracle, Cohort(0, clients), FRESH if once else Memoised(LABEL)),
+    ) * (1 if once else len(asking.waves))
     return queries, lambda tallies: tuple(
         asking.shown(oracle.estimate(tally))
         for tally in (tallies * len(asking.waves))[: len(asking.waves)]

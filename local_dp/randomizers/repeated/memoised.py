@@ -61,7 +61,7 @@ class TwoSteps(Randomizer):
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         """Under a label of a simulation, the leading half of each word is the label's. The rest is
         drawn for this ask of this round."""
-        if not which.memo:
+        if not which.label:
             return super().draw(noise, which, start, stop)
         half, each = self.word_bits // 2, self.words
         drawn = (
@@ -81,7 +81,7 @@ class MemoisedGRR(TwoSteps, GRR):
     """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by
     another such response for each report (L-GRR).
 
-    Under a label (`LocalQuery.memo`) a client keeps the symbol of the first step, and reports that
+    Under a label (`Memoised`) a client keeps the symbol of the first step, and reports that
     one for ever: the first record counts. Privacy: `epsilon` for life, paid once, whatever the
     record becomes; one report alone `first` times epsilon, enumerated, and m of them
     `loss_after(m)`. Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one
@@ -183,7 +183,7 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
     """Randomizes a bit for each of k symbols for good, by unary encoding `permanent`, and flips
     each lasting bit with probability f for each report.
 
-    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`LocalQuery.memo`)
+    `permanent` is "oue" (L-OSUE) or "sue" (L-SUE, basic RAPPOR). Under a label (`Memoised`)
     a client keeps the lasting bits: the first record counts. Privacy: `epsilon` for life, paid
     once, whatever the record becomes; one report alone `first` times epsilon, enumerated, and m of
     them `loss_after(m)`. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p,
@@ -343,7 +343,7 @@ class LOLOHA(LocalHashing):
 class OneOfRounds(OneThreshold):
     """Reports a bit by randomized response, and tosses a fair coin for the value 2, silence.
 
-    Under a label (`LocalQuery.session`) a client may be asked in any number of rounds, and speaks
+    Under a label (`Session`) a client may be asked in any number of rounds, and speaks
     in one at most. Privacy: all its reports together are epsilon-locally private, for any server
     (limits 12.1): the chance of any reports is 2^(1 - rounds) times E / (E + 1) or 1 / (E + 1), or
     2^-rounds, which lies between. Utility: the share of ones less that of zeros, of variance at

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Counts, Ints, Words
 from local_dp.bounds.interaction import ladder_one_round_least
 from local_dp.experiments.claims.frontier import kinds_of_interaction as kinds
 from local_dp.experiments.claims.frontier.kinds_of_interaction import (
@@ -23,7 +23,7 @@ from local_dp.experiments.claims.frontier.kinds_of_interaction import (
 )
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import Spoken
+from local_dp.oracles.local.memory import Speakers
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.protocols.parity.ladder import ways_on
 from local_dp.randomizers.repeated.memoised import OneOfRounds
@@ -32,9 +32,9 @@ from tests.support.runs.quick import Quick, Twin
 QUICK, LEAD, WEIGHT = Quick(EXPERIMENT), kinds.lead, OneOfRounds.weight
 
 
-def forgets(spoken: Spoken, session: str, silence: int, start: int, values: Ints) -> Ints:
+def forgets(spoken: Speakers, session: str, silence: int, places: Counts, values: Ints) -> Ints:
     """Nobody is silent after an answer: ratio E^2 and more."""
-    spoken.reserve(session, start + len(values))
+    spoken.reserve(session, int(places.max()) + 1)
     return values
 
 
@@ -55,7 +55,7 @@ def times(factor: float) -> dict[str, Any]:
 
 HALF = {"lead": lambda depth, many, lean, *rest: LEAD(depth, many, lean / 2, *rest)}
 TWINS = [
-    Twin("clients that speak twice", Spoken, {"once_only": forgets}, (Loss,), ("lose exactly",)),
+    Twin("clients that speak twice", Speakers, {"once_only": forgets}, (Loss,), ("lose exactly",)),
     Twin("silence in place of a coin", OneOfRounds, {"weight": zero}, (Loss,), ("lose exactly",)),
     Twin(
         "a session charged by the sum",

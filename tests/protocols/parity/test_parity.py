@@ -15,6 +15,7 @@ from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Session
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.parity import LadderPopulation, ParityPopulation
 from local_dp.protocols.parity.elimination import ParityElimination
@@ -228,7 +229,9 @@ def test_what_is_refused() -> None:
         ("the law", lambda: LadderPopulation(2, 10, 1).law(PathStep("011", 0))),
         (
             "a session of one-of-rounds cannot be shuffled",
-            lambda: check_shufflable(LocalQuery(PathStep("1"), RANDOMIZER, Cohort(0, 9), "path")),
+            lambda: check_shufflable(
+                LocalQuery(PathStep("1"), RANDOMIZER, Cohort(0, 9), Session("path"))
+            ),
         ),
     )
     poor = PopulationOracle(LadderPopulation(3, 100, 1), KeyedNoise(1), 1, 0.5)

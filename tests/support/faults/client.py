@@ -10,12 +10,11 @@ from unittest.mock import patch
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Counts, Ints, Words
 from local_dp.clients.journal import Commit, MemoryStore, SqliteStore, Store
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import Draw
-from local_dp.oracles.local import asked
-from local_dp.oracles.local.asked import LocalQuery, Spoken, said
+from local_dp.oracles.local.memory import Speakers
 from local_dp.records import Records
 from local_dp.wire import Hello, Refusal, Reply, Request
 
@@ -74,7 +73,7 @@ class FreshNoise:
         self.source = source
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        assert not which.memo
+        assert not which.label
         return np.frombuffer(
             self.source.randbytes((stop - start) * bits // 8), dtype=f"<u{bits // 8}"
         )
@@ -139,11 +138,14 @@ def _told() -> Iterator[Counter[str]]:
     randomizer."""
     truths: Counter[str] = Counter()
 
-    def looking(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
-        values_sent = said(query, values, spoken, place)
-        if query.session:
-            truths[query.session] += int(np.count_nonzero(values_sent != query.randomizer.silence))
+    once_only = Speakers.once_only
+
+    def looking(
+        speakers: Speakers, session: str, silence: int, places: Counts, values: Ints
+    ) -> Ints:
+        values_sent = once_only(speakers, session, silence, places, values)
+        truths[session] += int(np.count_nonzero(values_sent != silence))
         return values_sent
 
-    with patch.object(asked, "said", looking):
+    with patch.object(Speakers, "once_only", looking):
         yield truths

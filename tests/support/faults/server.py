@@ -6,6 +6,7 @@ from typing import Any
 
 from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Session, repeat_of
 from local_dp.queries.examples import PathStep
 from local_dp.queries.tables import Question
 from local_dp.randomizers.repeated.memoised import OneOfRounds
@@ -23,13 +24,14 @@ TERMS = Terms(deadline=4.0, quorum=0.25)
 
 
 def _asked(epsilon: float, start: int = 0, stop: int = CLIENTS, once: str = "") -> LocalQuery:
-    return LocalQuery(Question("yes == 1"), BinaryRR(epsilon), Cohort(start, stop), once)
+    repeat = repeat_of(once, BinaryRR(epsilon))
+    return LocalQuery(Question("yes == 1"), BinaryRR(epsilon), Cohort(start, stop), repeat)
 
 
 def _step(path: str) -> LocalQuery:
     """A round of a session: each client has a step to tell on every path of two steps, and may tell
     one."""
-    return LocalQuery(PathStep(path), OneOfRounds(0.4), Cohort(0, CLIENTS), SESSION)
+    return LocalQuery(PathStep(path), OneOfRounds(0.4), Cohort(0, CLIENTS), Session(SESSION))
 
 
 ROUNDS = (
