@@ -39,9 +39,9 @@ class Memoised:
 
 @dataclass(frozen=True)
 class Session:
-    """A client speaks in one of the rounds under the label at most, and is silent in all others, so
-    that it pays for all of them once. The rounds may ask different things; the randomizer knows a
-    value for silence (`one-of-rounds`)."""
+    """A client speaks in one of the rounds under the label at most. It is silent in all others, and
+    pays once. The rounds may ask different things; the randomizer knows a value for silence
+    (`one-of-rounds`)."""
 
     label: str
 
