@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -183,6 +184,13 @@ def test_a_lost_release_says_that_it_is_charged(
     assert Path("out.json").exists()
 
 
+def _program(pid: int) -> str:
+    """The first word of a process's command, or nothing if it has gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]
+    return ""
+
+
 @linux
 @pytest.mark.parametrize(
     "words",
@@ -195,8 +203,8 @@ def test_a_lost_release_says_that_it_is_charged(
     ],
 )
 def test_a_killed_command_leaves_no_folder(words: tuple[str, ...], tmp_path: Path) -> None:
-    """SIGKILL once the temporary folder is there: the folder and every process go, without a
-    word."""
+    """SIGKILL once the temporary folder and its shell are there: the folder and every process go,
+    without a word."""
     if "large.csv" in words:  # a table that is copied before it is read
         (tmp_path / "large.csv").write_text("a,b\n" + "1,x\n2,y\n" * (LARGE // 8 + 1))
     victim = Victim(
@@ -204,6 +212,7 @@ def test_a_killed_command_leaves_no_folder(words: tuple[str, ...], tmp_path: Pat
     )
     try:
         assert victim.wait(lambda: any((tmp_path / "at" / "tmp").iterdir()))
+        assert victim.wait(lambda: "sh" in map(_program, victim.alive()))
         victim.process.kill()
         assert victim.left() == (0, [])
         assert "Traceback" not in (tmp_path / "at" / "text").read_text()
