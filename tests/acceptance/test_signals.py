@@ -144,15 +144,6 @@ def _typed(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 
 @wrong(
-    "local_dp.cli.curate.curate:Curating.__call__",
-    "SCREEN.working(f'releasing from {self.records.name}')",
-    (
-        "SCREEN.working(f'releasing from {self.records.name}')\n    show(release(replace(self, "
-        "budget=None), self.records, SCREEN.note), self.as_json)"
-    ),
-    "a command that is killed once it has printed has not paid",
-)
-@wrong(
     "local_dp.text.screen:Screen.tell",
     "lost or not isinstance(error.__cause__, BrokenPipeError)",
     "not isinstance(error.__cause__, BrokenPipeError)",
@@ -182,6 +173,28 @@ def test_a_lost_release_says_that_it_is_charged(
         assert (done.returncode, done.stderr) == (2, line)
     assert len(budget.standing().charges) == 2
     assert Path("out.json").exists()
+
+
+@wrong(
+    "local_dp.cli.curate.curate:Curating.__call__",
+    "SCREEN.working(f'releasing from {self.records.name}')",
+    "SCREEN.tell('the release')",
+    "a command that is killed once it has printed has not paid",
+)
+def test_a_release_is_charged_before_it_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever kills `curate` once a line is printed finds the charge in the budget's file."""
+    monkeypatch.chdir(tmp_path)
+    budget, charges, tell = _budget(tmp_path), list[int](), SCREEN.tell
+
+    def look(text: str, lost: str = "") -> None:
+        charges.append(len(budget.standing().charges))
+        tell(text, lost)
+
+    monkeypatch.setattr(SCREEN, "tell", look)
+    assert local_dp(*QUESTION.split()).returncode == 0
+    assert charges == [1]
 
 
 def _program(pid: int) -> str:

@@ -5,6 +5,7 @@ suite. The texts are Python as `ast.unparse` writes it, so that a formatter cann
 """
 
 import ast
+import builtins
 import functools
 import gc
 import inspect
@@ -150,6 +151,8 @@ def _recompiled(function: FunctionType, twin: Text) -> CodeType:
     assert text.count(twin.old) == 1, f"{twin.target} has {twin.old!r} {text.count(twin.old)} times"
     definition = ast.parse(text.replace(twin.old, twin.new)).body[0]
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
+    unknown = _names(definition) - _names(ast.parse(text)) - {*function.__globals__, *dir(builtins)}
+    assert not unknown, f"the twin of {twin.target} fails by {unknown}, whatever it does"
     definition.decorator_list = []
     free = function.__code__.co_freevars
     if free:
@@ -167,6 +170,17 @@ def _recompiled(function: FunctionType, twin: Text) -> CodeType:
             return code
         waiting += [each for each in code.co_consts if isinstance(each, CodeType)]
     raise AssertionError(f"{twin.target} cannot be compiled with its twin")
+
+
+def _names(tree: ast.AST) -> set[str]:
+    """The names that are read and never bound inside."""
+    read, bound = set[str](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+    return read - bound
 
 
 def _assigned(module: ModuleType, twin: Text) -> tuple[str, Any]:
