@@ -1,4 +1,4 @@
-# Written by scripts/stub: change the protocols, and run scripts/stub > local_dp/api/functions.pyi.
+# Written by scripts/stub: change the protocols, run scripts/stub > local_dp/api/functions.pyi.
 import collections.abc
 import pathlib
 import typing

@@ -52,7 +52,6 @@ from tests.support.runs.virtual_time import run_virtually
 from tests.support.wrong import wrong
 
 MEGABYTE = 1 << 20
-ROOM = 50 * MEGABYTE
 CLIENTS = 20
 ASKED = survey_query(CLIENTS)
 VALID = [

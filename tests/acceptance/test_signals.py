@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -197,13 +196,6 @@ def test_a_release_is_charged_before_it_is_printed(
     assert charges == [1]
 
 
-def _program(pid: int) -> str:
-    """The first word of a process's command, or nothing if it has gone."""
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_text().partition("\0")[0]
-    return ""
-
-
 @linux
 @pytest.mark.parametrize(
     "words",
@@ -225,7 +217,7 @@ def test_a_killed_command_leaves_no_folder(words: tuple[str, ...], tmp_path: Pat
     )
     try:
         assert victim.wait(lambda: any((tmp_path / "at" / "tmp").iterdir()))
-        assert victim.wait(lambda: "sh" in map(_program, victim.alive()))
+        assert victim.wait(lambda: len(victim.alive()) > 1)
         victim.process.kill()
         assert victim.left() == (0, [])
         assert "Traceback" not in (tmp_path / "at" / "text").read_text()

@@ -33,7 +33,7 @@ from local_dp.wire import Refusal, reason
 from tests.support.inputs.builders import request, role, survey_query, yes_records
 from tests.support.inputs.plugins import plugged_in, plugin_site
 from tests.support.long import short
-from tests.support.runs.command import in_a_process, local_dp
+from tests.support.runs.command import Done, in_a_process, local_dp
 from tests.support.wrong import wrong
 
 
@@ -442,55 +442,21 @@ def test_clients_refuse_what_they_do_not_allow_or_cannot_verify(
 def test_a_simulation_refuses_a_leak_unless_told_otherwise(tier: str) -> None:
     """In memory a randomizer that spends more than it claims is refused as clients would; with
     --unverified it runs, and the result says so."""
-    arguments = [
-        "run",
-        "survey",
-        "--randomizer",
-        "leaky-rr",
-        "--clients",
-        "200",
-        "--seed",
-        "1",
-        "--tier",
-        tier,
-    ]
-    done = local_dp(*arguments)
+
+    def run(name: str, *more: str) -> Done:
+        words = f"run survey --randomizer {name} --clients 200 --seed 1 --tier {tier}"
+        return local_dp(*words.split(), *more)
+
+    done = run("leaky-rr")
     assert done.returncode == 4
     assert "claims epsilon 1 but its channel has 2" in done.stderr
-    loud = local_dp(*arguments, "--unverified")
+    loud = run("leaky-rr", "--unverified")
     assert loud.returncode == 0, loud.stderr
     assert "NOT PRIVATE AS STATED" in loud.stdout
-    assert "its channel has 2" in " ".join(
-        json.loads(local_dp(*arguments, "--unverified", "--json").stdout)["unverified"]
-    )
-    honest = local_dp(
-        "run",
-        "survey",
-        "--randomizer",
-        "coin-rr",
-        "--clients",
-        "200",
-        "--seed",
-        "1",
-        "--tier",
-        tier,
-        "--unverified",
-    )
-    assert "NOT PRIVATE" not in honest.stdout
-    listed = local_dp(
-        "run",
-        "survey",
-        "--randomizer",
-        "coin-rr",
-        "--clients",
-        "200",
-        "--seed",
-        "1",
-        "--tier",
-        tier,
-        "--allow",
-        "binary-rr",
-    )
+    data = json.loads(run("leaky-rr", "--unverified", "--json").stdout)
+    assert "its channel has 2" in " ".join(data["unverified"])
+    assert "NOT PRIVATE" not in run("coin-rr", "--unverified").stdout
+    listed = run("coin-rr", "--allow", "binary-rr")
     assert (listed.returncode, "not on the clients' list" in listed.stderr) == (4, True)
 
 

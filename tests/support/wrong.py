@@ -121,14 +121,17 @@ def _scripts(twin: Text) -> Iterator[None]:
         for part in SCRIPTS:
             shutil.copytree(right / part, Path(folder) / part)
         file = Path(folder) / twin.target
-        text = file.read_text(encoding="utf-8")
-        assert text.count(twin.old) == 1, f"{twin.target} has {text.count(twin.old)} such texts"
-        file.write_text(text.replace(twin.old, twin.new), encoding="utf-8")
+        file.write_text(_replaced(file.read_text(encoding="utf-8"), twin), encoding="utf-8")
         web.ROOT = Path(folder)
         try:
             yield
         finally:
             web.ROOT = right
+
+
+def _replaced(text: str, twin: Text) -> str:
+    assert text.count(twin.old) == 1, f"{twin.target} has {twin.old!r} {text.count(twin.old)} times"
+    return text.replace(twin.old, twin.new)
 
 
 def _forget() -> None:
@@ -148,8 +151,7 @@ def _function(found: Any) -> FunctionType:
 def _recompiled(function: FunctionType, twin: Text) -> CodeType:
     """The code of a function with the text replaced, and with the same free variables."""
     text = ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    assert text.count(twin.old) == 1, f"{twin.target} has {twin.old!r} {text.count(twin.old)} times"
-    definition = ast.parse(text.replace(twin.old, twin.new)).body[0]
+    definition = ast.parse(_replaced(text, twin)).body[0]
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
     unknown = _names(definition) - _names(ast.parse(text)) - {*function.__globals__, *dir(builtins)}
     assert not unknown, f"the twin of {twin.target} fails by {unknown}, whatever it does"
@@ -185,8 +187,7 @@ def _names(tree: ast.AST) -> set[str]:
 
 def _assigned(module: ModuleType, twin: Text) -> tuple[str, Any]:
     """The name and the wrong value of a module's constant."""
-    text = ast.unparse(ast.parse(inspect.getsource(module)))
-    assert text.count(twin.old) == 1, f"{twin.target} has {twin.old!r} {text.count(twin.old)} times"
+    _replaced(ast.unparse(ast.parse(inspect.getsource(module))), twin)
     scope = dict(vars(module))
     before = dict(scope)
     exec(compile(twin.new, str(module.__file__), "exec"), scope)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.arrays import Counts
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.oracle_efficient.separated import Parities, Thresholds
 from local_dp.curator.selection.common import CommonRecord
@@ -79,10 +78,6 @@ def ends(database: Multiset) -> Runs:
     counts = frequencies(database)
     below = np.cumsum(counts) - counts
     return Runs(np.arange(3, dtype=np.uint64), np.minimum(below, counts.sum() - below), 3)
-
-
-def first_three(database: Multiset) -> Counts:
-    return frequencies(database)[:3]
 
 
 def occam(hypotheses: Any, size: int, epsilon: float) -> Case:
