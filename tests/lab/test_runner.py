@@ -14,9 +14,8 @@ from typing import get_args
 import psutil
 import pytest
 
-import local_dp
+import local_dp as library
 from local_dp.cli.inspect import experiment as laboratory
-from local_dp.cli.main import main
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab import catalogue
 from local_dp.experiments.lab.catalogue import chosen, load
@@ -26,6 +25,7 @@ from local_dp.experiments.lab.shapes import Scale
 from local_dp.experiments.lab.store import MeasurementStore, _module, canonical, code_stamp, plain
 from local_dp.simulation.pool import ENVIRONMENT
 from tests.support.inputs.toy_experiment import Error, People, Toy
+from tests.support.runs.command import local_dp
 from tests.support.wrong import wrong
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +126,7 @@ def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "three": "x = 1",
     }.items():
         (package / f"{name}.py").write_text(text)
-    monkeypatch.setattr(local_dp, "__path__", [*local_dp.__path__, str(tmp_path)])
+    monkeypatch.setattr(library, "__path__", [*library.__path__, str(tmp_path)])
     stamps = []
     for changed in ("", "three", "two"):
         if changed:
@@ -286,35 +286,30 @@ def test_command_runs_and_reports(
 
 
 def test_interrupted_command_says_how_to_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*arguments: object, **named: object) -> dict[str, str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("local_dp.experiments.lab.runner.run_experiments", interrupted)
-    monkeypatch.setattr("sys.argv", ["local-dp", "experiment", "map", "--out", str(tmp_path)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
-    assert "the same command continues" in capsys.readouterr().err
+    done = local_dp("experiment", "map", "--out", str(tmp_path))
+    assert done.returncode == 130
+    assert "the same command continues" in done.stderr
 
 
 @pytest.mark.long
 def test_a_claim_that_is_not_shown_fails_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"]
     )
     monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
     monkeypatch.setattr(laboratory, "write_report", lambda folder: folder / "report.html")
-    monkeypatch.setattr("sys.argv", ["local-dp", "experiment", "map", "--out", str(tmp_path)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
-    printed = capsys.readouterr().out
-    assert printed.startswith("wrong-toy: not shown\nfailed: The slope is")
-    assert "(slope 0." in printed or "(slope -" in printed
+    done = local_dp("experiment", "map", "--out", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stdout.startswith("wrong-toy: not shown\nfailed: The slope is")
+    assert "(slope 0." in done.stdout or "(slope -" in done.stdout
 
 
 def test_a_point_measured_apart_is_the_same() -> None:
