@@ -153,11 +153,11 @@ def test_a_page_works_as_written(
     for each in commands:
         with plugged_in(plugins) if page == "plugins" else contextlib.nullcontext():
             done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
-        assert done.returncode == (4 if "refused" in " ".join(each.shown) else 0), (
+        assert done.returncode == (4 if "refused" in " ".join(each.output) else 0), (
             f"{each.command}: {done.stderr}"
         )
         printed = " ".join((done.stdout + done.stderr).split())
-        assert all(" ".join(line.split()) in printed for line in each.shown), (
+        assert all(" ".join(line.split()) in printed for line in each.output), (
             f"{each.command}: {printed}"
         )
         assert " curate " not in each.command or ", pure," in printed or "delta 1e-06" in printed, (
@@ -217,7 +217,7 @@ def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
     assert clients is not None
     assert f"{clients[1]} answered" in outputs[0][0]
     assert "private: operating-system entropy" in outputs[0][0]
-    for line in next(each.shown for each in typed(page) if each.shown):
+    for line in next(each.output for each in typed(page) if each.output):
         assert line in outputs[1][1], f"the host does not say {line!r}"
 
 

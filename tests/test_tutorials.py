@@ -48,7 +48,7 @@ def follow(text: str, folder: Path, session: ModuleType, long: bool) -> tuple[in
             if each.command.startswith(LONG) == long:
                 done = perform(each.command, folder)
                 assert done.returncode == 0, f"{each.command}: {done.stderr}"
-                missing = [line for line in each.shown if line not in done.stdout]
+                missing = [line for line in each.output if line not in done.stdout]
                 assert not missing, f"{each.command} does not say {missing}"
     return python, commands
 

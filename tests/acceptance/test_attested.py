@@ -34,7 +34,7 @@ def test_one_seeded_member_is_enough() -> None:
         seeded: play_in_memory(Cast.of(seeded=seeded), MemoryBroker())[0].members.attested
         for seeded in SOME
     }
-    assert [seeded for seeded, attested in verdicts.items() if attested] == [()]
+    assert [seeded for seeded, verdict in verdicts.items() if verdict] == [()]
 
 
 @wrong(
@@ -107,7 +107,7 @@ def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
     has it."""
     enrolled(tmp_path, 0)
     own, roster = tmp_path / "server.key", tmp_path / "roster"
-    kept, key = roster.read_bytes(), own.read_text().removeprefix("private ")
+    before, key = roster.read_bytes(), own.read_text().removeprefix("private ")
     (tmp_path / "several").write_text(f"{'ab' * KEY}\n{own.read_text()}")
     member = (
         "host",
@@ -135,7 +135,7 @@ def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
             1,
             True,
         ), done.stderr
-    assert (roster.read_bytes(), private_key(own)) == (kept, bytes.fromhex(key))
+    assert (roster.read_bytes(), private_key(own)) == (before, bytes.fromhex(key))
 
 
 @wrong(

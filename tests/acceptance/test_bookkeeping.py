@@ -77,30 +77,30 @@ def test_no_message_costs_more_where_there_are_more_clients() -> None:
 def test_each_use_of_chance_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a private run the public coins, which go out to everybody, are of another secret than rows
     and records, each of 128 bits; a seed is one for all."""
-    drawn = [Randomness.choose(None, private=True) for _ in range(200)]
-    assert len({each.seed for each in drawn} | {each.coin_seed for each in drawn}) == 400
-    assert max(each.coin_seed for each in drawn).bit_length() > SECRET_BITS - 16
+    choices = [Randomness.choose(None, private=True) for _ in range(200)]
+    assert len({each.seed for each in choices} | {each.coin_seed for each in choices}) == 400
+    assert max(each.coin_seed for each in choices).bit_length() > SECRET_BITS - 16
     seeded = Randomness.choose(7, private=False)
     assert (seeded.seed, seeded.coin_seed) == (7, 7)
-    used: list[int] = []
+    secrets_used: list[int] = []
 
     class Told(Exception):
         pass
 
-    def told(*arguments: Any) -> Any:
-        used.append(arguments[2])
+    def note(*arguments: Any) -> Any:
+        secrets_used.append(arguments[2])
         raise Told
 
     protocol = Survey()
-    monkeypatch.setattr(execute, "PopulationOracle", told)
-    monkeypatch.setattr(over_bus, "Coordinator", told)
+    monkeypatch.setattr(execute, "PopulationOracle", note)
+    monkeypatch.setattr(over_bus, "Coordinator", note)
     in_memory, over = (
-        Settings(protocol, protocol.synthetic(4, 1), 1.0, drawn[0], tier=tier)
+        Settings(protocol, protocol.synthetic(4, 1), 1.0, choices[0], tier=tier)
         for tier in TIERS[2:0:-1]
     )
     with pytest.raises(Told):
         execute.execute(in_memory, lambda progress: None)
     with pytest.raises(Told):
         asyncio.run(over_bus.serve_run(over, "r", None, 1.0, lambda progress: None))  # type: ignore[arg-type]
-    assert used == [drawn[0].coin_seed] * 2
-    assert Draw(1).key(COINS, used[0]) != Draw(1).key(COINS, drawn[0].seed)
+    assert secrets_used == [choices[0].coin_seed] * 2
+    assert Draw(1).key(COINS, secrets_used[0]) != Draw(1).key(COINS, choices[0].seed)

@@ -83,11 +83,11 @@ def test_hostile_numbers_leave_the_ledger_as_it_is(tmp_path: Path) -> None:
     for value in HOSTILE:
         hostile = {**plain, "asks": [{**plain["asks"][0], "randomizer_params": {"epsilon": value}}]}
         try:
-            arrived = decode(msgpack.packb(hostile))
+            numbers = decode(msgpack.packb(hostile))
         except (WireError, OverflowError):
             continue
-        assert isinstance(arrived, Request)
-        assert code(role.handle(arrived)) != "reply", value
+        assert isinstance(numbers, Request)
+        assert code(role.handle(numbers)) != "reply", value
     assert (role.store.ledger.max_spent, role.store.rounds, path.read_bytes()) == (0.0, 0, before)
 
 

@@ -121,6 +121,6 @@ def test_a_broken_package_takes_nothing_with_it(
         "broken-rr" in done.stdout,
         "\n  grr " in done.stdout,
     ) == (0, "", True, True)
-    refused = local_dp("audit", "broken-rr")
-    assert (refused.returncode, "Traceback" in refused.stderr) == (4, False)
-    assert len([each for each in refused.stderr.splitlines() if "broken-rr" in each]) == 1
+    audit = local_dp("audit", "broken-rr")
+    assert (audit.returncode, "Traceback" in audit.stderr) == (4, False)
+    assert len([each for each in audit.stderr.splitlines() if "broken-rr" in each]) == 1

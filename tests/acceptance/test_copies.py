@@ -142,12 +142,14 @@ class Copy(ClientRole):
     kind: str = "plain"
     version: int = 1
     left_out: int | None = None
-    asked: tuple[int, int] = (0, 0)
+    round_and_question: tuple[int, int] = (0, 0)
 
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
         randomizer = KINDS[self.kind][self.version - 1]
         repeat = repeat_of(ask.once, randomizer)
-        return LocalQuery(Told(randomizer.domain, *self.asked), randomizer, Cohort(*span), repeat)
+        return LocalQuery(
+            Told(randomizer.domain, *self.round_and_question), randomizer, Cohort(*span), repeat
+        )
 
     def _inputs(self, request: bytes, asks: list[LocalQuery]) -> tuple[bytes, ...]:
         inputs = list(super()._inputs(request, asks))
@@ -172,16 +174,16 @@ def answered(copy: Copy, step: Step, table: Table) -> Words:
     rows = np.tile(np.array(table), (len(copy.records) // len(table), 1))
     copy.records, copy.version = Records({"round": rows[:, 0], "value": rows[:, 1]}), step.version
     # a label stands for one question
-    copy.asked = (
+    copy.round_and_question = (
         step.round if copy.kind == "session" else 0,
         step.question,
     )
     repeat = FRESH if copy.kind == "plain" else Memoised(LABEL)
-    asked = replace(survey_query(len(rows)), repeat=repeat)
-    replies = copy.handle(request(asked, number=step.round, run=f"run-{step.question}"))
+    query = replace(survey_query(len(rows)), repeat=repeat)
+    replies = copy.handle(request(query, number=step.round, run=f"run-{step.question}"))
     assert all(isinstance(reply, Reply) for reply in replies), replies
-    packed = b"".join(reply.reports for reply in replies if isinstance(reply, Reply))
-    return np.frombuffer(packed, np.uint8).reshape(-1, len(table))
+    data = b"".join(reply.reports for reply in replies if isinstance(reply, Reply))
+    return np.frombuffer(data, np.uint8).reshape(-1, len(table))
 
 
 @dataclass
@@ -217,13 +219,17 @@ class World:
             answered(self.opened(first, own, noise), step, life[step.record])
             for step in self.scenario.before
         ]
-        paid, charges, reports = round(first.ledger.max_spent * NANO), [], [_joined(before, worlds)]
+        before_copies, charges, reports = (
+            round(first.ledger.max_spent * NANO),
+            [],
+            [_side_by_side(before, worlds)],
+        )
         for people, steps in zip(self.people, self.scenario.copies, strict=True):
             store = self.store(people, worlds, first.commits)
             copy = self.opened(store, own, noise)
             tables = [tuple(life[step.record][person] for person in people) for step in steps]
             reports.append(
-                _joined(
+                _side_by_side(
                     [
                         answered(copy, step, table)
                         for step, table in zip(steps, tables, strict=True)
@@ -235,7 +241,7 @@ class World:
         # each copy speaks once, at the charge of its whole session
         if self.scenario.kind == "session":
             return reports, sum(charges)
-        return reports, paid + sum(charge - paid for charge in charges)
+        return reports, before_copies + sum(charge - before_copies for charge in charges)
 
     def law(self, life: Life) -> tuple[Counter[bytes], int, int]:
         """How many choices of words give each transcript, of how many, and the nano-nats charged.
@@ -245,17 +251,17 @@ class World:
         self.played(life, 1, noise)
         worlds = 1 << randomizer.word_bits * len(noise.streams) * noise.people
         noise.streams.clear()
-        reports, charged = self.played(life, worlds, noise)
+        reports, charge = self.played(life, worlds, noise)
         if self.scenario.copies[0] == self.scenario.copies[1] and self.people[0] == self.people[1]:
             assert np.array_equal(reports[1], reports[2])
-        return Counter(map(bytes, np.concatenate(reports, axis=1))), worlds, charged
+        return Counter(map(bytes, np.concatenate(reports, axis=1))), worlds, charge
 
     def exceeds(self, lives: Sequence[Life]) -> bool:
         """Whether some transcript is more than e^charged times as likely in one life as in
         another."""
         laws = [self.law(life) for life in lives]
-        for (one, worlds, charged), (other, others, _) in product(laws, laws):
-            most = exp_epsilon(charged)
+        for (one, worlds, charge), (other, others, _) in product(laws, laws):
+            most = exp_epsilon(charge)
             if any(
                 weight * others > most * other[transcript] * worlds
                 for transcript, weight in one.items()
@@ -264,7 +270,7 @@ class World:
         return False
 
 
-def _joined(reports: list[Words], worlds: int) -> Words:
+def _side_by_side(reports: list[Words], worlds: int) -> Words:
     return np.concatenate([np.zeros((worlds, 0), np.uint8), *reports], axis=1)
 
 
@@ -320,9 +326,9 @@ BOTH = VERSIONS, RECORD
 def test_copies_lose_what_they_charge(kind: str, spaces: Sequence[Space]) -> None:
     """Every pair of copies of a store, with versions of a randomizer and records that change: no
     transcript is more than e^charged times as likely, and copies that live alike answer alike."""
-    tried = [scenario for space in spaces for scenario in space.scenarios(kind)]
-    assert len(tried) > 10
-    assert not [scenario for scenario in tried if World(scenario).exceeds(lives_of(kind))]
+    scenarios = [scenario for space in spaces for scenario in space.scenarios(kind)]
+    assert len(scenarios) > 10
+    assert not [scenario for scenario in scenarios if World(scenario).exceeds(lives_of(kind))]
 
 
 TWINS: dict[str, tuple[int, str, Space]] = {
@@ -338,8 +344,8 @@ def test_each_input_of_the_derivation_is_needed(twin: str) -> None:
     """Wrong twins that leave out one input of the derivation each: some pair of copies loses more
     than it charges."""
     left_out, kind, space = TWINS[twin]
-    tried = list(space.scenarios(kind))
-    assert any(World(scenario, left_out).exceeds(lives_of(kind)) for scenario in tried)
+    scenarios = list(space.scenarios(kind))
+    assert any(World(scenario, left_out).exceeds(lives_of(kind)) for scenario in scenarios)
 
 
 def test_people_are_an_input() -> None:

@@ -175,7 +175,7 @@ def _and_silent(
     member is gone."""
     victims = set[str]()
 
-    def lost(delivery: Delivery) -> bool:
+    def loses(delivery: Delivery) -> bool:
         *_, group, name = delivery.topic.split("/")
         if drops(delivery):
             if name not in victims:
@@ -186,7 +186,7 @@ def _and_silent(
             return True
         return isinstance(decode(delivery.payload), Account) and name in victims
 
-    return lost
+    return loses
 
 
 @wrong(
@@ -344,24 +344,24 @@ def test_a_resumed_run_is_marked(tmp_path: Path) -> None:
     at="0-Budgets were not checked: none of the 60 members gave an account",
 )
 @pytest.mark.parametrize(
-    ("kept", "said"),
+    ("accounts", "sentence"),
     [
         (0, "Budgets were not checked: none of the 60 members gave an account"),
         (50, "10 of 60 members gave no account"),
     ],
 )
-def test_what_was_not_checked_is_said(kept: int, said: str) -> None:
+def test_what_was_not_checked_is_said(accounts: int, sentence: str) -> None:
     """Accounts that do not arrive: the result says how many reports were not checked, and never
     that all of them were charged."""
-    lost = {f"client-{client}" for client in range(kept, PEOPLE)}
+    missing = {f"client-{client}" for client in range(accounts, PEOPLE)}
     play = Play(
         lambda delivery: (
-            isinstance(message := decode(delivery.payload), Account) and message.member in lost
+            isinstance(message := decode(delivery.payload), Account) and message.member in missing
         )
     )
     text = Result(play.data(), SURVEY, None).text(400)
-    assert said in text
-    assert f"{PEOPLE - kept} of 60 accepted reports were not checked" in text
+    assert sentence in text
+    assert f"{PEOPLE - accounts} of 60 accepted reports were not checked" in text
     assert "all 60" not in text
 
 
@@ -451,9 +451,9 @@ def test_an_impossible_estimate_is_as_rare_as_is_said(epsilon: float) -> None:
         chances = np.array([influence.chance(estimate)[1] for estimate in estimates])
         for level in (IMPOSSIBLE, 1e-3, 0.05):
             for share in (truth, 1 - truth):
-                found = float(binom(n, share).pmf(ones)[chances <= level].sum())
-                assert found <= level
-                worst = max(worst, found / level)
+                chance = float(binom(n, share).pmf(ones)[chances <= level].sum())
+                assert chance <= level
+                worst = max(worst, chance / level)
         assert n < 1000 or chances[-1] <= IMPOSSIBLE or epsilon > 1, (
             "a share far beyond 1 is a sign"
         )

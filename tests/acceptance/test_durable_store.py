@@ -59,17 +59,17 @@ def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
     return live
 
 
-def _checked(path: Path, sent: list[bytes]) -> int:
+def _check(path: Path, messages: list[bytes]) -> int:
     """How many rounds are committed, after it is seen that each that was sent is, with those bytes,
     and that they are sent again."""
     again = member(path)
-    for message in sent:
+    for message in messages:
         assert again.store.get("run", message[0]) is not None, "uncharged, and sent"
         assert told(again.handle(asked(message[0]))) == message[1:], "another reply"
-    committed = sum(again.store.get("run", number) is not None for number in range(1, ROUNDS + 1))
-    assert again.store.ledger.max_spent == pytest.approx(SMALL * committed)
+    commits = sum(again.store.get("run", number) is not None for number in range(1, ROUNDS + 1))
+    assert again.store.ledger.max_spent == pytest.approx(SMALL * commits)
     close(again)
-    return committed
+    return commits
 
 
 @wrong(
@@ -85,9 +85,9 @@ def test_a_crash_at_any_point_uncharges_and_changes_nothing(tmp_path: Path) -> N
     for point in range(STEPS):
         path = tmp_path / f"{point}.store"
         close(member(path))
-        sent, ended = forked(_lives(path, point))
-        assert ended == signal.SIGKILL, "every point is reached"
-        silent += _checked(path, sent) > len(sent)
+        messages, exit_code = forked(_lives(path, point))
+        assert exit_code == signal.SIGKILL, "every point is reached"
+        silent += _check(path, messages) > len(messages)
     assert silent > 0, "some die between the commit and the reply"
 
 
@@ -120,12 +120,12 @@ def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
         assert role.store.ledger.max_spent == 1.0, "a label is paid for once"
         close(role)
     assert len(set(reports)) == 1
-    moved = member(tmp_path / "a.store", start=1)
-    (reply,) = moved.handle(
+    successor = member(tmp_path / "a.store", start=1)
+    (reply,) = successor.handle(
         request(replace(survey_query(CLIENTS + 1, start=1), repeat=Memoised("weekly")), number=4)
     )
     assert isinstance(reply, Reply)
-    assert (reply.reports, reply.start, moved.store.ledger.max_spent) == (reports[0], 1, 1.0)
+    assert (reply.reports, reply.start, successor.store.ledger.max_spent) == (reports[0], 1, 1.0)
 
 
 @wrong(
@@ -146,12 +146,12 @@ def test_an_outcome_is_read_by_its_own_coin(tmp_path: Path) -> None:
     role = member(tmp_path / "a.store")
     assert code(role.handle(request(hashed, number=1))) == "reply"
     close(role)
-    moved = member(tmp_path / "a.store", start=1)
+    successor = member(tmp_path / "a.store", start=1)
     assert (
-        code(moved.handle(request(replace(hashed, cohort=Cohort(1, CLIENTS + 1)), number=2)))
+        code(successor.handle(request(replace(hashed, cohort=Cohort(1, CLIENTS + 1)), number=2)))
         == "equivocation"
     )
-    assert moved.store.rounds == 1
+    assert successor.store.rounds == 1
 
 
 @wrong(
@@ -263,30 +263,30 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
     replies = [told(role.handle(asked(number))) for number in (1, 2)]
     lines = dict(role.store.lines("run"))
     close(role)
-    data, refused = path.read_bytes(), 0
+    data, refusals = path.read_bytes(), 0
     generator = random.Random(10)
     # most of a page of entries or of an index is empty
-    filled = [place for place, byte in enumerate(data) if byte]
+    places = [place for place, byte in enumerate(data) if byte]
     with closing(sqlite3.connect(path)) as read:
         (root,), (size,) = (
             read.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchone(),
             read.execute("PRAGMA page_size").fetchone(),
         )
-    flips = [(place, generator.randrange(8)) for place in generator.sample(filled, 60)]
+    flips = [(place, generator.randrange(8)) for place in generator.sample(places, 60)]
     index = range((root - 1) * size, root * size)  # by which a reply is found again
-    flips += [(place, bit) for place in filled if place in index for bit in range(8)]
+    flips += [(place, bit) for place in places if place in index for bit in range(8)]
     for place, bit in flips:
         hurt_byte = bytes([data[place] ^ 1 << bit])
         other.write_bytes(data[:place] + hurt_byte + data[place + 1 :])
         try:
             hurt = member(other)
         except InputError:
-            refused += 1
+            refusals += 1
             continue
         assert dict(hurt.store.lines("run")) == lines
         assert [told(hurt.handle(asked(number))) for number in (1, 2)] == replies
         close(hurt)
-    assert refused > 20
+    assert refusals > 20
 
 
 @wrong(

@@ -69,22 +69,22 @@ def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
             deliver("rep", 99, answer)  # of a stranger
         return read[0] - before
 
-    flooded = asyncio.run(play())
-    assert flooded <= BURST + EACH + 2
-    assert (coordinator.rejected, coordinator.counts.answered) == (400 - flooded, 1)
+    counts = asyncio.run(play())
+    assert counts <= BURST + EACH + 2
+    assert (coordinator.rejected, coordinator.counts.answered) == (400 - counts, 1)
 
 
 def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     """Under an honest member's name come 2,000 messages that it has not signed: few are verified,
     and its own message a second later is read."""
-    verified = [0]
+    count = [0]
     keys = {name: new_key() for name in ("server", "client-7")}
     roster = Roster([Place("client-7", "g0", 7, 8, public(keys["client-7"]))])
-    opened = Party.open
+    original = Party.open
 
     def counting(party: Party, where: str, envelope: bytes) -> bytes:
-        verified[0] += roster.speaker(where) is not None
-        return opened(party, where, envelope)
+        count[0] += roster.speaker(where) is not None
+        return original(party, where, envelope)
 
     monkeypatch.setattr(Party, "open", counting)
     member = Party.member(RUN, public(keys["server"]), keys["client-7"])
@@ -111,7 +111,7 @@ def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -
 
     run_virtually(play())
     assert coordinator.members.present == 1
-    assert verified[0] <= OPENED_BURST + 2
+    assert count[0] <= OPENED_BURST + 2
 
 
 def test_who_floods_is_not_forwarded_and_not_waited_for() -> None:
@@ -124,7 +124,7 @@ def test_who_floods_is_not_forwarded_and_not_waited_for() -> None:
     def say(leaf: str, client: int, payload: bytes) -> None:
         broker.route(Delivery(topic(RUN, leaf, "g0", f"client-{client}"), payload))
 
-    def heard() -> set[int]:
+    def listeners() -> set[int]:
         return {
             client for client in range(52) if bus.hears(topic(RUN, "rep", "g0", f"client-{client}"))
         }
@@ -162,13 +162,13 @@ def test_who_floods_is_not_forwarded_and_not_waited_for() -> None:
         for _ in range(1200):
             say("rep", 7, bytes(100))
         await asyncio.sleep(0.1)
-        assert heard() == others
+        assert listeners() == others
         counts = (await asking).counts
         assert (counts.answered, counts.missing) == (49, 1)
         assert loop.time() - began < GRACE + 0.1
         asking = asyncio.create_task(oracle.collect((survey_query(50),)))
         await asyncio.sleep(PAUSE)
-        assert heard() == others | {7}
+        assert listeners() == others | {7}
         assert coordinator.listening.silenced == {"client-7": 1}
         asking.cancel()
         serving.cancel()

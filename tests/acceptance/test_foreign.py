@@ -37,12 +37,12 @@ from tests.support.wrong import wrong
 PLACES: tuple[Place, ...] = ("line", "block", "page", "cell")
 
 
-def raw(text: str, kept: str = "\n") -> list[str]:
+def raw(text: str, allowed_signs: str = "\n") -> list[str]:
     """The characters of a text that a terminal or a reader would obey, not see."""
     return [
         letter
         for letter in text
-        if letter not in kept
+        if letter not in allowed_signs
         and unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp")
         and letter not in "\u200c\u200d"
     ]
@@ -208,13 +208,13 @@ def test_labels_and_names_are_text_on_a_screen(folder: Path) -> None:
         done = local_dp(*words)
         assert not raw(done.stdout + done.stderr), (words, done)
         assert (done.returncode, "owned" in done.stdout) == (code, code == 0), done.stderr
-    written = (folder / "out.csv").read_bytes().decode()
-    assert not raw(written, "\r\n")
-    cells = [row[0] for row in csv.reader(written.splitlines())]
+    csv_text = (folder / "out.csv").read_bytes().decode()
+    assert not raw(csv_text, "\r\n")
+    cells = [row[0] for row in csv.reader(csv_text.splitlines())]
     assert "'=1+1" in cells
     assert not any(each.startswith(("=", "+", "@", "\t", "\r")) for each in cells)
-    drawn = (folder / "out.svg").read_text()
-    assert (raw(drawn), "<script" in drawn) == ([], False)
+    picture = (folder / "out.svg").read_text()
+    assert (raw(picture), "<script" in picture) == ([], False)
 
 
 @wrong(
@@ -269,9 +269,9 @@ class _Tags(HTMLParser):
 
 def check_page(page: str, good: set[str]) -> None:
     """No element that a good page lacks, nothing that runs or fetches, no control character."""
-    found = _Tags(page)
-    assert found.tags <= good, found.tags - good
-    assert found.active == []
+    tags = _Tags(page)
+    assert tags.tags <= good, tags.tags - good
+    assert tags.active == []
     assert not raw(page)
     assert page.count("<script") == page.count("<style") == 1
     assert page.count("http-equiv") == 1
@@ -334,8 +334,8 @@ def test_no_name_leads_out_of_a_results_folder(folder: Path) -> None:
     replaces a link and does not follow it."""
     write_all(folder)
     secret, toy = folder / "outside.svg", folder / "out/toy"
-    good, drawn = (toy / "results.json").read_text(), (toy / "error.svg").read_text()
-    secret.write_text(drawn)
+    good, picture = (toy / "results.json").read_text(), (toy / "error.svg").read_text()
+    secret.write_text(picture)
     for path in ("../../outside.svg", str(secret), "./error.svg"):
         (toy / "results.json").write_text(good.replace('"error.svg"', f'"{path}"'))
         assert local_dp("report", "out").returncode == 2, path
@@ -344,10 +344,10 @@ def test_no_name_leads_out_of_a_results_folder(folder: Path) -> None:
     (toy / "error.svg").symlink_to(secret)
     assert "leads out of its folder" in local_dp("report", "out").stderr
     (toy / "error.svg").unlink()
-    (toy / "error.svg").write_text(drawn)
+    (toy / "error.svg").write_text(picture)
     (folder / "out/report.html.partial").symlink_to(secret)
     assert local_dp("report", "out").returncode == 0
-    assert secret.read_text() == drawn
+    assert secret.read_text() == picture
     toy.rename(folder / "elsewhere")
     toy.symlink_to(folder / "elsewhere")
     assert "leads out of its folder" in local_dp("report", "out").stderr
@@ -365,7 +365,7 @@ def test_results_of_an_experiment_are_text(folder: Path) -> None:
     write_all(folder)
     tags = set().union(*(_Tags(page).tags for page in build_pages(folder / "out").values()))
     bad = "".join((TITLE, RED, TURNED, "<script>", '"onload="x', "&amp;"))
-    drawn = Figure(
+    figure = Figure(
         "error",
         bad,
         bad,
@@ -378,7 +378,7 @@ def test_results_of_an_experiment_are_text(folder: Path) -> None:
         Finding(
             [Check(bad, True, bad, 1e-5, bad)],
             [table],
-            [drawn, replace(drawn, name="other")],
+            [figure, replace(figure, name="other")],
             [bad],
             headline=bad,
         ),
@@ -386,10 +386,10 @@ def test_results_of_an_experiment_are_text(folder: Path) -> None:
     assert local_dp("report", "out").returncode == 0
     for page in (folder / "out").glob("*.html"):
         check_page(page.read_text(), tags)
-    (stored,) = (folder / "out/toy").glob("*.csv")
-    assert not raw(stored.read_text())
-    assert stored.read_text().splitlines()[1].startswith("'=1+1,")
-    assert stored.read_text().splitlines()[2].startswith("-5,'@x")
+    (csv_file,) = (folder / "out/toy").glob("*.csv")
+    assert not raw(csv_file.read_text())
+    assert csv_file.read_text().splitlines()[1].startswith("'=1+1,")
+    assert csv_file.read_text().splitlines()[2].startswith("-5,'@x")
 
 
 def test_no_malformed_file_is_a_traceback(folder: Path) -> None:

@@ -44,18 +44,18 @@ class Forger:
     cast: Cast
     attacks: Sequence[str]
     own: bytes = field(default_factory=new_key)
-    said: set[tuple[str, bytes]] = field(default_factory=set)
+    originals: set[tuple[str, bytes]] = field(default_factory=set)
     genuine: list[Delivery] = field(default_factory=list)
 
-    def forge(self, heard: Delivery) -> list[Delivery]:
+    def forge(self, original: Delivery) -> list[Delivery]:
         """What it publishes, each once."""
-        if (heard.topic, heard.payload) in self.said:
+        if (original.topic, original.payload) in self.originals:
             return []
-        self.genuine.append(heard)
-        made = [each for attack in self.attacks for each in ATTACKS[attack](self, heard)]
-        forged = [each for each in made if (each.topic, each.payload) not in self.said]
-        self.said |= {(each.topic, each.payload) for each in forged}
-        return forged
+        self.genuine.append(original)
+        attempts = [each for attack in self.attacks for each in ATTACKS[attack](self, original)]
+        forgeries = [each for each in attempts if (each.topic, each.payload) not in self.originals]
+        self.originals |= {(each.topic, each.payload) for each in forgeries}
+        return forgeries
 
     @property
     def victims(self) -> list[Place]:
@@ -69,7 +69,7 @@ class Forger:
             "intruder",
         )
 
-    def envelopes(self, heard: Delivery, where: str, message: bytes) -> Iterator[Delivery]:
+    def envelopes(self, original: Delivery, where: str, message: bytes) -> Iterator[Delivery]:
         """A message bare, under its own key, for this run and for another one, and under a
         signature that it has seen."""
         if not self.cast.signed:
@@ -84,26 +84,26 @@ class Forger:
             for payload in (
                 message,
                 *(each.seal(where, message) for each in mine),
-                heard.payload[:SIGNATURE] + message,
+                original.payload[:SIGNATURE] + message,
             )
         )
 
-    def message(self, heard: Delivery) -> AnyMessage | None:
+    def message(self, original: Delivery) -> AnyMessage | None:
         """What it reads; no signature keeps it from that."""
         try:
-            return decode(heard.payload[SIGNATURE * self.cast.signed :])
+            return decode(original.payload[SIGNATURE * self.cast.signed :])
         except WireError:
             return None
 
 
-def _made(
+def _attack_by(
     make: Callable[[Forger, AnyMessage], Made],
 ) -> Callable[[Forger, Delivery], Iterator[Delivery]]:
-    def attack(forger: Forger, heard: Delivery) -> Iterator[Delivery]:
-        message = forger.message(heard)
+    def attack(forger: Forger, original: Delivery) -> Iterator[Delivery]:
+        message = forger.message(original)
         if message is not None:
-            for where, forged in make(forger, message):
-                yield from forger.envelopes(heard, where, encode(forged))
+            for where, forgery in make(forger, message):
+                yield from forger.envelopes(original, where, encode(forgery))
 
     return attack
 
@@ -132,7 +132,7 @@ def _refusals(forger: Forger, message: AnyMessage) -> Made:
     for place in forger.victims:
         if isinstance(message, Request):
             for name in (place.member, forger.name):
-                said = Refusal(
+                refusal = Refusal(
                     run=RUN,
                     round=message.round,
                     member=name,
@@ -141,7 +141,7 @@ def _refusals(forger: Forger, message: AnyMessage) -> Made:
                     code="budget",
                     text=ESCAPE,
                 )
-                yield _rep(name), said
+                yield _rep(name), refusal
 
 
 def _rep(member: str) -> str:
@@ -165,26 +165,27 @@ def _claim(forger: Forger, message: AnyMessage) -> Made:
             )
 
 
-def _replay(forger: Forger, heard: Delivery) -> Iterator[Delivery]:
+def _replay(forger: Forger, original: Delivery) -> Iterator[Delivery]:
     """All that was ever said, under every other topic, and with a byte of it changed under its
     own."""
     names = [member.place.member for member in forger.cast.members]
     topics = [topic(RUN, leaf, HOSTS, name) for leaf in ("hello", "rep", "gone") for name in names]
     topics += [topic(RUN, "req", "all"), topic(RUN, "req", HOSTS)]
-    yield from (Delivery(where, heard.payload) for where in topics if where != heard.topic)
+    yield from (Delivery(where, original.payload) for where in topics if where != original.topic)
     yield from (
-        Delivery(heard.topic, _flipped(heard.payload, place))
-        for place in range(0, len(heard.payload), 7)
+        Delivery(original.topic, _flip(original.payload, place))
+        for place in range(0, len(original.payload), 7)
     )
 
 
-def _flipped(payload: bytes, place: int, bit: int = 0) -> bytes:
+def _flip(payload: bytes, place: int, bit: int = 0) -> bytes:
     return payload[:place] + bytes([payload[place] ^ 1 << bit]) + payload[place + 1 :]
 
 
 ATTACKS: dict[str, Callable[[Forger, Delivery], Iterator[Delivery]]] = {
     **{
-        make.__name__.removeprefix("_"): _made(make) for make in (_replies, _refusals, _end, _claim)
+        make.__name__.removeprefix("_"): _attack_by(make)
+        for make in (_replies, _refusals, _end, _claim)
     },
     "replay": _replay,
 }
@@ -198,8 +199,8 @@ class Malicious(MemoryBroker):
         self.forger = forger
 
     def route(self, delivery: Delivery) -> None:
-        for forged in self.forger.forge(delivery):
-            super().route(forged)
+        for forgery in self.forger.forge(delivery):
+            super().route(forgery)
         super().route(delivery)
 
 
@@ -223,8 +224,8 @@ def test_the_forger_gets_nothing(attack: str) -> None:
     disturbs, and what was forged is counted."""
     cast = Cast.of()
     forger = Forger(cast, [attack])
-    coordinator, forged = play_in_memory(cast, Malicious(forger))
-    assert forged or attack == "end"
+    coordinator, forgeries = play_in_memory(cast, Malicious(forger))
+    assert forgeries or attack == "end"
     assert digests(coordinator.rounds) == undisturbed()
     counts = coordinator.counts
     assert (counts.answered, counts.refused, counts.missing, counts.conflicting) == (
@@ -234,10 +235,10 @@ def test_the_forger_gets_nothing(attack: str) -> None:
         0,
     )
     assert coordinator.rejected == 0
-    assert forger.said
+    assert forger.originals
 
 
-def _spoiled(attack: str) -> bool:
+def _spoils(attack: str) -> bool:
     """Whether an attack changes the reports of an unsigned run, or ends it with a printable
     error."""
     cast = Cast.of(signed=False)
@@ -253,7 +254,7 @@ def _spoiled(attack: str) -> bool:
 def test_the_forger_takes_a_run_that_is_not_signed(attack: str) -> None:
     """The attacks that worked, and work without signatures: other reports, nobody's, or an error in
     the forger's words, written out."""
-    assert _spoiled(attack)
+    assert _spoils(attack)
 
 
 @wrong(
@@ -294,13 +295,13 @@ def test_only_what_was_said_is_heard() -> None:
         topic(RUN, "rep", HOSTS, "m"),
     )
     speaking = Party.member(RUN, public(server), own)
-    sealed = speaking.seal(where, message)
-    assert hearing.open(where, sealed) == message
-    signature = sealed[:SIGNATURE]
-    forged = [
+    signed_message = speaking.seal(where, message)
+    assert hearing.open(where, signed_message) == message
+    signature = signed_message[:SIGNATURE]
+    forgeries = [
         (f"{where}a", signature + b"bcd"),
         (where[:-1], signature + b"mabcd"),
-        (f"{where}n", sealed),
+        (f"{where}n", signed_message),
         (where, signature),
     ]
     for run, hearer, speaker in (
@@ -308,16 +309,16 @@ def test_only_what_was_said_is_heard() -> None:
         (RUN, new_key(), own),
         (RUN, server, new_key()),
     ):
-        forged.append((where, Party.member(run, public(hearer), speaker).seal(where, message)))
-    forged += [(where, _flipped(sealed, place)) for place in range(len(sealed))]
-    for place, envelope in forged:
+        forgeries.append((where, Party.member(run, public(hearer), speaker).seal(where, message)))
+    forgeries += [(where, _flip(signed_message, place)) for place in range(len(signed_message))]
+    for place, envelope in forgeries:
         with pytest.raises(ForgedError):
             hearing.open(place, envelope)
     for key in (public(own) + b"\0", public(own)[:-1], None):
         with pytest.raises(ForgedError):
-            Party.server(RUN, server, lambda topic, key=key: key).open(where, sealed)  # type: ignore[misc]
+            Party.server(RUN, server, lambda topic, key=key: key).open(where, signed_message)  # type: ignore[misc]
     with pytest.raises(ForgedError):
-        speaking.open(where, sealed)
+        speaking.open(where, signed_message)
     assert speaking.open(where, hearing.seal(where, message)) == message
 
 
@@ -364,7 +365,7 @@ def test_a_speaker_has_one_group() -> None:
 
 
 def test_the_embedded_broker_lets_in_whoever_has_its_password(tmp_path: Path) -> None:
-    async def tried() -> list[bool]:
+    async def connect_all() -> list[bool]:
         broker = EmbeddedBroker(tmp_path)
         await broker.start()
         try:
@@ -373,4 +374,4 @@ def test_the_embedded_broker_lets_in_whoever_has_its_password(tmp_path: Path) ->
         finally:
             await broker.stop()
 
-    assert asyncio.run(tried()) == [True, False, False, False]
+    assert asyncio.run(connect_all()) == [True, False, False, False]

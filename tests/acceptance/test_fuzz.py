@@ -72,7 +72,7 @@ def _random(chance: random.Random) -> bytes:
     return start + chance.randbytes(chance.choice((0, 1, 3, 20, 60, 200)))
 
 
-def _mutated(chance: random.Random) -> bytes:
+def _mutate(chance: random.Random) -> bytes:
     """A valid message with some bytes changed, lost or repeated."""
     payload = bytearray(chance.choice(VALID))
     for _ in range(chance.choice((1, 1, 2, 5))):
@@ -98,33 +98,33 @@ def _open() -> Coordinator:
     return coordinator
 
 
-def _heard(
-    payload: bytes, coordinator: Coordinator, client: ClientRole, seen: Counter[str]
+def _hear(
+    payload: bytes, coordinator: Coordinator, client: ClientRole, counts: Counter[str]
 ) -> None:
     try:
         message = decode(payload, SERVER)
         coordinator.receive(topic(RUN, "rep", "g0", getattr(message, "member", "m0")), message, 1.0)
-        seen["server reads"] += 1
+        counts["server reads"] += 1
     except WireError as error:
         coordinator.rejections[error.kind] += 1
     with suppress(WireError):
-        asked = decode(payload, CLIENT)
-        seen["client reads"] += 1
-        if isinstance(asked, Request):
-            client.handle(asked)
+        request = decode(payload, CLIENT)
+        counts["client reads"] += 1
+        if isinstance(request, Request):
+            client.handle(request)
 
 
 def test_no_bytes_are_an_error() -> None:
     """Random bytes and changed messages: each is read, or rejected under a counter; nothing is
     raised, and nobody pays twice."""
-    chance, seen = random.Random(17), Counter[str]()
+    chance, counts = random.Random(17), Counter[str]()
     coordinator, client = _open(), role(yes_records(CLIENTS))
-    for make in (_random, _mutated):
+    for make in (_random, _mutate):
         for _ in range(2_000):
-            _heard(make(chance), coordinator, client, seen)
+            _hear(make(chance), coordinator, client, counts)
     assert coordinator.counts.answered <= CLIENTS
     assert client.store.ledger.max_spent <= 1.0
-    assert min(seen["server reads"], seen["client reads"]) > 10
+    assert min(counts["server reads"], counts["client reads"]) > 10
     assert {
         "malformed",
         "unknown-kind",
@@ -139,9 +139,9 @@ HONEST = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"
 FIELDS = msgpack.unpackb(encode(HONEST))
 
 
-def _packed(**changed: object) -> bytes:
-    packed: bytes = msgpack.packb({**FIELDS, **changed})
-    return packed
+def _pack(**fields: object) -> bytes:
+    data: bytes = msgpack.packb({**FIELDS, **fields})
+    return data
 
 
 def _twice() -> bytes:
@@ -159,24 +159,24 @@ BOMBS = {
         msgpack.packb({**FIELDS, "start": msgpack.ExtType(5, b"x")}),
         "extension",
     ),
-    "not a number": (_packed(start=math.nan), "not-finite"),
-    "a truth value for a whole number": (_packed(start=True), "wrong-type"),
+    "not a number": (_pack(start=math.nan), "not-finite"),
+    "a truth value for a whole number": (_pack(start=True), "wrong-type"),
     "a name twice": (_twice(), "repeated-key"),
     "bytes after the end": (encode(HONEST) + b"\x00", "trailing-bytes"),
-    "an unknown field": (_packed(more=1), "unknown-field"),
+    "an unknown field": (_pack(more=1), "unknown-field"),
     "a field that is missing": (
         msgpack.packb({key: value for key, value in FIELDS.items() if key != "width"}),
         "missing-field",
     ),
-    "a number out of range": (_packed(start=-1), "wrong-value"),
+    "a number out of range": (_pack(start=-1), "wrong-value"),
     "a whole number in nine bytes": (
         encode(HONEST).replace(b"\xa5start\x00", b"\xa5start\xcf" + bytes(8)),
         "not-canonical",
     ),
     "no message of ours": (msgpack.packb({**FIELDS, "kind": "bomb"}), "unknown-kind"),
     "no MessagePack": (b"\xc1", "malformed"),
-    "a reply to a round that was not asked": (_packed(round=7), "unfit"),
-    "a reply of a stranger": (_packed(member="nobody"), "unread"),
+    "a reply to a round that was not asked": (_pack(round=7), "unfit"),
+    "a reply of a stranger": (_pack(member="nobody"), "unread"),
 }
 
 
@@ -187,7 +187,7 @@ def _server() -> RemoteOracle:
     return RemoteOracle(MemoryBroker().join([]), coordinator)
 
 
-def _thrown(*payloads: bytes) -> tuple[dict[str, int], int]:
+def _throw(*payloads: bytes) -> tuple[dict[str, int], int]:
     """What a server counts of these, and the most memory that it takes."""
     server = _server()
 
@@ -223,10 +223,10 @@ def test_every_bomb_has_its_counter() -> None:
     assert len({kind for _, kind in BOMBS.values()}) == len(BOMBS)
     largest = 0
     for name, (payload, kind) in BOMBS.items():
-        counted, most = _thrown(payload)
-        assert counted == {kind: 1}, name
+        counts, most = _throw(payload)
+        assert counts == {kind: 1}, name
         largest = max(largest, most)
-    together, _ = _thrown(*(payload for payload, _ in BOMBS.values()))
+    together, _ = _throw(*(payload for payload, _ in BOMBS.values()))
     assert together == {kind: 1 for _, kind in BOMBS.values()}
     assert largest < 10 << 20
 

@@ -28,7 +28,7 @@ from tests.support.inputs.randomizers import built_in, of_sets
 COINS = bytes(16)
 
 
-def _asked(randomizer: Any, n: int) -> Nonadaptive[LocalQuery, Tally, Any]:
+def _survey_of(randomizer: Any, n: int) -> Nonadaptive[LocalQuery, Tally, Any]:
     query = LocalQuery(_Any(randomizer.domain), randomizer, Cohort(0, n))
     return Nonadaptive((query,), lambda tallies: randomizer.estimate(tallies[0]))
 
@@ -57,14 +57,14 @@ def _single(randomizer: Any, reports: Any, cells: Any, place: int) -> np.ndarray
 def test_one_report_adds_no_more_than_is_said_and_as_much() -> None:
     """For each built-in finite channel and frequency oracle: every single report lies within the
     ends; where all are tried, both are reached."""
-    known = 0
+    count = 0
     for randomizer in [*built_in(1.0), *of_sets(1.0)]:
         if randomizer.domain.size > 300:
             continue
-        influence = influence_of(_asked(randomizer, 10))
+        influence = influence_of(_survey_of(randomizer, 10))
         if influence is None:
             continue
-        known += 1
+        count += 1
         if isinstance(randomizer, FiniteChannel):
             counts = randomizer.empty().counts
             some = np.eye(counts.size, dtype=np.int64)[
@@ -85,15 +85,15 @@ def test_one_report_adds_no_more_than_is_said_and_as_much() -> None:
             each = np.array([_single(randomizer, reports, cells, place) for place in range(200)])
         assert (each >= influence.low - 1e-9).all(), randomizer
         assert (each <= influence.high + 1e-9).all(), randomizer
-    assert known > 40
+    assert count > 40
 
 
 def test_possible_values_are_the_expectations_of_each_value() -> None:
     """For each built-in finite channel: the mean of clients with one value is within `least` and
     `most`, and of a scalar both are reached."""
-    known = 0
+    count = 0
     for randomizer in built_in(2.0):
-        influence = influence_of(_asked(randomizer, 10))
+        influence = influence_of(_survey_of(randomizer, 10))
         if (
             influence is None
             or not isinstance(randomizer, FiniteChannel)
@@ -101,7 +101,7 @@ def test_possible_values_are_the_expectations_of_each_value() -> None:
             or randomizer.cells * randomizer.alphabet > 512
         ):
             continue
-        known += 1
+        count += 1
         # the channel as counts, which have 64 bits
         shift, cells = (
             np.uint64(max(0, randomizer.word_bits - 44)),
@@ -119,7 +119,7 @@ def test_possible_values_are_the_expectations_of_each_value() -> None:
             means.ndim > 1
             or abs(means.min() - influence.least) + abs(means.max() - influence.most) <= 2 * scale
         ), randomizer
-    assert known > 10
+    assert count > 10
 
 
 def test_where_the_result_is_no_average_nothing_is_said() -> None:
@@ -154,12 +154,12 @@ def _survey(seed: int, drop: int, worst_case: float | None = None) -> dict[str, 
         randomizer.draw(KeyedNoise(seed), Draw(1), 0, 5000),
         cells,
     )
-    kept = np.delete(reports, np.flatnonzero(reports == 1)[:drop])
+    remaining = np.delete(reports, np.flatnonzero(reports == 1)[:drop])
     algorithm = protocol.algorithm(1.0, 5000)
     assert isinstance(algorithm, Nonadaptive)
     estimate, counts = (
-        algorithm.decode((randomizer.tally(kept, cells),)),
-        Turnout(asked=5000, answered=len(kept), missing=drop),
+        algorithm.decode((randomizer.tally(remaining, cells),)),
+        Turnout(asked=5000, answered=len(remaining), missing=drop),
     )
     outcome = Outcome(
         result=estimate,
@@ -193,7 +193,7 @@ def test_forged_bits_are_flagged_and_move_an_estimate_within_the_bound() -> None
     assert isinstance(algorithm, Nonadaptive)
     (query,), influence, tallies = algorithm.queries, influence_of(algorithm), list[Tally]()
     assert influence is not None
-    for bad, flagged in ((0, False), (50, True)):
+    for bad, has_flag in ((0, False), (50, True)):
         round = Round(RUN, 1, (query,), SEED)
         (part,) = round.parts
         words = query.randomizer.draw(KeyedNoise(3), Draw(1), 0, 5000)
@@ -203,9 +203,9 @@ def test_forged_bits_are_flagged_and_move_an_estimate_within_the_bound() -> None
         part.answered[:] = True
         p_value = round.irregularity()
         assert p_value is not None
-        assert (p_value < ALPHA) is flagged
+        assert (p_value < ALPHA) is has_flag
         tallies += round.tallies()
-        assert ("round 1" in _irregular({"rounds": [{"irregularity": p_value}, {}]})) is flagged
-    honest, forged = (query.randomizer.estimate(tally).value for tally in tallies)
-    assert 0 < abs(forged - honest).max() <= influence.of_share(0.01).max()
+        assert ("round 1" in _irregular({"rounds": [{"irregularity": p_value}, {}]})) is has_flag
+    honest, attacked = (query.randomizer.estimate(tally).value for tally in tallies)
+    assert 0 < abs(attacked - honest).max() <= influence.of_share(0.01).max()
     assert Round(RUN, 1, (survey_query(4),), SEED).irregularity() is None

@@ -133,20 +133,20 @@ def law(randomizer: Randomizer, history: tuple[int, ...]) -> tuple[Counter[bytes
 def narrow(name: str, k: int, rounds: int) -> Randomizer | None:
     """The randomizer with the widest words of which all choices can be enumerated, if it can be
     built with any."""
-    found = None
+    best = None
     for epsilon, bits in product((1.0, 4.0), range(1, 17)):
         try:
-            made = replace(RANDOMIZERS[name].example(epsilon, k), word_bits=bits)
+            candidate = replace(RANDOMIZERS[name].example(epsilon, k), word_bits=bits)
         except (InputError, RefusedError, ArithmeticError, ValueError):
             continue
         if (
-            made.word_bits == bits
-            and isinstance(made.loss, Pure)
-            and Enumerated(made, rounds).clients <= MOST
-            and (found is None or made.epsilon == found.epsilon)
+            candidate.word_bits == bits
+            and isinstance(candidate.loss, Pure)
+            and Enumerated(candidate, rounds).clients <= MOST
+            and (best is None or candidate.epsilon == best.epsilon)
         ):
-            found = made
-    return found
+            best = candidate
+    return best
 
 
 @pytest.fixture
@@ -208,11 +208,11 @@ def test_no_change_of_records_tells_more_than_was_charged(
             break  # some coins show nothing of these values
         one_coin(coin)
         laws = [law(randomizer, history) for history in product(held(randomizer, 2), repeat=rounds)]
-        charged = exp_epsilon(laws[0][1])
+        bound = exp_epsilon(laws[0][1])
         assert {nano for _, nano in laws} == {randomizer.nano}
         for (one, _), (other, _) in product(laws, laws):
             for transcript, weight in one.items():
-                assert weight <= charged * other[transcript], (
+                assert weight <= bound * other[transcript], (
                     f"{name}: {transcript.hex()} tells more than was charged"
                 )
                 worst = max(worst, weight / other[transcript])
@@ -229,8 +229,8 @@ def age_asked(number: int, label: str = LABEL, epsilon: float = 0.001) -> Reques
     return request(query, number=number)
 
 
-def report(role: ClientRole, asked: Request) -> int:
-    (reply,) = role.handle(asked)
+def report(role: ClientRole, message: Request) -> int:
+    (reply,) = role.handle(message)
     assert isinstance(reply, Reply), reply
     return reply.reports[0]
 
@@ -254,13 +254,13 @@ def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: 
     for name in ("b", "c"):
         shutil.copy(tmp_path / "a.store", tmp_path / f"{name}.store")
     first, copy = (device(tmp_path / f"{name}.store", FIRST) for name in "ab")
-    changed = device(tmp_path / "c.store", LATER)
+    later = device(tmp_path / "c.store", LATER)
     shifts = set()
     for number in range(1, 41):
         ask = age_asked(number, "" if number % 2 else f"label-{number}")
         own = report(first, ask)
         assert report(copy, ask) == own
-        shifts.add((report(changed, ask) - own) % 64)
+        shifts.add((report(later, ask) - own) % 64)
     assert len(shifts) > 15, "by the same words every report would be shifted by the change: 29"
 
 
@@ -278,8 +278,8 @@ def test_a_plug_in_has_no_second_step_of_its_own() -> None:
         def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
             return values.astype(np.uint8)
 
-        def again(self, kept: Words, words: Words, cells: Words) -> Words:
-            return super().respond(kept, words, cells)
+        def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
+            return super().respond(outcomes, words, cells)
 
     role = ClientRole(
         "c", 0, Records({"yes": np.ones(3, dtype=np.uint8)}), SystemNoise(), MemoryStore(24.0)

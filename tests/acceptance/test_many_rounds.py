@@ -23,12 +23,12 @@ from tests.support.wrong import wrong
 CANARY = LocalQuery(Question("yes == 1"), BinaryRR(0.01), Cohort(0, 4))
 
 
-def _said(by: Coordinator, round: int, member: int, report: int = 1) -> None:
+def _report(by: Coordinator, round: int, member: int, report: int = 1) -> None:
     reply = reply_of(round, f"m{member}", member, bytes([report]))
     by.receive(topic(RUN, "rep", HOSTS, reply.member), reply, 0.0)
 
 
-def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
+def _play(rounds: int, loss: Random, order: Random) -> Coordinator:
     """Rounds of four members, each of which loses some replies and repeats others, with other bytes
     or the same; at the end all give their accounts."""
     server = Coordinator(RUN, 4, SEED, 1.0, Terms(20.0, 0.1))
@@ -39,7 +39,7 @@ def _played(rounds: int, loss: Random, order: Random) -> Coordinator:
         server.due(0.0)
         for member in order.sample(range(4), 4):
             for _ in range(loss.choice([0, 1, 1, 2])):
-                _said(server, number, member, loss.randrange(2))
+                _report(server, number, member, loss.randrange(2))
         for second in range(1, 20):  # so that chance explains few losses
             server.due(2.0 * second)
         with suppress(QuorumError):
@@ -75,13 +75,15 @@ def test_what_is_dropped_changes_no_account(monkeypatch: pytest.MonkeyPatch) -> 
     """By search: counts, reconciliation and losses are the same whether one round is kept whole, or
     all of them."""
     for seed in range(6):
-        found = []
+        accounts = []
         for recent in (1, 3, 10**9):
             monkeypatch.setattr(coordinator, "RECENT", recent)
-            server = _played(12, Random(seed), Random(seed))
-            found.append((server.counts, server.reconciliation(), server.losses(), server.rounds))
+            server = _play(12, Random(seed), Random(seed))
+            accounts.append(
+                (server.counts, server.reconciliation(), server.losses(), server.rounds)
+            )
             assert server.losses(), "some rounds lost more than chance explains"
-        assert found[0] == found[1] == found[2], f"seed {seed}"
+        assert accounts[0] == accounts[1] == accounts[2], f"seed {seed}"
 
 
 @wrong(
@@ -105,7 +107,7 @@ def test_a_report_for_a_round_long_over_is_rejected_and_noted() -> None:
     for number in range(1, RECENT + 3):
         server.open((CANARY,), 0.0)
         server.due(0.0)
-        _said(server, number, 0)
+        _report(server, number, 0)
         with suppress(QuorumError):
             server.close(20.0)
     assert len(server._history) == RECENT
@@ -114,11 +116,11 @@ def test_a_report_for_a_round_long_over_is_rejected_and_noted() -> None:
     )
     before = server.counts
     for member in (0, 1):
-        _said(server, 1, member)
-    _said(server, RECENT + 9, 1)
+        _report(server, 1, member)
+    _report(server, RECENT + 9, 1)
     assert server.counts == before
     assert server.rejections == {"too-late": 2, "unfit": 1}
     assert server._archive.missed[1].end == Unanswered(4, 1, ("m1", "m2", "m3"))
     assert server._archive.missed[1].late == {"m1"}
-    _said(server, 3, 1)
+    _report(server, 3, 1)
     assert server.counts.late == before.late + 1, "this one is kept whole"

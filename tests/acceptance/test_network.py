@@ -58,7 +58,7 @@ class Intruder:
     which it could not be in under another name."""
 
     def __init__(self, url: str) -> None:
-        self.address, self.heard, self.joined = Address.parse(url), list[str](), 0
+        self.address, self.messages, self.connections = Address.parse(url), list[str](), 0
 
     def attack(self, over: threading.Event) -> None:
         """Reads everything, and forges by every QoS, retained, by will and under a client id of
@@ -66,12 +66,12 @@ class Intruder:
         while not over.is_set():
             client = paho.Client(
                 CallbackAPIVersion.VERSION2,
-                f"{RUN}-host-0" if self.joined % 2 else "intruder",
+                f"{RUN}-host-0" if self.connections % 2 else "intruder",
                 protocol=paho.MQTTv311,
             )
             client.tls_set_context(self.address.context())
             client.will_set(*FORGED[0], qos=1)
-            client.on_message = lambda client, data, message: self.heard.append(message.topic)
+            client.on_message = lambda client, data, message: self.messages.append(message.topic)
             client.on_connect = self._on_connect
             client.connect(self.address.host, self.address.port)
             for qos in (0, 1, 2):
@@ -87,7 +87,7 @@ class Intruder:
     def _on_connect(
         self, client: paho.Client, data: object, flags: object, reason: object, properties: object
     ) -> None:
-        self.joined += 1
+        self.connections += 1
         client.subscribe(
             [
                 (pattern, 2)
@@ -116,7 +116,7 @@ def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
     with configured(folder / "mosquitto.conf", port):
         attacking.start()
         try:
-            while not intruder.joined:
+            while not intruder.connections:
                 time.sleep(0.01)
             outcome = play_on(
                 cast,
@@ -128,11 +128,11 @@ def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
             attacking.join()
     assert (outcome.counts.answered, outcome.counts.conflicting) == (LONG * CLIENTS, 0)
     assert outcome.bus is not None
-    forged = outcome.bus.forged + sum(bus.forged for bus in cast.heard)
-    topics = [where for where in intruder.heard if "/req/" not in where]
-    assert (forged, outcome.rejected, topics) == (0, 0, [])
-    assert intruder.joined > 2
-    assert intruder.heard, "requests are for everybody"
+    forgeries = outcome.bus.forged + sum(bus.forged for bus in cast.heard)
+    topics = [where for where in intruder.messages if "/req/" not in where]
+    assert (forgeries, outcome.rejected, topics) == (0, 0, [])
+    assert intruder.connections > 2
+    assert intruder.messages, "requests are for everybody"
 
 
 def test_strangers_do_not_get_in(
@@ -151,8 +151,8 @@ def test_strangers_do_not_get_in(
         "no TLS": f"mqtt://localhost:{port}",
     }
     with configured(folder / "mosquitto.conf", port):
-        joined = {what for what, url in urls.items() if asyncio.run(joins(url))}
-    assert joined == {"a certificate of ours"}
+        guests = {what for what, url in urls.items() if asyncio.run(joins(url))}
+    assert guests == {"a certificate of ours"}
 
 
 def test_a_request_chooses_no_name(shipped: tuple[Path, int]) -> None:
@@ -160,14 +160,14 @@ def test_a_request_chooses_no_name(shipped: tuple[Path, int]) -> None:
     another member's key."""
     folder, port = shipped
     certify(folder, "greedy", asked="server")
-    shown = subprocess.run(
+    output = subprocess.run(
         ["openssl", "x509", "-noout", "-subject", "-in", "greedy.crt"],
         cwd=folder,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert re.sub(r"\s", "", shown.stdout) == "subject=CN=greedy"
+    assert re.sub(r"\s", "", output.stdout) == "subject=CN=greedy"
     (folder / "both.pem").write_text(
         (folder / "host-0.crt").read_text()
         + (folder / "greedy.pem").read_text().partition("-----BEGIN CERTIFICATE")[0]

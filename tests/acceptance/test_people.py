@@ -82,9 +82,9 @@ def test_a_table_whose_rows_moved_is_refused(tmp_path: Path) -> None:
     ages = people * 7 % 64
     others = [table(each) for each in (people[1:], people[::-1], np.append(people, 8_000_000))]
     others.append(table(people, np.where(people == people[3], 1 + ages, ages)))
-    for changed in (*others, table(people).without("id")):
+    for other in (*others, table(people).without("id")):
         with pytest.raises(InputError, match=r"belongs to other rows.*person=COLUMN") as error:
-            host(path, changed, person="")
+            host(path, other, person="")
         assert "\n" not in str(error.value)
         assert "70000" not in str(error.value)
     assert host(path, table(people), person="").store.ledger.max_spent == 0.5
@@ -111,22 +111,22 @@ def test_entries_belong_to_people(tmp_path: Path) -> None:
         tmp_path / "a.store",
     )
     first: dict[int, int] = {}
-    spent: dict[int, float] = {}
+    spending: dict[int, float] = {}
     for turn in range(12):
         everybody = np.append(people, np.arange(600, 600 + turn))
         present = generator.permutation(everybody)[: PEOPLE - turn] if turn else people
         role = host(path, table(present, generator.integers(0, 64, len(present))))
         # places are in the order of joining
-        known = list(first) + [int(each) for each in present if int(each) not in first]
-        order = sorted(map(int, present), key=known.index)
-        for who, said in zip(order, answers(role, 2 * turn + 1), strict=True):
-            spent[who] = spent.get(who, 0.0) + 0.5 * (who not in first)
-            assert first.setdefault(who, said) == said, "another outcome under the label"
+        people_so_far = list(first) + [int(each) for each in present if int(each) not in first]
+        order = sorted(map(int, present), key=people_so_far.index)
+        for who, answer in zip(order, answers(role, 2 * turn + 1), strict=True):
+            spending[who] = spending.get(who, 0.0) + 0.5 * (who not in first)
+            assert first.setdefault(who, answer) == answer, "another outcome under the label"
         answers(role, 2 * turn + 2, "", 0.25)
-        spent |= {who: spent[who] + 0.25 for who in order}
+        spending |= {who: spending[who] + 0.25 for who in order}
         life = role.store.ledger._life
         for place, who in enumerate(first):
-            assert life.most(place, place + 1) == round(spent[who] * NANO)
+            assert life.most(place, place + 1) == round(spending[who] * NANO)
         close(role)
     assert len(first) > PEOPLE + 5
 
@@ -223,14 +223,14 @@ def test_a_store_of_one_client_stays_one(tmp_path: Path) -> None:
 def test_people_are_on_the_disk_before_they_answer(tmp_path: Path) -> None:
     """Killed at each step of a join: whoever has answered has a place that stays, and nobody gets
     the place of another."""
-    people, joined, sent_once = np.arange(8), np.arange(4, 12), 0
+    people, newcomers, sent_once = np.arange(8), np.arange(4, 12), 0
 
     def live(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
         def lives(send: Callable[[bytes], None]) -> None:
             store = SqliteStore(path, 8.0)
             store._log._held = Doomed(store._log._held, point)  # type: ignore[assignment]
             role = ClientRole(
-                "host-0", 0, table(joined), StoreNoise(store.secret), store, person="id"
+                "host-0", 0, table(newcomers), StoreNoise(store.secret), store, person="id"
             )
             send(answers(role, 2))
 
@@ -241,12 +241,12 @@ def test_people_are_on_the_disk_before_they_answer(tmp_path: Path) -> None:
         role = host(path, table(people))
         first = answers(role, 1)
         close(role)
-        sent, _ = forked(live(path, point))
-        role = host(path, table(joined[::-1]))
+        messages, _ = forked(live(path, point))
+        role = host(path, table(newcomers[::-1]))
         again = answers(role, 3)
         assert again[:4] == first[4:]
-        assert all(reports == again for reports in sent)
-        sent_once += bool(sent)
+        assert all(reports == again for reports in messages)
+        sent_once += bool(messages)
         close(role)
     assert sent_once < 24
 

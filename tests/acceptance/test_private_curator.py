@@ -110,7 +110,7 @@ class Tables:
         }
 
 
-def _typed(chance: np.random.Generator, tables: Tables) -> list[str]:
+def _command_line(chance: np.random.Generator, tables: Tables) -> list[str]:
     """A private command that fits, or lacks a policy or the types."""
     name = str(chance.choice(list(FITTING)))
     words = shlex.split(FITTING[name])
@@ -121,7 +121,7 @@ def _typed(chance: np.random.Generator, tables: Tables) -> list[str]:
     return [name, *words, *how, *(["--json"] if chance.random() < 0.8 else [])]
 
 
-def _seen(words: Sequence[str], table: Path) -> tuple[int, str, Any]:
+def _observe(words: Sequence[str], table: Path) -> tuple[int, str, Any]:
     """All of a command's outcome but the private result: its code, its errors, and the public parts
     of the release."""
     done = local_dp("curate", *words, "--private", "--records", str(table))
@@ -138,7 +138,7 @@ def test_private_commands_on_neighbours(tmp_path: Path) -> None:
     for an answer and none for a refusal."""
     tables, chance, codes = Tables(tmp_path), np.random.default_rng(1), list[int]()
     for number in range(36):
-        words, neighbours = _typed(chance, tables), tables.rows
+        words, neighbours = _command_line(chance, tables), tables.rows
         if number % 3 == 0:
             words, neighbours = (
                 [*words, "--person", "who", "--rows", str(1 + number % 2)],
@@ -147,11 +147,11 @@ def test_private_commands_on_neighbours(tmp_path: Path) -> None:
         outcomes = []
         for table in (tables.table, neighbours[int(chance.integers(len(neighbours)))]):
             if number % 8:
-                outcomes.append(_seen(words, table))
+                outcomes.append(_observe(words, table))
                 continue
             budget = tmp_path / f"{number}-{len(outcomes)}.budget"
             KeptBudget.create(budget, approximate(24.0, 0.1))
-            outcomes.append(_seen([*words, "--budget", str(budget)], table))
+            outcomes.append(_observe([*words, "--budget", str(budget)], table))
             assert len(KeptBudget(budget).standing().charges) == (outcomes[-1][0] == 0), words
         assert outcomes[0] == outcomes[1], words
         codes.append(outcomes[0][0])
@@ -176,17 +176,17 @@ def test_every_question_has_policies_for_every_value(name: str, tmp_path: Path) 
         ["--schema", str(tables.schema), "--delta", "1e-3", "--epsilon", "4"],
         shlex.split(FITTING[name]),
     )
-    code, errors, _ = _seen([name, *words, *how, "--json"], strange)
+    code, errors, _ = _observe([name, *words, *how, "--json"], strange)
     assert (code, errors) == (0, "")
     bare = [
         word
         for place, word in enumerate(words)
         if words[place - place % 2] not in ("--missing", "--other", "--outside")
     ]
-    code, errors, _ = _seen([name, *bare, *how], strange)
+    code, errors, _ = _observe([name, *bare, *how], strange)
     assert code == 2
     assert "does not look" in errors
-    code, errors, _ = _seen([name, *words, "--delta", "1e-3"], strange)
+    code, errors, _ = _observe([name, *words, "--delta", "1e-3"], strange)
     assert (code, "--schema FILE" in errors) == (2, True)
 
 
@@ -218,7 +218,7 @@ def test_the_oracle_of_counts_is_closed(tmp_path: Path) -> None:
             "--schema",
             str(tmp_path / "schema.json"),
         ]
-        lines.add(_seen(words, table))
+        lines.add(_observe(words, table))
     assert len(lines) == 1
     (line,) = lines
     assert "does not look" in line[1]
@@ -254,14 +254,14 @@ def test_people_are_charged_for_all_their_rows(tmp_path: Path) -> None:
     rows = {"who": np.repeat(np.arange(50), 3), "job": np.repeat(["baker", "smith"], [90, 60])}
     budget = tmp_path / "a.budget"
     KeptBudget.create(budget, approximate(4.0, 1e-2))
-    asked: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "epsilon": 3.0,
         "delta": 1e-3,
         "person": "who",
         "rows": 3,
         "budget": budget,
     }
-    data = ldp.curate.histogram(rows, "job", seed=1, **asked).to_dict()
+    data = ldp.curate.histogram(rows, "job", seed=1, **settings).to_dict()
     assert (data["n"], data["neighbours"], data["rows"]) == (50, "person", 3)
     assert data["epsilon"] == 3.0
     assert 0.999e-3 < data["delta"] <= 1e-3
@@ -269,7 +269,7 @@ def test_people_are_charged_for_all_their_rows(tmp_path: Path) -> None:
     assert inner.epsilon == 1.0
     assert inner.delta == pytest.approx(1e-3 / (1 + np.e + np.e**2))
     assert "50 people, 3 rows of each" in repr(
-        ldp.curate.histogram(rows, "job", seed=1, **{**asked, "epsilon": 0.5})
+        ldp.curate.histogram(rows, "job", seed=1, **{**settings, "epsilon": 0.5})
     )
     with pytest.raises(RefusedError, match="spent on 'person' neighbours"):
         ldp.curate.histogram(rows, "job", budget=budget, delta=1e-4, epsilon=0.1)

@@ -30,7 +30,7 @@ OUTLIERS: dict[str, list[Any]] = {
 }
 
 
-def _changed(column: str, value: Any) -> Records:
+def _with_change(column: str, value: Any) -> Records:
     """The table with one record that differs, of the same types."""
     values = TABLE[column]
     other = np.where(np.arange(PEOPLE) == 7, value, values).astype(
@@ -41,7 +41,7 @@ def _changed(column: str, value: Any) -> Records:
 
 TABLES = [
     TABLE,
-    *(_changed(column, value) for column, values in OUTLIERS.items() for value in values),
+    *(_with_change(column, value) for column, values in OUTLIERS.items() for value in values),
 ]
 
 
@@ -52,11 +52,11 @@ def _requests(protocol: LocalProtocol[Any]) -> list[bytes]:
         if game.queries is None:
             break
         requests.append(encode(Round("r", number, game.queries, 5).request()))
-        game.send(tuple(_drawn(query, number) for query in game.queries))
+        game.send(tuple(_tally_of(query, number) for query in game.queries))
     return requests
 
 
-def _drawn(query: LocalQuery, number: int) -> Tally:
+def _tally_of(query: LocalQuery, number: int) -> Tally:
     """Reports of clients who all hold the domain's first value."""
     cohort, randomizer = query.cohort, query.randomizer
     reports = randomize(
@@ -74,8 +74,8 @@ def _outcome(protocol: LocalProtocol[Any], table: Records) -> tuple[str, Any]:
     """What a private launch makes of a table: an error's text, or the protocol and all that it
     asks."""
     try:
-        launched = protocol.for_table(Launch(table, private=True))
-        return repr(launched), _requests(launched)
+        launch = protocol.for_table(Launch(table, private=True))
+        return repr(launch), _requests(launch)
     except (InputError, RefusedError) as error:
         return type(error).__name__, str(error)
 
@@ -107,12 +107,12 @@ def test_a_private_launch_has_no_row_to_look_at() -> None:
         {"column": "city", "labels_from_data": "true", "other": "category", "missing": "category"}
     )
     assert _outcome(looking, TABLE)[0] == "InputError"
-    simulated = [
+    simulations = [
         repr(looking.for_table(Launch(table, private=False)))
-        for table in (TABLE, _changed("city", "Bonn"))
+        for table in (TABLE, _with_change("city", "Bonn"))
     ]
-    assert simulated[0] != simulated[1]
-    assert "Bonn" in simulated[1]
+    assert simulations[0] != simulations[1]
+    assert "Bonn" in simulations[1]
 
 
 @pytest.mark.parametrize(

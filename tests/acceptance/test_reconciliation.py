@@ -45,7 +45,7 @@ class Play:
     fate: Any = None
     mute: frozenset[int] = frozenset()  # hosts that are gone without a word before the end
     members: list[ClientRole] = field(default_factory=list)
-    parted: float = 0.0
+    parting_time: float = 0.0
     broker: MemoryBroker = field(default_factory=MemoryBroker)
 
     async def run(self) -> Coordinator:
@@ -69,7 +69,7 @@ class Play:
                 tasks[index].cancel()
             began = asyncio.get_running_loop().time()
             await oracle.end(1.0)
-            self.parted = asyncio.get_running_loop().time() - began
+            self.parting_time = asyncio.get_running_loop().time() - began
             return coordinator
 
 
@@ -84,7 +84,7 @@ def _check(seed: int) -> tuple[int, int]:
     coordinator = run_virtually(play.run())
     accounts = coordinator.reconciliation()
     assert accounts.accepted_not_charged == 0
-    assert play.parted <= 1.0 + 1e-6
+    assert play.parting_time <= 1.0 + 1e-6
     for balance in accounts.rounds if (accounts.members, accounts.silent) == (MEMBERS, 0) else ():
         (part,) = coordinator._history[balance.round].parts
         commits = [
@@ -93,22 +93,22 @@ def _check(seed: int) -> tuple[int, int]:
             if (commit := member.store.get(RUN, balance.round)) is not None
         ]
         replies = [reply for commit in commits for reply in commit.replies]
-        accepted = [reply for reply in replies if part.answered[reply.start]]
-        assert balance.accepted == EACH * len(accepted) == int(part.answered.sum())
+        own = [reply for reply in replies if part.answered[reply.start]]
+        assert balance.accepted == EACH * len(own) == int(part.answered.sum())
         assert balance.charged == EACH * len(replies) == EACH * len(commits)
-        assert balance.checksum == reduce(xor, map(checksum, accepted), 0)
+        assert balance.checksum == reduce(xor, map(checksum, own), 0)
     return accounts.charged_not_accepted, accounts.silent
 
 
 def test_accounts_agree_with_what_was_accepted() -> None:
     """By search over networks: the balance is that of the members' stores and of the round's own
     flags, computed another way."""
-    lost = silent = 0
+    losses = silent = 0
     for seed in range(12):
         with suppress(LocalDPError):  # a round without its quorum
             few, quiet = _check(seed)
-            lost, silent = lost + few, silent + quiet
-    assert min(lost, silent) > 0
+            losses, silent = losses + few, silent + quiet
+    assert min(losses, silent) > 0
 
 
 @wrong(
@@ -120,7 +120,7 @@ def test_accounts_agree_with_what_was_accepted() -> None:
 def test_a_forged_report_is_told_aloud() -> None:
     """A stranger's report that came before the client's own is accepted: the account says that its
     member never sent it, and the result says so loudly."""
-    play, forged = Play(), set[bytes]()
+    play, forgeries = Play(), set[bytes]()
 
     def rewriting(delivery: Delivery) -> int:
         message = decode(delivery.payload)
@@ -128,13 +128,13 @@ def test_a_forged_report_is_told_aloud() -> None:
             not isinstance(message, Reply)
             or message.round != 2
             or message.member != "host-3"
-            or delivery.payload in forged
+            or delivery.payload in forgeries
         ):
             return 1
         other = encode(
             message.model_copy(update={"reports": bytes(1 - bit for bit in message.reports)})
         )
-        forged.add(other)
+        forgeries.add(other)
         play.broker.route(Delivery(delivery.topic, other))
         return 0
 
@@ -164,16 +164,17 @@ def _data(accounts: Reconciliation) -> dict[str, Any]:
 def test_who_is_silent_is_counted_and_waited_for_a_second() -> None:
     """With all there the end takes no time; two members that are gone without a word are waited for
     one second, and not reconciled."""
-    whole, halved = Play(), Play(mute=frozenset({1, 4}))
-    assert [run_virtually(whole.run()).reconciliation().silent, whole.parted] == pytest.approx(
-        [0, 0.0]
-    )
-    accounts = run_virtually(halved.run()).reconciliation()
+    whole, partial = Play(), Play(mute=frozenset({1, 4}))
+    assert [
+        run_virtually(whole.run()).reconciliation().silent,
+        whole.parting_time,
+    ] == pytest.approx([0, 0.0])
+    accounts = run_virtually(partial.run()).reconciliation()
     assert (accounts.members, accounts.silent, accounts.accepted_not_charged) == (MEMBERS, 2, 0)
     assert {(each.accepted, each.charged) for each in accounts.rounds} == {
         (CLIENTS - 2 * EACH,) * 2
     }
-    assert halved.parted == pytest.approx(1.0)
+    assert partial.parting_time == pytest.approx(1.0)
 
 
 PEOPLE, DEADLINE = 100, 20.0

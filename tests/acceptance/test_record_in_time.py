@@ -93,7 +93,7 @@ def _value(kind: str, generator: np.random.Generator) -> np.ndarray:
 Seen = tuple[tuple[bytes, ...], float, int, int]
 
 
-def _seen(record: dict[str, np.ndarray], request: Request, clients: int) -> Seen:
+def _observe(record: dict[str, np.ndarray], request: Request, clients: int) -> Seen:
     """All but the reports of a private client's answers; its slot, the steps and the most bytes
     that it took. Each of its clients holds this record."""
     table = records_of(record, notice=unsaid).take(np.zeros(clients, dtype=np.int64))
@@ -105,11 +105,11 @@ def _seen(record: dict[str, np.ndarray], request: Request, clients: int) -> Seen
     lengths = [
         {"reports": bytes(len(each.reports))} if isinstance(each, Reply) else {} for each in answers
     ]
-    shown = tuple(
+    replies = tuple(
         encode(each.model_copy(update=length))
         for each, length in zip(answers, lengths, strict=True)
     )
-    return shown, role.work.seconds, effort.steps, peak.bytes
+    return replies, role.work.seconds, effort.steps, peak.bytes
 
 
 @wrong(
@@ -166,18 +166,18 @@ def _seen(record: dict[str, np.ndarray], request: Request, clients: int) -> Seen
 def test_no_pair_of_records_differs_in_work(kind: str) -> None:
     """Pairs of records of one declared type, by requests: the same bytes but the reports, the same
     slot, the same steps, and as good as the same memory."""
-    answered = 0
+    answers = 0
     for seed in range(12):
         generator = np.random.default_rng([22, seed])
         clients = int(generator.choice([1, 1, 300]))
         request = Request(run="r", round=1, asks=(an_ask(kind, generator, clients),))
         of = str(generator.choice(TYPES))
         records = [{name: _value(of, generator) for name in ANY_COLUMNS} for _ in range(2)]
-        one, other = (_seen(record, request, clients) for record in records)
+        one, other = (_observe(record, request, clients) for record in records)
         assert one[:3] == other[:3], f"pair {seed}"
         assert abs(one[3] - other[3]) < NOISE, f"pair {seed}"
-        answered += b"refusal" not in one[0][0]
-    assert answered >= 3
+        answers += b"refusal" not in one[0][0]
+    assert answers >= 3
 
 
 @wrong(
@@ -188,14 +188,14 @@ def test_no_pair_of_records_differs_in_work(kind: str) -> None:
 )
 def test_a_digest_of_records_takes_the_same_memory() -> None:
     """Of short and of long texts alike; the room for texts does not change it, one letter does."""
-    taken, digests = list[int](), list[bytes]()
+    peaks, digests = list[int](), list[bytes]()
     for text in ("a", "b" * LONGEST):
         records = Records({"t": np.array([text] * 300)})
         with Peak() as peak:
             digests.append(records.at_length().digest())
-        taken.append(peak.bytes)
+        peaks.append(peak.bytes)
         assert digests[-1] == records.digest()
-    assert abs(taken[0] - taken[1]) < NOISE
+    assert abs(peaks[0] - peaks[1]) < NOISE
     assert digests[0] != digests[1]
 
 
@@ -282,8 +282,8 @@ def test_a_long_text_is_cut_where_a_table_is_opened(tmp_path: Path) -> None:
     for table in (tmp_path / "t.csv", frame, lists):
         notices = list[str]()
         with Peak() as peak:
-            opened = records_of(table, notice=notices.append)
-        assert (opened["t"].dtype, opened["t"][-1]) == (np.dtype("U256"), LONG[:LONGEST])
+            records = records_of(table, notice=notices.append)
+        assert (records["t"].dtype, records["t"][-1]) == (np.dtype("U256"), LONG[:LONGEST])
         assert notices == [
             (
                 "texts cut at their greatest length, 256 characters unless a schema declares "

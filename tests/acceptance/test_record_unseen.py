@@ -87,7 +87,7 @@ def _look(query: Query, records: Records) -> bool:
 def test_every_query_is_total_and_silent() -> None:
     """The attack was a product that overflows for one record of two: every query, with parameters
     that are sharp, on columns of any type."""
-    generator, answered = np.random.default_rng(1), set[str]()
+    generator, names = np.random.default_rng(1), set[str]()
     for name, params in [*ANY_PARAMETERS.items(), *SHARP.items()] * 3:
         columns = [_column(generator) for _ in ANY_COLUMNS]
         alike = generator.random() < 0.5
@@ -95,8 +95,8 @@ def test_every_query_is_total_and_silent() -> None:
             zip(ANY_COLUMNS, columns[:1] * len(columns) if alike else columns, strict=True)
         )
         if _look(QUERIES.build(name, params), Records(table)):
-            answered.add(name)
-    assert len(answered) > len(ANY_PARAMETERS) / 2
+            names.add(name)
+    assert len(names) > len(ANY_PARAMETERS) / 2
 
 
 UNSAFE: list[tuple[str, dict[str, Any]]] = [
@@ -113,9 +113,9 @@ UNSAFE: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "params"), UNSAFE)
 def test_what_cannot_be_computed_with_is_refused(name: str, params: dict[str, Any]) -> None:
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RefusedError) as refusal:
         QUERIES.build(name, params)
-    assert refused.value.code == "bad-parameters"
+    assert refusal.value.code == "bad-parameters"
 
 
 SAYING = """
@@ -132,7 +132,7 @@ with {within}:
 """
 
 
-def _heard(value: str, log_file: Path, *, child: bool) -> bytes:
+def _output_of(value: str, log_file: Path, *, child: bool) -> bytes:
     """What a process says on both streams, and to a log it keeps, while a record is read: as a
     member of a fleet, whose streams are closed, or as a host in a terminal. With warnings as
     errors, a raised warning would show as well.
@@ -159,7 +159,7 @@ def _heard(value: str, log_file: Path, *, child: bool) -> bytes:
 def test_a_client_says_nothing_while_a_record_is_read(child: bool, tmp_path: Path) -> None:
     """A query that prints, warns, logs and overflows by what the record holds: the bytes on both
     streams are none, for each record."""
-    assert {_heard(value, tmp_path / "log", child=child) for value in ("0.5", "1e200")} == {b""}
+    assert {_output_of(value, tmp_path / "log", child=child) for value in ("0.5", "1e200")} == {b""}
 
 
 @dataclass(frozen=True)

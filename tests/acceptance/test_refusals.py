@@ -80,7 +80,7 @@ def _script(seed: int) -> list[Request]:
     return requests
 
 
-def _said(
+def _answers(
     records: Records, script: list[Request], allowed: frozenset[str] | None = None
 ) -> list[Said]:
     role = ClientRole("client-0", 0, records, SystemNoise(), MemoryStore(1.0), Policy(allowed))
@@ -105,14 +105,14 @@ def test_refusals_are_the_same_for_every_record(tmp_path: Path) -> None:
     """Two of five records of one declared schema, by request scripts: identical answers' kinds,
     codes, texts and lengths."""
     tables = [_table(tmp_path, row) for row in ROWS]
-    seen = set[str]()
+    kinds = set[str]()
     for seed in range(100):
         script = _script(seed)
         allowed = frozenset({"binary-rr", "grr"}) if seed % 5 == 0 else None
-        first = _said(tables[seed % len(tables)], script, allowed)
-        other = _said(tables[(1 + seed + seed % 4) % len(tables)], script, allowed)
+        first = _answers(tables[seed % len(tables)], script, allowed)
+        other = _answers(tables[(1 + seed + seed % 4) % len(tables)], script, allowed)
         assert other == first, f"script {seed}"
-        seen |= {code or kind for kind, code, _, _ in first}
+        kinds |= {code or kind for kind, code, _, _ in first}
     assert {
         "reply",
         "budget",
@@ -121,7 +121,7 @@ def test_refusals_are_the_same_for_every_record(tmp_path: Path) -> None:
         "bad-parameters",
         "unknown-randomizer",
         "not-allowed",
-    } <= seen
+    } <= kinds
 
 
 def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
@@ -134,10 +134,10 @@ def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
     )
     for row in (ROWS[0], ROWS[3]):
         path.write_text(f"{HEADER}\n{row}\n")
-        answers.append(_said(read_records(path), script))
+        answers.append(_answers(read_records(path), script))
     assert answers[0] != answers[1]
-    declared = [_said(_table(tmp_path, row), script) for row in (ROWS[0], ROWS[3])]
-    assert declared[0] == declared[1]
+    both = [_answers(_table(tmp_path, row), script) for row in (ROWS[0], ROWS[3])]
+    assert both[0] == both[1]
     assert _table(tmp_path, ROWS[1])["y"].tolist() == [0]
     with pytest.raises(InputError, match="declared whole"):
         read_records(tmp_path / "record.csv", SCHEMA)

@@ -21,13 +21,13 @@ def test_a_server_that_dies_anywhere_goes_on(tmp_path: Path) -> None:
     run."""
     generator, kills = random.Random(20), 0
     (tmp_path / "plain").mkdir()
-    plain, undisturbed, _ = run_virtually(Town(tmp_path / "plain").live(iter([10**9])))
-    expected = plain, [summary.digest for summary in undisturbed.rounds]
+    plain, reference, _ = run_virtually(Town(tmp_path / "plain").live(iter([10**9])))
+    expected = plain, [summary.digest for summary in reference.rounds]
     for turn in range(4):
         where = tmp_path / str(turn)
         where.mkdir()
-        town, drawn = Town(where), [generator.randrange(1, 60) for _ in range(12)]
-        result, coordinator, died = run_virtually(town.live(iter([*drawn, 10**9])))
+        town, deaths = Town(where), [generator.randrange(1, 60) for _ in range(12)]
+        result, coordinator, death_count = run_virtually(town.live(iter([*deaths, 10**9])))
         assert (result, [summary.digest for summary in coordinator.rounds]) == expected, turn
         assert all(len(forms) == 1 for forms in town.requests.values()), (
             "a round was asked in two ways"
@@ -44,20 +44,20 @@ def test_a_server_that_dies_anywhere_goes_on(tmp_path: Path) -> None:
         assert accounts.silent in (0, HOSTS_OF), (
             "all, where a server was killed after it had said the end"
         )
-        kills += died
+        kills += death_count
     assert kills >= 20
 
 
 def test_a_changed_run_is_not_resumed() -> None:
     """A journal whose round was asked otherwise, as by another version, is refused: clients would
     see another request under the same round."""
-    asked, other = (
+    one, other = (
         Round(RUN, 1, (survey_query(10, randomizer=BinaryRR(epsilon)),), SEED)
         for epsilon in (0.1, 0.2)
     )
-    asked.restore(Past(asked.request_digest(), (), None))
+    one.restore(Past(one.request_digest(), (), None))
     with pytest.raises(InputError, match="is not what it was when it was asked"):
-        other.restore(Past(asked.request_digest(), (), None))
+        other.restore(Past(one.request_digest(), (), None))
 
 
 @wrong(

@@ -110,7 +110,7 @@ def test_nothing_is_charged_for_a_result_that_nobody_takes(line: str, tmp_path: 
     """Standard output closed, full, or without its reader: `curate`, `run` and `budget` end with
     one line and code 2 before a charge."""
     budget = _budget(tmp_path)
-    done = _typed(line, tmp_path)
+    done = _run_line(line, tmp_path)
     assert "Traceback" not in done.stderr
     assert (done.returncode, done.stderr.count("\n")) == (2, 0 if "2>" in line else 1), done
     assert budget.standing().spent == Pure(0)
@@ -134,7 +134,7 @@ def _budget(folder: Path) -> KeptBudget:
     return KeptBudget.create(folder / "a.budget", Pure(10**12))
 
 
-def _typed(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+def _run_line(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
     """A line of a shell that begins with a command of ours."""
     shell = f"set -o pipefail; {shlex.join(COMMAND)} {line}"
     return subprocess.run(
@@ -187,9 +187,9 @@ def test_a_release_is_charged_before_it_is_printed(
     monkeypatch.chdir(tmp_path)
     budget, charges, tell = _budget(tmp_path), list[int](), SCREEN.tell
 
-    def look(text: str, lost: str = "") -> None:
+    def look(text: str, ending: str = "") -> None:
         charges.append(len(budget.standing().charges))
-        tell(text, lost)
+        tell(text, ending)
 
     monkeypatch.setattr(SCREEN, "tell", look)
     assert local_dp(*QUESTION.split()).returncode == 0

@@ -36,7 +36,7 @@ class Doors:
     """A door in this process, and strangers who come to it in turn."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.entered = str(path), list[bytes]()
+        self.path, self.entries = str(path), list[bytes]()
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen(1024)
@@ -44,7 +44,7 @@ class Doors:
         self.door = Door(self.listener, LOGIN, self._enter)
 
     async def _enter(self, line: socket.socket, first: bytes) -> None:
-        self.entered.append(first)
+        self.entries.append(first)
 
     def come(self) -> socket.socket:
         line = socket.socket(socket.AF_UNIX)
@@ -100,7 +100,7 @@ def test_nobody_enters_without_the_password(tmp_path: Path) -> None:
             await asyncio.sleep(0)
             assert not doors.door.waiting
             assert not doors.door.inside
-        assert doors.entered.count(HELLO) == len(doors.entered) == 4
+        assert doors.entries.count(HELLO) == len(doors.entries) == 4
 
     asyncio.run(asyncio.wait_for(play(), SOON))
 
@@ -135,7 +135,7 @@ def test_the_oldest_silent_stranger_gives_way(
             member = doors.come()
             await loop.sock_sendall(member, HELLO)
             assert await loop.sock_recv(member, 1) == b""
-            assert doors.entered == [HELLO]
+            assert doors.entries == [HELLO]
             for line in silent[1:]:
                 assert await loop.sock_recv(line, 1) == b""
             assert loop.time() - began > 0.04

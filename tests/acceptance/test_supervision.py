@@ -67,7 +67,7 @@ def test_a_killed_broker_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     an undisturbed run, bit for bit."""
     brokers, struck = list[EmbeddedBroker](), list[int]()
 
-    def begun(folder: Path) -> EmbeddedBroker:
+    def new_broker(folder: Path) -> EmbeddedBroker:
         brokers.append(EmbeddedBroker(folder))
         return brokers[-1]
 
@@ -83,7 +83,7 @@ def test_a_killed_broker_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             )
             os.kill(brokers[-1].pid, signal.SIGKILL)
 
-    monkeypatch.setattr(over_bus, "EmbeddedBroker", begun)
+    monkeypatch.setattr(over_bus, "EmbeddedBroker", new_broker)
     protocol = PROTOCOLS["local-sgd"].from_settings(
         {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "6", "told": "one-bit-mean"}
     )

@@ -64,17 +64,17 @@ class Told:
 
     def faults(self, server: Coordinator) -> list[str]:
         """In what a server disagrees."""
-        counts, counted = server.counts, dict[tuple[int, int], int]()
+        counts, reports = server.counts, dict[tuple[int, int], int]()
         for number, round in server._history.items():
             (part,) = round.parts
-            counted.update(
+            reports.update(
                 {
                     (number, client): int(part.reports[client, 0])
                     for client in np.flatnonzero(part.answered).tolist()
                 }
             )
         checks = {
-            "reports": counted == self.first,
+            "reports": reports == self.first,
             "answered": counts.answered == len(self.first),
             "late": counts.late == len(self.late),
             "duplicate": counts.duplicate == self.duplicate,
@@ -112,7 +112,7 @@ def _member(path: Path, index: int) -> ClientRole:
     return ClientRole(f"host-{index}", each * index, records, StoreNoise(store.secret), store)
 
 
-def _copied(path: Path, target: Path) -> Path:
+def _copy(path: Path, target: Path) -> Path:
     """A store and its mark, copied."""
     for end in ("", ".made"):
         shutil.copy(f"{path}{end}", f"{target}{end}")
@@ -125,25 +125,25 @@ def _lives(folder: Path, second: str) -> list[ClientRole]:
     for index in range(MEMBERS):
         path, other = folder / f"{index}.store", folder / f"{index} again.store"
         if second == "a copy of its store":
-            _copied(path, other)
+            _copy(path, other)
         lives.append(_member(path, index))
         if second != "none":
             lives.append(lives[-1] if second == "two connections" else _member(other, index))
     return lives
 
 
-def _played(lives: list[ClientRole], seed: int) -> tuple[Coordinator, Told]:
+def _play(lives: list[ClientRole], seed: int) -> tuple[Coordinator, Told]:
     """Some rounds of hosts on their connections, and what the server was given."""
 
     async def play() -> tuple[Coordinator, Told]:
-        broker, told = Roads(seed), Told()
+        broker, log = Roads(seed), Told()
         server = Coordinator(RUN, CLIENTS, SEED, 1.0, LONG)
         oracle = RemoteOracle(broker.join(filters(RUN)), server)
         receive = server.receive
 
         def noting(where: str, message: AnyMessage, now: float) -> None:
             if isinstance(message, Reply):
-                told.add(message, server._history[message.round].closed)
+                log.add(message, server._history[message.round].closed)
             receive(where, message, now)
 
         server.receive = noting  # type: ignore[method-assign, assignment]
@@ -155,21 +155,21 @@ def _played(lives: list[ClientRole], seed: int) -> tuple[Coordinator, Told]:
             for _ in range(ROUNDS):
                 await oracle.answer((ASKED,))
             await oracle.end(10.0)
-        return server, told
+        return server, log
 
     return run_virtually(play())
 
 
-def _charged(lives: list[ClientRole]) -> None:
+def _check_charges(lives: list[ClientRole]) -> None:
     """Each store has paid for each round that it answered once, and together they answered all."""
     for index in range(MEMBERS):
         stores = {
             id(role.store): role.store for role in lives if role.member == f"host-{index}"
         }.values()
-        answered = [set(store.lines(RUN)) for store in stores]
-        for store, rounds in zip(stores, answered, strict=True):
+        lines = [set(store.lines(RUN)) for store in stores]
+        for store, rounds in zip(stores, lines, strict=True):
             assert round(store.ledger.max_spent / EPSILON, 6) == store.rounds == len(rounds)
-        assert set.union(*answered) == set(range(1, ROUNDS + 1))
+        assert set.union(*lines) == set(range(1, ROUNDS + 1))
 
 
 def _closed(lives: list[ClientRole]) -> None:
@@ -214,13 +214,13 @@ def test_a_host_on_two_connections_counts_once(second: str, tmp_path: Path) -> N
     _closed(_lives(folder, "none"))
     spare = shutil.copytree(folder, tmp_path / "alone")
     lives = _lives(folder, second)
-    server, told = _played(lives, 1)
-    assert told.faults(server) == []
+    server, log = _play(lives, 1)
+    assert log.faults(server) == []
     assert server.counts.answered == ROUNDS * CLIENTS
-    assert told.duplicate > CLIENTS
-    assert (told.conflicting > 0) == (second == "another store")
-    _charged(lives)
+    assert log.duplicate > CLIENTS
+    assert (log.conflicting > 0) == (second == "another store")
+    _check_charges(lives)
     alone = _lives(spare, "none")
     if second != "another store":
-        assert digests(server.rounds) == digests(_played(alone, 2)[0].rounds)
+        assert digests(server.rounds) == digests(_play(alone, 2)[0].rounds)
     _closed([*alone, *{id(role): role for role in lives}.values()])

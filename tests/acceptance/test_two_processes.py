@@ -10,28 +10,28 @@ from tests.support.runs.stores import asked, close, member
 from tests.support.wrong import wrong
 
 
-def _opened(names: list[Path]) -> list[str]:
+def _open_all(names: list[Path]) -> list[str]:
     """What becomes of processes that open a store at once, each by one of its names: "open" while
     all the others try, or the line of its error."""
-    start, over, said = FORK.Barrier(len(names)), FORK.Barrier(len(names)), FORK.SimpleQueue()
+    start, over, queue = FORK.Barrier(len(names)), FORK.Barrier(len(names)), FORK.SimpleQueue()
 
     def live(name: Path) -> None:
         start.wait()
         try:
             role = member(name)  # kept while the others try
         except InputError as error:
-            said.put(str(error))
+            queue.put(str(error))
         else:
-            said.put("open" if role.handle(asked(1)) else "silent")
+            queue.put("open" if role.handle(asked(1)) else "silent")
         over.wait()
 
     processes = [FORK.Process(target=live, args=(name,)) for name in names]
     for each in processes:
         each.start()
-    told = [said.get() for _ in names]
+    words = [queue.get() for _ in names]
     for each in processes:
         each.join()
-    return told
+    return words
 
 
 FORK = multiprocessing.get_context("fork")
@@ -41,17 +41,19 @@ REFUSED = ("another process has it open", "exists already")
 
 def _at_once(folder: Path, times: int) -> list[list[str]]:
     """New stores by one name, and old ones by their names: the file, a symbolic and a hard link."""
-    found = list[list[str]]()
+    outcomes = list[list[str]]()
     for turn in range(times):
         path = folder / f"{turn}.store"
         if turn % 2 == 0:
-            found.append(_opened([path] * TRIES))
+            outcomes.append(_open_all([path] * TRIES))
             continue
         close(member(path))
         (folder / f"{turn} symbolic").symlink_to(path)
         (folder / f"{turn} hard").hardlink_to(path)
-        found.append(_opened([path, path, folder / f"{turn} symbolic", folder / f"{turn} hard"]))
-    return found
+        outcomes.append(
+            _open_all([path, path, folder / f"{turn} symbolic", folder / f"{turn} hard"])
+        )
+    return outcomes
 
 
 @wrong(
@@ -81,13 +83,13 @@ def _at_once(folder: Path, times: int) -> list[list[str]]:
 def test_a_store_is_opened_by_one_process_at_a_time(tmp_path: Path) -> None:
     """Four processes that open a store at the same moment: at most one has it, and the others end
     with a line each."""
-    found = _at_once(tmp_path, 10)
-    opened = [told.count("open") for told in found]
-    assert max(opened) == 1
+    outcomes = _at_once(tmp_path, 10)
+    openings = [words.count("open") for words in outcomes]
+    assert max(openings) == 1
     assert all(
         line == "open" or ("\n" not in line and any(reason in line for reason in REFUSED))
-        for told in found
-        for line in told
+        for words in outcomes
+        for line in words
     )
 
 

@@ -32,7 +32,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     "case",
     [
         pytest.param(case, marks=pytest.mark.long)
-        if any(each in case.typed for each in DEAR)
+        if any(each in case.line for each in DEAR)
         else case
         for case in CASES
     ],
@@ -64,8 +64,8 @@ def test_a_wrong_answer_is_found(right: str, changed: dict[str, Any], session: S
 
 def test_a_refusal_of_another_kind_is_found(session: Session) -> None:
     for case in (
-        Case("ldp.survey(heart, 'age > 50', seed=1)", refused="no"),
-        Case("ldp.survey(heart, 'old', seed=1)", refused="missing values"),
+        Case("ldp.survey(heart, 'age > 50', seed=1)", refusal="no"),
+        Case("ldp.survey(heart, 'old', seed=1)", refusal="missing values"),
     ):
         assert session.faults(case, session.ask(case))
 

@@ -20,7 +20,7 @@ class Effort:
         sys.settrace(self._trace)
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *error: object) -> None:
         sys.settrace(self._before)
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
@@ -43,7 +43,7 @@ class Peak:
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         gc.enable()

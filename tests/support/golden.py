@@ -101,9 +101,9 @@ def coins() -> dict[str, str]:
 def parameters() -> dict[str, dict[str, Any]]:
     """Those of each built-in randomizer beside epsilon: as they are written down, or those of its
     example."""
-    written = kept()["parameters"]
+    stored = kept()["parameters"]
     return {
-        name: written.get(name) or _beside(RANDOMIZERS[name].example().params())
+        name: stored.get(name) or _beside(RANDOMIZERS[name].example().params())
         for name in RANDOMIZERS.built_in
     }
 
@@ -121,16 +121,16 @@ def reports(name: str) -> str:
     }
     randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **params})
     domain = randomizer.domain
-    held = Records(
+    records = Records(
         {
             "value": np.arange(CLIENTS) % domain.size
             + (0 if isinstance(domain, Vectors) else domain.low)
         }
     )
     query = LocalQuery(Held(domain), randomizer, Cohort(0, CLIENTS))
-    given = respond(
+    inputs = respond(
         query,
-        held,
+        records,
         0,
         KeyedNoise(1),
         Draw(1),
@@ -138,7 +138,7 @@ def reports(name: str) -> str:
         Memory(),
         np.arange(CLIENTS),
     )
-    return given.astype(randomizer.report_dtype.base).tobytes().hex()
+    return inputs.astype(randomizer.report_dtype.base).tobytes().hex()
 
 
 def fresh() -> dict[str, Any]:

@@ -56,9 +56,9 @@ def words(sentence: str) -> int:
 def complaints(text: str, most: int | None = MOST_WORDS) -> Iterator[tuple[int, str]]:
     """What a reader stumbles over: the line, and why."""
     for line, sentence in sentences(text):
-        banned = BANNED.search(sentence)
-        if banned:
-            yield line, f"{banned[0]!r} in: {sentence}"
+        match = BANNED.search(sentence)
+        if match:
+            yield line, f"{match[0]!r} in: {sentence}"
         if most is not None and words(sentence) > most:
             yield line, f"{words(sentence)} words: {sentence}"
 

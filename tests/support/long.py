@@ -8,12 +8,12 @@ import pytest
 T = TypeVar("T")
 
 
-def short(values: Iterable[T], kept: Callable[[T], bool], *, several: bool = False) -> list[Any]:
+def short(values: Iterable[T], keep: Callable[[T], bool], *, several: bool = False) -> list[Any]:
     """The parameters of a test: the normal suite runs those that are `kept`, the long runs the
     others. `several`: each value is that of several names."""
     return [
         value
-        if kept(value)
+        if keep(value)
         else pytest.param(*(value if several else (value,)), marks=pytest.mark.long)  # type: ignore[misc]
         for value in values
     ]

@@ -106,7 +106,7 @@ def values(results: Any) -> Iterator[float]:
 
 
 @cache
-def _measured(command: str, folder: Path) -> tuple[float, ...]:
+def _measure(command: str, folder: Path) -> tuple[float, ...]:
     _, _, name, scale, _, seed = command.split()
     where = folder / f"{scale.strip('-')}-{seed}"
     results = where / name / "results.json"
@@ -123,31 +123,31 @@ def _measured(command: str, folder: Path) -> tuple[float, ...]:
 def publish(folder: Path) -> list[str]:
     """Writes docs/published.json from the results in a folder. Gives a line for each figure that no
     result has; then nothing is written."""
-    lost, figures = [], []
+    missing, figures = [], []
     for figure in cited():
         source = next(
             (
                 (command, value)
                 for command in figure.commands
-                for value in _measured(command, folder)
+                for value in _measure(command, folder)
                 if is_shown(figure.text, value)
             ),
             None,
         )
         if source is None:
-            lost.append(
+            missing.append(
                 f"{figure.page}: {figure.text} is no figure of {' or '.join(figure.commands)}"
             )
         else:
             figures.append(
                 {"page": figure.page, "text": figure.text, "value": source[1], "command": source[0]}
             )
-    if not lost:
+    if not missing:
         from local_dp.simulation.installation import installed_version
 
         lines = ",\n".join(json.dumps(figure) for figure in figures)
         PUBLISHED.write_text(f'{{"version": "{installed_version()}", "figures": [\n{lines}\n]}}\n')
-    return lost
+    return missing
 
 
 if __name__ == "__main__":

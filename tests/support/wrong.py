@@ -68,11 +68,11 @@ def twins_of(item: pytest.Function) -> Iterator[pytest.Function]:
 
 def check_twins(items: Iterable[pytest.Item]) -> None:
     """Raises pytest.UsageError for a twin of a case, `at`, that its test does not have."""
-    marked = {mark.args[0] for item in items for mark in item.iter_markers("wrong")}
-    placed = {item.stash.get(TWIN, None) for item in items}
-    lost = [f"{twin.why!r} has no case {twin.at!r}" for twin in marked - placed]
-    if lost:
-        raise pytest.UsageError("; ".join(sorted(lost)))
+    twins = {mark.args[0] for item in items for mark in item.iter_markers("wrong")}
+    collected = {item.stash.get(TWIN, None) for item in items}
+    missing = [f"{twin.why!r} has no case {twin.at!r}" for twin in twins - collected]
+    if missing:
+        raise pytest.UsageError("; ".join(sorted(missing)))
 
 
 TWIN = pytest.StashKey[Text]()
@@ -100,9 +100,9 @@ def in_place(twin: Text) -> Iterator[None]:
     place: Any = module
     if path:
         place = _function(functools.reduce(getattr, path.split("."), place))
-        key, value = "__code__", _recompiled(place, twin)
+        key, value = "__code__", _recompile(place, twin)
     else:
-        key, value = _assigned(module, twin)
+        key, value = _assign(module, twin)
     right = getattr(place, key)
     _forget()
     setattr(place, key, value)
@@ -121,7 +121,7 @@ def _scripts(twin: Text) -> Iterator[None]:
         for part in SCRIPTS:
             shutil.copytree(right / part, Path(folder) / part)
         file = Path(folder) / twin.target
-        file.write_text(_replaced(file.read_text(encoding="utf-8"), twin), encoding="utf-8")
+        file.write_text(_replace(file.read_text(encoding="utf-8"), twin), encoding="utf-8")
         web.ROOT = Path(folder)
         try:
             yield
@@ -129,7 +129,7 @@ def _scripts(twin: Text) -> Iterator[None]:
             web.ROOT = right
 
 
-def _replaced(text: str, twin: Text) -> str:
+def _replace(text: str, twin: Text) -> str:
     assert text.count(twin.old) == 1, f"{twin.target} has {twin.old!r} {text.count(twin.old)} times"
     return text.replace(twin.old, twin.new)
 
@@ -140,26 +140,28 @@ def _forget() -> None:
             each.cache_clear()
 
 
-def _function(found: Any) -> FunctionType:
+def _function(target: Any) -> FunctionType:
     """The function inside a property, a method, a cache or another wrapper."""
-    while layer := next((name for name in _LAYERS if hasattr(found, name)), ""):
-        found = getattr(found, layer)
-    assert isinstance(found, FunctionType), found
-    return found
+    while layer := next((name for name in _LAYERS if hasattr(target, name)), ""):
+        target = getattr(target, layer)
+    assert isinstance(target, FunctionType), target
+    return target
 
 
-def _recompiled(function: FunctionType, twin: Text) -> CodeType:
+def _recompile(function: FunctionType, twin: Text) -> CodeType:
     """The code of a function with the text replaced, and with the same free variables."""
     text = ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    definition = ast.parse(_replaced(text, twin)).body[0]
+    definition = ast.parse(_replace(text, twin)).body[0]
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
-    unknown = _names(definition) - _names(ast.parse(text)) - {*function.__globals__, *dir(builtins)}
-    assert not unknown, f"the twin of {twin.target} fails by {unknown}, whatever it does"
+    undefined = (
+        _names(definition) - _names(ast.parse(text)) - {*function.__globals__, *dir(builtins)}
+    )
+    assert not undefined, f"the twin of {twin.target} fails by {undefined}, whatever it does"
     definition.decorator_list = []
     free = function.__code__.co_freevars
     if free:
-        used = ast.parse(f"if False: ({', '.join(free)},)").body
-        definition.body += used
+        uses = ast.parse(f"if False: ({', '.join(free)},)").body
+        definition.body += uses
         inner = textwrap.indent(ast.unparse(definition), "    ")
         text = f"def outer({', '.join(free)}):\n{inner}"
     else:
@@ -185,12 +187,12 @@ def _names(tree: ast.AST) -> set[str]:
     return read - bound
 
 
-def _assigned(module: ModuleType, twin: Text) -> tuple[str, Any]:
+def _assign(module: ModuleType, twin: Text) -> tuple[str, Any]:
     """The name and the wrong value of a module's constant."""
-    _replaced(ast.unparse(ast.parse(inspect.getsource(module))), twin)
+    _replace(ast.unparse(ast.parse(inspect.getsource(module))), twin)
     scope = dict(vars(module))
     before = dict(scope)
     exec(compile(twin.new, str(module.__file__), "exec"), scope)
-    changed = [name for name in scope if scope[name] is not before.get(name)]
-    (name,) = [name for name in changed if name != "__builtins__"]
+    names = [name for name in scope if scope[name] is not before.get(name)]
+    (name,) = [name for name in names if name != "__builtins__"]
     return name, scope[name]

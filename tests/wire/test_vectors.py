@@ -36,7 +36,7 @@ def test_the_files_are_current(capsys: pytest.CaptureFixture[str]) -> None:
 
 @wrong(
     "tests.support.vectors.__main__:main",
-    "made.get(name) != there.get(name)",
+    "files.get(name) != there.get(name)",
     "False",
     "files of an older library pass as current",
 )

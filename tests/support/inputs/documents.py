@@ -29,7 +29,7 @@ class Typed:
     """A command of a document, as it is typed, and the lines that are shown after it."""
 
     command: str
-    shown: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
 
 
 def blocks(document: Path, *languages: str) -> list[str]:
@@ -46,18 +46,18 @@ def typed(document: Path) -> Iterator[Typed]:
 
 def typed_in(block: str) -> Iterator[Typed]:
     lines = block.replace("\\\n", " ").splitlines()
-    prompted = any(line.startswith("$ ") for line in lines)
+    has_prompt = any(line.startswith("$ ") for line in lines)
     for place, line in enumerate(lines):
-        if prompted and not line.startswith("$ "):
+        if has_prompt and not line.startswith("$ "):
             continue
         after = lines[place + 1 :]
         stop = next(
             (there for there, later in enumerate(after) if later.startswith("$ ")), len(after)
         )
-        shown = tuple(filter(None, after[:stop])) if prompted else ()
+        output = tuple(filter(None, after[:stop])) if has_prompt else ()
         for command in line.removeprefix("$ ").split("#")[0].split(" && "):
             if command.strip():
-                yield Typed(re.sub(r"\s+", " ", command.strip()), shown)
+                yield Typed(re.sub(r"\s+", " ", command.strip()), output)
 
 
 def perform(
@@ -73,9 +73,9 @@ def perform(
         "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.pop("PYTHONPATH", "")))),
         **environment,
     }
-    typed = [sys.executable, "-P", "-m", "local_dp", *arguments]
+    words = [sys.executable, "-P", "-m", "local_dp", *arguments]
     return subprocess.run(
-        typed,
+        words,
         cwd=folder,
         env=surroundings,
         capture_output=True,

@@ -18,7 +18,7 @@ _SHEET = f'<worksheet xmlns="{_TYPES}spreadsheetml/2006/main"><sheetData>%s</she
 def excel(sheets: Mapping[str, Rows]) -> bytes:
     """An Excel file: numbers, texts, truth values, None, and dates as tuples of their number of
     days."""
-    kind, made = f"{_TYPES}officeDocument/2006/relationships", io.BytesIO()
+    kind, buffer = f"{_TYPES}officeDocument/2006/relationships", io.BytesIO()
     links = "".join(
         f'<Relationship Id="s{n}" Type="{kind}/worksheet" Target="worksheets/sheet{n}.xml"/>'
         for n in range(len(sheets))
@@ -51,10 +51,10 @@ def excel(sheets: Mapping[str, Rows]) -> bytes:
             for n, rows in enumerate(sheets.values())
         },
     }
-    with zipfile.ZipFile(made, "w") as file:
+    with zipfile.ZipFile(buffer, "w") as file:
         for name, text in parts.items():
             file.writestr(name, f'<?xml version="1.0"?>{text}')
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def _links(text: str) -> str:

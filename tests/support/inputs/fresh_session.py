@@ -35,16 +35,16 @@ class Case:
     """A line that is typed in a shell or in Python, and its right answer in Python, or the words of
     the line that refuses it."""
 
-    typed: str
+    line: str
     right: str = ""
-    refused: str = ""
+    refusal: str = ""
 
     def __str__(self) -> str:
-        return self.typed
+        return self.line
 
     @property
     def shell(self) -> bool:
-        return self.typed.startswith("local-dp ")
+        return self.line.startswith("local-dp ")
 
 
 def read_session() -> list[Case]:
@@ -56,8 +56,8 @@ def read_session() -> list[Case]:
     ]
     ends = [line.split(" ", 1) for line in lines[1::2]]
     return [
-        Case(typed.split(" ", 1)[1], **{"=": {"right": end}, "!": {"refused": end}}[sign])
-        for typed, (sign, end) in zip(lines[::2], ends, strict=True)
+        Case(command.split(" ", 1)[1], **{"=": {"right": end}, "!": {"refused": end}}[sign])
+        for command, (sign, end) in zip(lines[::2], ends, strict=True)
     ]
 
 
@@ -103,10 +103,10 @@ class Session:
             warnings.simplefilter("ignore")
             if not case.shell:
                 try:
-                    return Answer(self.value(case.typed).to_dict())
+                    return Answer(self.value(case.line).to_dict())
                 except InputError as error:
                     return Answer(None, str(error))
-            done = local_dp(*shlex.split(case.typed)[1:], *["--json"] * bool(case.right))
+            done = local_dp(*shlex.split(case.line)[1:], *["--json"] * bool(case.right))
         if done.returncode == 0:
             return Answer(json.loads(done.stdout) if case.right else {})
         lines = [line for line in done.stderr.strip().splitlines() if not line.startswith(_NOTICES)]
@@ -120,21 +120,23 @@ class Session:
     def faults(self, case: Case, answer: Answer) -> list[str]:
         """What is wrong with an answer; nothing, if the estimate is right or the refusal names what
         to type."""
-        if case.refused or answer.data is None:
+        if case.refusal or answer.data is None:
             plain = (
                 answer.line.startswith("local-dp: ") == case.shell
                 and len(answer.line.splitlines()) == 1
             )
             return (
                 []
-                if case.refused and plain and case.refused in answer.line
+                if case.refusal and plain and case.refusal in answer.line
                 else [f"refused: {answer.line!r}" if answer.line else "not refused"]
             )
-        truth, (known, estimate, error) = self.value(case.right), told(answer.data)
+        truth, (stated_truth, estimate, error) = self.value(case.right), told(answer.data)
         if isinstance(truth.value, pd.Series):  # of values that nobody listed: those that are found
             truth = Truth(truth.value[estimate.index].to_numpy(), truth.whole)
             estimate = estimate.to_numpy()
-        faults = [] if truth.same(known) else [f"the truth is {truth.value}, not {known}"]
+        faults = (
+            [] if truth.same(stated_truth) else [f"the truth is {truth.value}, not {stated_truth}"]
+        )
         faults += (
             []
             if truth.near(estimate, error)
@@ -149,8 +151,8 @@ def told(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     """The truth that the program knows, its estimate, and the standard error or what stands for it:
     a quarter of an interval's width, or a closed form."""
     if "ways" in data:  # of a plan
-        (chosen,) = (way["clients"] for way in data["ways"] if way["chosen"])
-        return chosen, chosen, 0.0
+        (count,) = (way["clients"] for way in data["ways"] if way["chosen"])
+        return count, count, 0.0
     if (
         "runs" in data
         # of a comparison: its closed form is to be right, and what was measured within the interval
@@ -167,7 +169,7 @@ def told(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         )
     if data.get("model") == "curator":
         return _of_curator(data)
-    known, estimate, error = result["truth"], result["estimate"], result.get("standard_error")
+    truth, estimate, error = result["truth"], result["estimate"], result.get("standard_error")
     if error is None:
         ends = np.array(
             [
@@ -177,16 +179,16 @@ def told(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         )
         error = np.maximum(np.abs(ends - np.array(estimate)[:, None]).max(axis=1) / 2, 1e-9)
     if data["protocol"] == "heavy-hitters":
-        return known, pd.Series(estimate, index=result["labels"]), np.array(error)
-    return known, np.array(estimate), np.array(error)
+        return truth, pd.Series(estimate, index=result["labels"]), np.array(error)
+    return truth, np.array(estimate), np.array(error)
 
 
 def _of_curator(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     result, truth = data["result"], data["truth"]
-    known = truth.get("of_rows", truth.get("median"))
+    truth_of_rows = truth.get("of_rows", truth.get("median"))
     if result["columns"][-1] == "share":  # a histogram of values that nobody listed
         return (
-            known,
+            truth_of_rows,
             pd.Series(result["value"], index=[row[0] for row in result["rows"]]),
             np.array(result["standard_error"]),
         )
@@ -203,4 +205,4 @@ def _of_curator(data: Mapping[str, Any]) -> tuple[Any, Any, Any]:
             if truth["records_between"] <= data["n"] / 10
             else 0.0
         )
-    return known, result["value"], error
+    return truth_of_rows, result["value"], error

@@ -119,30 +119,30 @@ def write_toy(folder: Path, finding: Finding) -> None:
 def damaged(data: bytes, name: str, generator: np.random.Generator) -> bytes:
     """The bytes of a file, changed in a few places, or of JSON with another value."""
     if name.endswith(".json") and generator.random() < 0.7:
-        return json.dumps(_changed(json.loads(data), generator)).encode()
+        return json.dumps(_change(json.loads(data), generator)).encode()
     for _ in range(int(generator.integers(1, 4))):
         at, end = sorted(int(each) for each in generator.integers(0, len(data) + 1, 2))
         word = str(_any(WORDS, generator)).encode()
-        flipped = bytearray(data)
-        flipped[at - 1 : at] = bytes([int(generator.integers(256))])
+        damage = bytearray(data)
+        damage[at - 1 : at] = bytes([int(generator.integers(256))])
         data = _any(
             [
                 data[:at],
                 data[:at] + data[end:],
                 data[:end] + data[at:],
                 data[:at] + word + data[at:],
-                bytes(flipped),
+                bytes(damage),
             ],
             generator,
         )
     return data
 
 
-def _changed(value: Any, generator: np.random.Generator) -> Any:
+def _change(value: Any, generator: np.random.Generator) -> Any:
     """Plain data with one part left out, renamed or replaced."""
     if isinstance(value, list) and value:
         at = int(generator.integers(len(value)))
-        return [*value[:at], _changed(value[at], generator), *value[at + 1 :]]
+        return [*value[:at], _change(value[at], generator), *value[at + 1 :]]
     if not isinstance(value, dict) or not value or generator.random() < 0.1:
         return _any(VALUES, generator)
     key = str(_any(list(value), generator))
@@ -151,7 +151,7 @@ def _changed(value: Any, generator: np.random.Generator) -> Any:
         [
             others,
             {**others, str(_any(WORDS, generator)): 1},
-            {**value, key: _changed(value[key], generator)},
+            {**value, key: _change(value[key], generator)},
         ],
         generator,
     )

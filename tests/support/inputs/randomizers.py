@@ -57,8 +57,10 @@ PROVEN_NAMES = [name for name, kind in KINDS.items() if kind.evidence in PROVEN]
 def every(epsilon: float, sizes: tuple[int, ...] = SIZES) -> Iterator[Randomizer]:
     """Each that can be enumerated at each size, and some with other parameters; without the coins
     that clients draw, which `with_coins` has."""
-    made = dict.fromkeys(KINDS[name].example(epsilon, k) for name in PROVEN_NAMES for k in sizes)
-    return iter(each for each in (*made, *others(epsilon)) if not _is_wide(each))
+    all_sizes = dict.fromkeys(
+        KINDS[name].example(epsilon, k) for name in PROVEN_NAMES for k in sizes
+    )
+    return iter(each for each in (*all_sizes, *others(epsilon)) if not _is_wide(each))
 
 
 def _is_wide(randomizer: Randomizer) -> bool:
@@ -83,7 +85,7 @@ def others(epsilon: float) -> list[Randomizer]:
         PCKV(epsilon, k=3, limit=2, steps=3),
         PCKVUE(epsilon, k=5, limit=2, steps=3),
     ]
-    repeated = [
+    longitudinal = [
         MemoisedRAPPOR(epsilon, k=3, permanent="sue"),
         RoundedOracle(epsilon, steps=4, groups=3, oracle="olh"),
         BitFlip(epsilon, k=64, d=8),
@@ -92,7 +94,7 @@ def others(epsilon: float) -> list[Randomizer]:
         GenProt(epsilon, inner="hadamard-response", setting=("k=3",), samples=3),
         Characters(epsilon, d=3, masks="a5"),
     ]
-    return [*signs, *sets, *repeated, *short, RecursiveHadamard(epsilon, k=5, b=2)]
+    return [*signs, *sets, *longitudinal, *short, RecursiveHadamard(epsilon, k=5, b=2)]
 
 
 def examples(epsilon: float) -> list[Randomizer]:
@@ -117,13 +119,13 @@ def with_coins(epsilon: float) -> list[Randomizer]:
         SubsetSelection(epsilon, k=8),
         SignedBlocks(epsilon, k=3, size=4),
     ]
-    coined = (
+    pairs = (
         *kinds,
         CountMeanSketch(epsilon, k=8, m=4),
         WideHashing(epsilon, length=3),
         Characters(epsilon, d=3),
     )
-    return [WithCoin(epsilon), *(WithCoin.of(each) for each in coined if each.uses_coins)]
+    return [WithCoin(epsilon), *(WithCoin.of(each) for each in pairs if each.uses_coins)]
 
 
 def stated_loss(randomizer: Randomizer) -> float:
@@ -140,28 +142,28 @@ def stated_loss(randomizer: Randomizer) -> float:
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS
-    other, missed = (
+    other, losses = (
         math.exp(-t * randomizer.epsilon / 2) / 2,
         math.exp(-(1 - t) * randomizer.epsilon / 2) / 2,
     )
-    return math.log((1 - missed) * (1 - other) / (other * missed))
+    return math.log((1 - losses) * (1 - other) / (other * losses))
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:
     """The finite channels that estimate averages or shares of few numbers, at every size."""
     simple = ("binary-rr", "grr", "hadamard", "signed-hadamard", "signed-blocks")
-    chosen = [
+    kinds = [
         kind
         for name, kind in KINDS.items()
         if name in simple or issubclass(kind, NumberTable | OneBitMean | Rounded)
     ]
-    made = dict.fromkeys(
+    all_sizes = dict.fromkeys(
         kind.example(epsilon, k)
-        for kind in chosen
+        for kind in kinds
         if kind.name not in ("discrete-gaussian", "rounded-oracle")
         for k in SIZES
     )
-    return [each for each in made if isinstance(each, FiniteChannel)]
+    return [each for each in all_sizes if isinstance(each, FiniteChannel)]
 
 
 def of_sets(epsilon: float) -> list[Randomizer]:

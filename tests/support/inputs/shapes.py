@@ -137,21 +137,21 @@ def randomizers_of(domain: Domain) -> tuple[tuple[str, Mapping[str, Parameter]],
 
 
 def _fitting(
-    names: tuple[str, ...], domain: Domain, chosen: Mapping[str, Parameter]
+    names: tuple[str, ...], domain: Domain, settings: Mapping[str, Parameter]
 ) -> tuple[tuple[str, Mapping[str, Parameter]], ...]:
-    found = []
+    matches = []
     for name in names:
         own = {
-            each.name: chosen[each.name]
+            each.name: settings[each.name]
             for each in fields(RANDOMIZERS[name])
-            if each.name in chosen
+            if each.name in settings
         }
         try:
             if RANDOMIZERS.build(name, {"epsilon": 0.9, **own}).domain == domain:
-                found.append((name, own))
+                matches.append((name, own))
         except LocalDPError:
             continue
-    return tuple(found)
+    return tuple(matches)
 
 
 def an_ask(kind: str, generator: np.random.Generator, clients: int) -> Ask:

@@ -24,11 +24,11 @@ def breast_cancer() -> Records:
     benign."""
     from sklearn.datasets import load_breast_cancer
 
-    found = load_breast_cancer()
+    data = load_breast_cancer()
     return Records(
         {
-            **dict(zip(found.feature_names.tolist(), found.data.T.copy(), strict=True)),
-            "target": found.target,
+            **dict(zip(data.feature_names.tolist(), data.data.T.copy(), strict=True)),
+            "target": data.target,
         }
     )
 
@@ -38,9 +38,9 @@ def diabetes() -> Records:
     median 140.5."""
     from sklearn.datasets import load_diabetes
 
-    found = load_diabetes()
+    data = load_diabetes()
     return Records(
-        {**dict(zip(found.feature_names, found.data.T.copy(), strict=True)), "target": found.target}
+        {**dict(zip(data.feature_names, data.data.T.copy(), strict=True)), "target": data.target}
     )
 
 
@@ -77,13 +77,13 @@ def bounds(records: Records) -> tuple[str, ...]:
 def real_columns() -> dict[str, np.ndarray]:
     """Ten columns that nobody made up: shares of zeros, long tails, missing numbers, whole
     numbers."""
-    married, patients, driven, tumours = fair(), diabetes(), cars(), breast_cancer()
-    named = (
-        (married, "affairs", "children", "educ"),
+    affairs, patients, vehicles, tumours = fair(), diabetes(), cars(), breast_cancer()
+    columns = (
+        (affairs, "affairs", "children", "educ"),
         (patients, "s5", "target"),
-        (driven, "Horsepower", "Weight_in_lbs"),
+        (vehicles, "Horsepower", "Weight_in_lbs"),
         (tumours, "mean area", "area error"),
     )
-    return {name: table.numbers(name) for table, *names in named for name in names} | {
+    return {name: table.numbers(name) for table, *names in columns for name in names} | {
         "benign": tumours.numbers("target")
     }

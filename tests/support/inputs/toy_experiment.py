@@ -58,12 +58,12 @@ class Toy(Experiment):
         if log := os.environ.get("TOY_LOG"):
             with open(log, "a", encoding="utf-8") as file:
                 file.write(f"{point.n}\n")
-        drawn = (
+        sample = (
             np.random.default_rng([seed, point.n]).binomial(point.n, 0.5, size=400) / point.n
             - 0.5
             + self.bias
         )
-        errors = abs(drawn) * 2.16
+        errors = abs(sample) * 2.16
         return Error(float(errors.mean()), float(1.96 * errors.std() / 20))
 
     def finding(self, sheet: Sheet) -> Finding:

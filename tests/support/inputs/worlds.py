@@ -34,14 +34,15 @@ class Biased:
     def __init__(self, population: Finite, signs: tuple[int, ...]) -> None:
         self.oracle = ExactOracle(population)
         self.signs = signs
-        self.asked = 0
+        self.query_count = 0
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
         exact = self.oracle.answer(queries)
         signs = [
-            self.signs[(self.asked + place) % len(self.signs)] for place in range(len(queries))
+            self.signs[(self.query_count + place) % len(self.signs)]
+            for place in range(len(queries))
         ]
-        self.asked += len(queries)
+        self.query_count += len(queries)
         return tuple(
             value + sign * query.tolerance
             for value, sign, query in zip(exact, signs, queries, strict=True)
@@ -68,8 +69,8 @@ def halfspace_examples(
         weight * values
         for weight, values in zip(w / np.linalg.norm(w), records.columns.values(), strict=True)
     )
-    kept = np.flatnonzero(np.abs(score) >= gamma - 1e-12)
+    rows = np.flatnonzero(np.abs(score) >= gamma - 1e-12)
     y = signs(score > 0)
     return Finite(
-        Records({**records.columns, "y": y}).take(kept), [1 / len(kept)] * len(kept), size, seed
+        Records({**records.columns, "y": y}).take(rows), [1 / len(rows)] * len(rows), size, seed
     )

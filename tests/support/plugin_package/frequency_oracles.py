@@ -19,8 +19,10 @@ from local_dp.tallies import Estimate, Tally
 def estimated(tally: Tally, p: float, q: float) -> Estimate:
     """The share of each symbol, where its own reports support it with probability p and all others
     with q."""
-    seen = tally.counts / tally.n
-    return Estimate((seen - q) / (p - q), np.sqrt(seen * (1 - seen) / tally.n) / (p - q), tally.n)
+    shares = tally.counts / tally.n
+    return Estimate(
+        (shares - q) / (p - q), np.sqrt(shares * (1 - shares) / tally.n) / (p - q), tally.n
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,18 +12,20 @@ def main(arguments: list[str]) -> int:
         print("usage: scripts/vectors [--check]", file=sys.stderr)
         return 2
     texts = {file.name: file.text() for file in FILES}
-    made = {**{f"{name}.json": text for name, text in texts.items()}, INDEX: index(texts)}
+    files = {**{f"{name}.json": text for name, text in texts.items()}, INDEX: index(texts)}
     there = {path.name: path.read_text() for path in FOLDER.glob("*.json")}
-    wrong = sorted(name for name in made.keys() | there.keys() if made.get(name) != there.get(name))
+    wrong = sorted(
+        name for name in files.keys() | there.keys() if files.get(name) != there.get(name)
+    )
     if not arguments:
         FOLDER.mkdir(exist_ok=True)
         for name in wrong:
-            if name in made:
-                (FOLDER / name).write_text(made[name])
+            if name in files:
+                (FOLDER / name).write_text(files[name])
             else:
                 (FOLDER / name).unlink()
         print(
-            f"{len(made)} files, {sum(map(len, made.values())) / 1000:.0f} kB; changed: "
+            f"{len(files)} files, {sum(map(len, files.values())) / 1000:.0f} kB; changed: "
             f"{', '.join(wrong) or 'none'}"
         )
         return 0

@@ -26,14 +26,14 @@ from tests.support.vectors.files import Case, File, joined, records_of, unplain
 SIDES = {"client": CLIENT, "server": SERVER}
 
 
-def message(given: Case) -> Case:
-    if "encode" in given:
-        fields = unplain(given["encode"])
+def message(case: Case) -> Case:
+    if "encode" in case:
+        fields = unplain(case["encode"])
         message = EITHER.kinds[fields["kind"]].model_validate(fields)
         payload = encode(message)
         assert decode(payload, CLIENT if fields["kind"] in CLIENT.kinds else SERVER) == message
         return {"bytes": payload.hex()}
-    what = given["decode"]
+    what = case["decode"]
     try:
         decode(joined(what["bytes"]), SIDES[what["side"]])
     except WireError as error:
@@ -41,16 +41,16 @@ def message(given: Case) -> Case:
     return {"fault": None}
 
 
-def envelope(given: Case) -> Case:
-    if "seal" in given:
-        what = given["seal"]
+def envelope(case: Case) -> Case:
+    if "seal" in case:
+        what = case["seal"]
         private = bytes.fromhex(what["private"])
         party = Party(what["run"], bytes.fromhex(what["server"]), private, lambda topic: None)
         return {
             "public": public(private).hex(),
             "envelope": party.seal(what["topic"], bytes.fromhex(what["message"])).hex(),
         }
-    what = given["open"]
+    what = case["open"]
     speaker = bytes.fromhex(what["speaker"])
     party = Party(what["run"], bytes.fromhex(what["server"]), bytes(32), lambda topic: speaker)
     try:
@@ -59,10 +59,10 @@ def envelope(given: Case) -> Case:
         return {"forged": True}
 
 
-def threshold(given: Case) -> Case:
-    randomizer = RANDOMIZERS.build(given["randomizer"], unplain(given["params"]))
+def threshold(case: Case) -> Case:
+    randomizer = RANDOMIZERS.build(case["randomizer"], unplain(case["params"]))
     assert isinstance(randomizer, FiniteChannel)
-    draws = list(product(given["values"], map(int, given["coins"]), map(int, given["words"])))
+    draws = list(product(case["values"], map(int, case["coins"]), map(int, case["words"])))
     values, coins, words = zip(*draws, strict=True)
     cells = randomizer.cells_of(np.array(coins, dtype="u8"))
     reports = randomizer.respond(
@@ -107,19 +107,19 @@ def _weights(randomizer: FiniteChannel) -> dict[str, int]:
     raise AssertionError(randomizer)
 
 
-def coin(given: Case) -> Case:
+def coin(case: Case) -> Case:
     return {
         "coin": str(
-            int(public_coins(bytes.fromhex(given["key"]), given["client"], given["client"] + 1)[0])
+            int(public_coins(bytes.fromhex(case["key"]), case["client"], case["client"] + 1)[0])
         )
     }
 
 
-def question(given: Case) -> Case:
+def question(case: Case) -> Case:
     """The value is that of the one record of all cases."""
     records = records_of([QUESTIONS.read()["common"]["record"]]).at_length()
     try:
-        query = Work(PROVEN, records.schema()).query(given["query"], unplain(given["params"]))
+        query = Work(PROVEN, records.schema()).query(case["query"], unplain(case["params"]))
     except RefusedError as error:
         return {"code": error.code}
     except InputError:
@@ -130,15 +130,15 @@ def question(given: Case) -> Case:
     }
 
 
-def reply(given: Case) -> Case:
-    role, noise = client(given)
-    return answers(role, noise, bytes.fromhex(given["request"]), given["words"])
+def reply(case: Case) -> Case:
+    role, noise = client(case)
+    return answers(role, noise, bytes.fromhex(case["request"]), case["words"])
 
 
-def ledger(given: Case) -> Case:
-    role, noise = client(given)
-    steps = [_step(role, noise, step) for step in given["steps"]]
-    return {"steps": steps, "accounts": [encode(role.account(run)).hex() for run in given["runs"]]}
+def ledger(case: Case) -> Case:
+    role, noise = client(case)
+    steps = [_step(role, noise, step) for step in case["steps"]]
+    return {"steps": steps, "accounts": [encode(role.account(run)).hex() for run in case["runs"]]}
 
 
 def _step(role: ClientRole, noise: Any, step: Case) -> Case:

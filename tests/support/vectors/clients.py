@@ -24,24 +24,24 @@ class Given:
         self.words_of: Sequence[Sequence[str]] = ()
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        given = self.words_of[which.ask][start - self.start : stop - self.start]
-        assert len(given) == stop - start, (
+        words = self.words_of[which.ask][start - self.start : stop - self.start]
+        assert len(words) == stop - start, (
             f"ask {which.ask} needs {stop - start} words of {bits} bits"
         )
-        return np.array([int(word) for word in given], dtype=np.uint64).astype(f"<u{bits // 8}")
+        return np.array([int(word) for word in words], dtype=np.uint64).astype(f"<u{bits // 8}")
 
 
-def client(given: Case) -> tuple[ClientRole, Given]:
+def client(case: Case) -> tuple[ClientRole, Given]:
     """The member that a case describes: `records`, `member` and `start`, with `limits` and a
     `policy` where they are not the usual ones."""
-    limits, policy = {**LIMITS, **given.get("limits", {})}, dict(given.get("policy", {}))
+    limits, policy = {**LIMITS, **case.get("limits", {})}, dict(case.get("policy", {}))
     allowed = policy.pop("allowed", None)
-    noise = Given(given["start"])
+    noise = Given(case["start"])
     store = MemoryStore(limits["run"] / NANO, lifetime=limits["life"] / NANO)
     role = ClientRole(
-        given["member"],
-        given["start"],
-        records_of(given["records"]),
+        case["member"],
+        case["start"],
+        records_of(case["records"]),
         noise,
         store,
         Policy(None if allowed is None else frozenset(allowed), **policy),
@@ -54,18 +54,18 @@ def answers(role: ClientRole, noise: Given, request: bytes, words: Sequence[Sequ
     message = decode(request, CLIENT)
     assert isinstance(message, Request)
     noise.words_of = words
-    said = role.handle(message)
-    kept = {"spent": spent(role, message.run)}
-    if len(said) == 1 and isinstance(said[0], Refusal):
-        refusal = said[0]
+    replies = role.handle(message)
+    entry = {"spent": spent(role, message.run)}
+    if len(replies) == 1 and isinstance(replies[0], Refusal):
+        refusal = replies[0]
         return {
             "code": refusal.code,
             "start": refusal.start,
             "stop": refusal.stop,
             "refusal": encode(refusal).hex(),
-            **kept,
+            **entry,
         }
-    return {"replies": [encode(reply).hex() for reply in said], **kept}
+    return {"replies": [encode(reply).hex() for reply in replies], **entry}
 
 
 def spent(role: ClientRole, run: str) -> Json:

@@ -117,5 +117,5 @@ def _column(cells: list[Cell]) -> np.ndarray:
     values = [_MISSING[kind] if value is None else value for _, value in cells]
     if kind == "text":
         return np.array(values, dtype=np.str_)
-    made = {"number": float, "whole": int, "truth": bool, "date": str}[kind]
-    return np.array([made(value) for value in values], dtype=_TYPES[kind])
+    kind_of = {"number": float, "whole": int, "truth": bool, "date": str}[kind]
+    return np.array([kind_of(value) for value in values], dtype=_TYPES[kind])
