@@ -1,0 +1,115 @@
+"""The edges of ledgers, losses and private words, against direct computations: what changes of one
+place (`scripts/mutate`) showed to be untested."""
+
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+from local_dp.errors import InputError, RefusedError
+from local_dp.ledger import Charge, Ledger
+from local_dp.loss import (
+    ATTO,
+    MAX_EPSILON,
+    NANO,
+    Approximate,
+    Concentrated,
+    Pure,
+    atto_delta,
+    split_epsilon,
+)
+from local_dp.noise import Draw, KeyedNoise, StoreNoise
+
+MOST = int(MAX_EPSILON * NANO)
+
+
+def test_each_run_has_a_limit_of_its_own() -> None:
+    """Runs share the budget for life alone; the error names the amounts and the budget."""
+    ledger = Ledger(1.0, lifetime=1.5)
+    ledger.charge("a", [Charge(0, 2, NANO)])
+    with pytest.raises(RefusedError, match=r"epsilon 1e-09 on top of 1 spent .* run budget of 1$"):
+        ledger.charge("a", [Charge(1, 2, 1)])
+    ledger.charge("b", [Charge(1, 3, NANO // 2)])
+    with pytest.raises(RefusedError, match=r"on top of 1\.5 spent .* lifetime budget of 1\.5$"):
+        ledger.charge("b", [Charge(1, 2, NANO // 2)])
+    ledger.enter("c", [Charge(5, 6, NANO)])
+    assert ledger.runs == {"a": 1.0, "b": 0.5, "c": 1.0}
+
+
+def test_the_largest_charge_is_accepted() -> None:
+    ledger = Ledger(MAX_EPSILON)
+    ledger.charge("a", [Charge(0, 1, MOST)])
+    assert ledger.max_spent == MAX_EPSILON
+    with pytest.raises(RefusedError, match=f"whole number from 1 to {MOST}$") as error:
+        ledger.charge("a", [Charge(0, 1, MOST + 1)])
+    assert error.value.code == "budget"
+
+
+def test_a_label_is_paid_once_by_each_client() -> None:
+    """Random charges under two labels, against a set of those that have paid."""
+    chance = Random(1)
+    for _ in range(100):
+        ledger, spending, payers = Ledger(MAX_EPSILON), [0] * 12, set[tuple[str, int]]()
+        for _ in range(8):
+            start = chance.randrange(11)
+            stop = chance.randrange(start + 1, 13)
+            label = chance.choice("ab")
+            ledger.charge("run", [Charge(start, stop, 3, label)])
+            for client in range(start, stop):
+                if (label, client) not in payers:
+                    spending[client] += 3
+            payers |= {(label, client) for client in range(start, stop)}
+        assert [ledger._life.most(client, client + 1) for client in range(12)] == spending
+
+
+@pytest.mark.parametrize("delta", [0.0, 9e-19, 1.0, 1.5, True, "1e-9", None])
+def test_a_delta_out_of_range_is_refused(delta: float) -> None:
+    with pytest.raises(InputError, match="between 1e-18 and 1"):
+        atto_delta(delta)
+
+
+def test_losses_add_up_and_deltas_are_rounded_down() -> None:
+    assert (atto_delta(1e-18), atto_delta(0.5)) == (1, ATTO // 2)
+    assert Approximate(1, 2) + Approximate(3, 4) == Approximate(4, 6)
+    assert Approximate(0, 0) + Pure(0) == Approximate(0, 0)
+    for bad in ((-1, 0), (0, -1)):
+        with pytest.raises(InputError):
+            Approximate(*bad)
+    with pytest.raises(InputError):
+        Concentrated(-1)
+
+
+def test_a_budget_is_split_into_whole_nano_nats() -> None:
+    assert (split_epsilon(1.0, 1), split_epsilon(1.0, 3)) == (1.0, 333_333_333 / NANO)
+    with pytest.raises(InputError, match="into 0 parts; give 1 or more"):
+        split_epsilon(1.0, 0)
+
+
+def test_a_part_of_the_private_words_is_that_of_the_whole() -> None:
+    """Chunks of clients begin anywhere, also beyond the first block of the expansion."""
+    for bits in (8, 16, 32, 64):
+        noise, draw = StoreNoise(bytes(32)).bound(b"request"), Draw(1)
+        whole = noise.words(draw, 0, 9000, bits)
+        for start, stop in ((0, 1), (4095, 4097), (5000, 9000), (8999, 9000)):
+            assert np.array_equal(noise.words(draw, start, stop, bits), whole[start:stop])
+
+
+def test_simulated_words_depend_on_the_seed_and_the_label() -> None:
+    """No two seeds or labels share words, nor the rest of words that their first bits leave
+    open."""
+    draws = [Draw(1, label="a"), Draw(1, label="b"), Draw(1), Draw(2), Draw(1, 1)]
+    words, rests = set[bytes](), set[bytes]()
+    for seed, draw in product((1, 2), draws):
+        noise = KeyedNoise(seed)
+        words.add(noise.words(draw, 0, 8, 64).tobytes())
+        for bits in (8, 16):
+            leading = noise.leading(draw, 0, 8, bits, lambda first: np.ones(len(first), np.bool_))
+            rests.add((leading.whole << np.uint64(bits)).tobytes())
+    assert (len(words), len(rests)) == (10, 20)
+
+
+@pytest.mark.parametrize("seed", [True, -1, 1.0, "1", 1 << 64])
+def test_a_seed_is_a_whole_number(seed: int) -> None:
+    with pytest.raises(InputError, match="give a whole number from 0"):
+        KeyedNoise(seed)
