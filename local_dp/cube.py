@@ -61,10 +61,10 @@ def walsh_hadamard(values: Floats | Ints) -> Floats:
     """
     # sums of whole numbers are exact in any order: a third of the time
     if values.ndim == 1 and len(values) >= _LONG and values.dtype.kind == "i":
-        rotated = values.astype(np.float64)
+        rotation = values.astype(np.float64)
         for bits in _factors(len(values).bit_length() - 1):
-            rotated = (rotated.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)
-        return rotated
+            rotation = (rotation.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)
+        return rotation
     here, half = np.array(values, dtype=np.float64), 1
     spare = np.empty_like(here)
     while half < len(here):

@@ -14,9 +14,9 @@ MAX_SYMBOLS = 4096
 MAX_LENGTH = 22
 
 
-def parameters(made: Any) -> dict[str, Parameter]:
+def parameters(component: Any) -> dict[str, Parameter]:
     """The fields of a query or a randomizer, which name it on the wire."""
-    return {each.name: getattr(made, each.name) for each in fields(made)}
+    return {each.name: getattr(component, each.name) for each in fields(component)}
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ class Vectors(Domain):
         if self.size <= most:
             return self.values()
         axis = np.eye(1, self.d, dtype=np.int64) * self.high
-        drawn = np.random.default_rng(1).integers(
+        sample = np.random.default_rng(1).integers(
             self.low, self.high, (max(4, most) - 4, self.d), endpoint=True
         )
         return self.clip(
-            np.concatenate([axis, -axis, np.full((1, self.d), self.high), 0 * axis, drawn])
+            np.concatenate([axis, -axis, np.full((1, self.d), self.high), 0 * axis, sample])
         ).astype(np.int64)
 
     def shape(self, n: int) -> tuple[int, ...]:

@@ -104,11 +104,11 @@ class Ledger:
         due, labels = self._due(charges)
         spending = self._runs.get(run, Steps())
         for start, stop, nano in due.spans():
-            for scope, limit, spent in (
+            for scope, limit, steps in (
                 ("run", self.limit, spending),
                 ("lifetime", self.lifetime, self._life),
             ):
-                most = spent.most(start, stop)
+                most = steps.most(start, stop)
                 if most + nano > limit:
                     raise RefusedError(
                         "budget",
@@ -142,7 +142,7 @@ class Ledger:
             if not charge.label:
                 due.add(charge.start, charge.stop, charge.nano)
                 continue
-            what, paid = labels.get(charge.label) or self._labels.get(
+            what, payers = labels.get(charge.label) or self._labels.get(
                 charge.label, (charge.what, Steps())
             )
             if what != charge.what:
@@ -153,18 +153,18 @@ class Ledger:
                         "randomizer; choose another label"
                     ),
                 )
-            paid = paid.copy()
-            for start, stop, times in paid.within(charge.start, charge.stop):
+            payers = payers.copy()
+            for start, stop, times in payers.within(charge.start, charge.stop):
                 if not times:
                     due.add(start, stop, charge.nano)
-            paid.add(charge.start, charge.stop, 1)
-            labels[charge.label] = (what, paid)
+            payers.add(charge.start, charge.stop, 1)
+            labels[charge.label] = (what, payers)
         return due, labels
 
     @property
     def runs(self) -> dict[str, float]:
         """The most any one client has spent in each run, in nats."""
-        return {run: spent.maximum / NANO for run, spent in self._runs.items()}
+        return {run: steps.maximum / NANO for run, steps in self._runs.items()}
 
     @property
     def max_spent(self) -> float:

@@ -100,18 +100,18 @@ def ties(cuts: Collection[int]) -> Callable[[Words], Bools]:
 
 
 def leading_words(
-    keys: Keys, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]
+    keys: Keys, start: int, stop: int, bits: int, is_open: Callable[[Words], Bools]
 ) -> Leading:
     """The words start..stop of a stream by their first 8 or 16 bits, and whole where these bits are
-    `undecided`.
+    not decided by them: `is_open`.
 
     First bits are of the stream of the first key. The other bits of an undecided word are of the
     second stream, at its number among the undecided words of its block. They are independent of all
-    first bits. So word i depends on (keys, `undecided`, i) alone, and words are independent and
+    first bits. So word i depends on (keys, `is_open`, i) alone, and words are independent and
     uniform.
     """
     first = philox_words(keys[0], start, stop, bits)
-    places = np.flatnonzero(undecided(first))
+    places = np.flatnonzero(is_open(first))
     if not len(places):
         return Leading(first, places, np.zeros(0, dtype=np.uint64))
     key = keys[1]()
@@ -120,7 +120,7 @@ def leading_words(
         low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
         if low < high:
             number = block + (
-                int(np.count_nonzero(undecided(philox_words(keys[0], block, start, bits))))
+                int(np.count_nonzero(is_open(philox_words(keys[0], block, start, bits))))
                 if block < start
                 else 0
             )
@@ -178,7 +178,7 @@ class KeyedNoise:
         return philox_words(which.key(f"noise-{bits}", self.seed), start, stop, bits)
 
     def leading(
-        self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]
+        self, which: Draw, start: int, stop: int, bits: int, is_open: Callable[[Words], Bools]
     ) -> Leading:
         """`leading_words` of a draw. For simulations alone: the time that it takes depends on the
         words."""
@@ -188,7 +188,7 @@ class KeyedNoise:
             start,
             stop,
             bits,
-            undecided,
+            is_open,
         )
 
 

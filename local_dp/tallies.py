@@ -101,9 +101,9 @@ class Estimate:
             return score_interval(self.value, self.ends, self.n, z, whole=True)
         # Student's quantile to order 1/n: the error was measured from the same reports
         half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error
-        unknown = np.isnan(self.value)
-        return np.where(unknown, -np.inf, self.value - half), np.where(
-            unknown, np.inf, self.value + half
+        missing = np.isnan(self.value)
+        return np.where(missing, -np.inf, self.value - half), np.where(
+            missing, np.inf, self.value + half
         )
 
     def at(self, place: int) -> "Estimate":
@@ -182,8 +182,8 @@ class Steadied(Estimate):
         centre, variance = self.steady
         half = z * (1 + (z**2 + 3) / (4 * self.n)) * np.sqrt(variance)
         low, high = np.minimum(self.value, centre) - half, np.maximum(self.value, centre) + half
-        unknown = np.isnan(self.value)
-        return np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
+        missing = np.isnan(self.value)
+        return np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Steadied":
         width = high - low
@@ -240,7 +240,7 @@ def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats,
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in ends)
     reports = np.rint(n * (value - low) / (high - low))
-    found = []
+    bounds = []
     for edge, last in (
         (np.maximum(reports - 1, 0) / n, 0.0),
         (np.minimum(reports + 1, n) / n, 1.0),
@@ -250,8 +250,8 @@ def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats,
             middle = (beyond + within) / 2
             near = 2 * n * divergence(edge, middle) <= z * z
             beyond, within = np.where(near, beyond, middle), np.where(near, middle, within)
-        found.append(low + (high - low) * np.where((edge == 0) | (edge == 1), last, beyond))
-    return found[0], found[1]
+        bounds.append(low + (high - low) * np.where((edge == 0) | (edge == 1), last, beyond))
+    return bounds[0], bounds[1]
 
 
 def divergence(p: Floats, q: Floats) -> Floats:
@@ -375,11 +375,11 @@ class Ratio(Estimate):
         away = beyond(shares)
         # where every share is excluded, twice as far as the nearest
         reach = np.where(away.min(axis=0) <= z, z, away.min(axis=0) + z)
-        held = away <= reach
+        inside = away <= reach
         within = np.stack(
             [
-                np.where(held, shares, np.inf).min(axis=0),
-                np.where(held, shares, -np.inf).max(axis=0),
+                np.where(inside, shares, np.inf).min(axis=0),
+                np.where(inside, shares, -np.inf).max(axis=0),
             ]
         )
         outside = np.clip(within + np.reshape([-1, 1], (2, *[1] * a.ndim)) / GRID, 0.0, 1.0)

@@ -253,8 +253,8 @@ def check_name(name: str, what: str = "the run's name") -> None:
 
 def encode(message: BaseModel) -> bytes:
     """The canonical bytes of a message."""
-    packed: bytes = msgpack.packb(message.model_dump(), use_bin_type=True)
-    return packed
+    payload: bytes = msgpack.packb(message.model_dump(), use_bin_type=True)
+    return payload
 
 
 def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
@@ -267,7 +267,7 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
     if len(payload) > MAX_BYTES:
         raise WireError(f"a message of {len(payload)} bytes; {MAX_BYTES} is the most", "oversized")
     try:
-        data = _unpacked(payload, side)
+        data = _unpack(payload, side)
         kind = side.kinds.get(data["kind"])
         if kind is None:
             raise WireError("a message of no kind that comes here", "unknown-kind")
@@ -294,7 +294,7 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
     return message
 
 
-def _unpacked(payload: bytes, side: Side) -> Any:
+def _unpack(payload: bytes, side: Side) -> Any:
     left = side.containers
 
     def one_less(container: Any) -> Any:
@@ -305,7 +305,7 @@ def _unpacked(payload: bytes, side: Side) -> Any:
         return container
 
     # each takes a byte at least
-    counted: dict[str, Any] = (
+    hooks: dict[str, Any] = (
         {} if len(payload) <= left else {"object_hook": one_less, "list_hook": one_less}
     )
     limits = {
@@ -315,7 +315,7 @@ def _unpacked(payload: bytes, side: Side) -> Any:
         "max_ext_len": 0,
     }
     return msgpack.unpackb(
-        payload, use_list=False, raw=False, ext_hook=_no_extension, **counted, **limits
+        payload, use_list=False, raw=False, ext_hook=_no_extension, **hooks, **limits
     )
 
 
@@ -323,13 +323,13 @@ def _repeats(payload: bytes) -> bool:
     """Whether a map of the message has a name twice."""
     repeats = 0
 
-    def named(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    def collect(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal repeats
         values = dict(pairs)
         repeats += len(pairs) - len(values)
         return values
 
-    msgpack.unpackb(payload, use_list=False, raw=False, object_pairs_hook=named)
+    msgpack.unpackb(payload, use_list=False, raw=False, object_pairs_hook=collect)
     return repeats > 0
 
 

@@ -154,8 +154,8 @@ class Atoms:
         masses = np.bincount(here, self.masses - upper, count).astype(np.float64) + np.bincount(
             here + 1, upper, count
         )
-        used = np.flatnonzero(masses)
-        return used + low, masses[used]
+        support = np.flatnonzero(masses)
+        return support + low, masses[support]
 
 
 def log_sum(powers: Floats) -> float:
@@ -373,7 +373,7 @@ class Summed:
             mesh *= 2
             parts = [OnMesh(*on_mesh(part, mesh), count) for part, count in self.parts]
             window = Window.of(parts, tilt * mesh, [each * mesh for each in others])
-        wrapped = (
+        wrap = (
             math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE))
             if window.top < window.highest
             else 0.0
@@ -386,7 +386,7 @@ class Summed:
             weights,
             tilt,
             window.scale + tilt * slack,
-            infinite + wrapped,
+            infinite + wrap,
         )
 
     @property

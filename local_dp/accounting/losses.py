@@ -39,7 +39,7 @@ class Lattice:
             raise InputError(
                 "a loss law needs a growth above 1 and weights of 0 or more, not all 0"
             )
-        if self._summed(self.weights, self.least) > self.total:
+        if self._sum(self.weights, self.least) > self.total:
             raise InputError(
                 "these losses are too low: the other law would have more than all probability"
             )
@@ -67,7 +67,7 @@ class Lattice:
             high += 1
         above = self.weights[high:]
         return (
-            self.infinite + sum(above) - whole * self._summed(above, self.least + high)
+            self.infinite + sum(above) - whole * self._sum(above, self.least + high)
         ) / Fraction(self.total)
 
     def times(self, parts: int) -> "Lattice":
@@ -104,7 +104,7 @@ class Lattice:
 
     __radd__ = __add__
 
-    def _summed(self, weights: tuple[int, ...], least: int) -> Fraction:
+    def _sum(self, weights: tuple[int, ...], least: int) -> Fraction:
         """The sum of weights[i] growth^-(least + i), by Horner's rule in whole numbers."""
         more, less = self.growth.numerator, self.growth.denominator
         total, scale = 0, 1  # total / (more^(i - 1)), read from the highest weight on
@@ -118,9 +118,9 @@ def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) ->
     of that loss (Kairouz, Oh, Viswanath 2015)."""
     if steps == 0:
         return Lattice(growth, 0, (delta.denominator - delta.numerator,), delta.numerator)
-    ratio, hidden = growth**steps, delta.denominator - delta.numerator
+    ratio, rest = growth**steps, delta.denominator - delta.numerator
     whole = ratio.numerator + ratio.denominator
-    weights = (ratio.denominator * hidden, *(0,) * (2 * steps - 1), ratio.numerator * hidden)
+    weights = (ratio.denominator * rest, *(0,) * (2 * steps - 1), ratio.numerator * rest)
     return Lattice(growth, -steps, weights, delta.numerator * whole)
 
 

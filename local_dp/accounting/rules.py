@@ -154,24 +154,24 @@ def epsilon(losses: Mapping[P, int], delta: float, rule: str = "exact") -> float
     Raises InputError unless 0 < delta < 1, or for an unknown rule, no losses, more than 10^8 of
     one, or a concentrated one under "exact".
     """
-    checked = _checked(losses, rule)
+    valid = _check_losses(losses, rule)
     check_share("delta", delta)
-    return max(0.0, RULES[rule](checked, delta))
+    return max(0.0, RULES[rule](valid, delta))
 
 
 def delta(losses: Mapping[P, int], epsilon: float, rule: str = "exact") -> float:
     """The least delta, of 1e-18 or more, of all losses together beside `epsilon` (nats), by the
     rule, rounded up; 1 where it promises nothing."""
-    checked = _checked(losses, rule)
+    valid = _check_losses(losses, rule)
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise InputError(f"epsilon is {epsilon:g}; give a number of nats, 0 or more")
     if rule == "exact":
-        return _optimal(checked).delta(epsilon)
-    if RULES[rule](checked, _LEAST) <= epsilon:
+        return _optimal(valid).delta(epsilon)
+    if RULES[rule](valid, _LEAST) <= epsilon:
         return _LEAST
     return math.exp(
         crossing(
-            math.log(_LEAST), 0.0, lambda log: RULES[rule](checked, math.exp(log)) > epsilon, 60
+            math.log(_LEAST), 0.0, lambda log: RULES[rule](valid, math.exp(log)) > epsilon, 60
         )[1]
     )
 
@@ -245,16 +245,16 @@ RULES: dict[str, Callable[[Losses, float], float]] = {
 """Each rule by its name: what losses come to beside a delta."""
 
 
-def _checked(losses: Mapping[P, int], rule: str) -> Losses:
+def _check_losses(losses: Mapping[P, int], rule: str) -> Losses:
     if rule not in RULES:
         raise InputError(unknown("no rule", rule, RULES))
-    checked = dict[Part, int]()
+    valid = dict[Part, int]()
     for part, count in losses.items():
         check_whole("the number of equal losses", count, 1, MAX_PARTS)
-        checked[part] = count
-    if not checked:
+        valid[part] = count
+    if not valid:
         raise InputError("there are no losses; give at least one")
-    return checked
+    return valid
 
 
 def _own(part: Part) -> tuple[float, float] | None:
@@ -371,7 +371,7 @@ def _part(words: Sequence[str]) -> Part:
         raise InputError(unknown("no kind of mechanism", name, KINDS))
     kind = KINDS[name]
     if not kind.required <= len(numbers) <= len(kind.numbers):
-        spelled = " ".join(
+        form = " ".join(
             (
                 name,
                 *kind.numbers[: kind.required],
@@ -379,7 +379,7 @@ def _part(words: Sequence[str]) -> Part:
             )
         )
         raise InputError(
-            f"{' '.join(words)!r} is not of the form {spelled!r}, which 'x COUNT' may follow"
+            f"{' '.join(words)!r} is not of the form {form!r}, which 'x COUNT' may follow"
         )
     return kind.loss(numbers)
 

@@ -118,9 +118,9 @@ class Influence:
         """
         value, width = np.atleast_1d(estimate.value), self.high - self.low
         nearest = np.clip(value, self.least, self.most)
-        known = (value == nearest) | (width == 0)  # possible, or the same whatever is reported
+        certain = (value == nearest) | (width == 0)  # possible, or the same whatever is reported
         share, at = (
-            np.clip((each - self.low) / np.where(known, 1.0, width), 0.0, 1.0)
+            np.clip((each - self.low) / np.where(certain, 1.0, width), 0.0, 1.0)
             for each in (value, nearest)
         )
         tails = np.where(
@@ -134,8 +134,8 @@ class Influence:
                 / np.sqrt((self.high - nearest) * (nearest - self.low) / estimate.n),
                 nan=0.0,
             )
-        return float(away[~known].max(initial=0.0)), float(
-            min(1.0, 2 * len(value) * np.where(known, 1.0, tails).min())
+        return float(away[~certain].max(initial=0.0)), float(
+            min(1.0, 2 * len(value) * np.where(certain, 1.0, tails).min())
         )
 
     def worst_case(self, estimate: Estimate, missing: int, lying: float) -> WorstCase:
@@ -176,8 +176,8 @@ class Influence:
                 f"the share of clients that may lie is {lying}; give a number from 0 to below 1"
             )
         low, high = self.had_all_answered(estimate.value, estimate.n, missing)
-        moved, n = self.of_share(lying), estimate.n + missing
-        lower, upper = np.maximum(low - moved, self.low), np.minimum(high + moved, self.high)
+        shift, n = self.of_share(lying), estimate.n + missing
+        lower, upper = np.maximum(low - shift, self.low), np.minimum(high + shift, self.high)
         return replace(estimate, value=lower, n=n).interval()[0], replace(
             estimate, value=upper, n=n
         ).interval()[1]
@@ -195,7 +195,7 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
         return None
     randomizer = algorithm.queries[0].randomizer
 
-    def decoded(tally: Tally) -> Estimate:
+    def decode(tally: Tally) -> Estimate:
         result = algorithm.decode((tally,))
         if type(result) is not Estimate:
             raise InputError("the result is no average")
@@ -210,13 +210,13 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
             and empty.counts.shape == (randomizer.cells, randomizer.alphabet)
             and empty.counts.size <= MOST  # its tally counts each report of each coin
         ):
-            each = single_estimates(lambda counts: decoded(Tally(counts)).value, empty.counts.shape)
+            each = single_estimates(lambda counts: decode(Tally(counts)).value, empty.counts.shape)
             return (
                 None
                 if each is None
                 else Influence(each.min(axis=0), each.max(axis=0), *_possible(randomizer, each))
             )
-        estimate = decoded(ones)  # to see of which kind it is
+        estimate = decode(ones)  # to see of which kind it is
     except InputError:
         return None
     own = randomizer.estimate(ones).ends if isinstance(randomizer, FrequencyOracle) else None
@@ -240,9 +240,9 @@ def _possible(randomizer: FiniteChannel, each: Floats) -> tuple[Floats | float, 
     values = randomizer.corners if isinstance(randomizer, Mixed) else randomizer.domain.values()
     if len(values) * len(each) > MOST * MOST:
         return -np.inf, np.inf
-    added = each.reshape(randomizer.cells, randomizer.alphabet, -1)
+    parts = each.reshape(randomizer.cells, randomizer.alphabet, -1)
     sums = [
-        randomizer.rows(values, cell).astype(np.float64) @ added[cell]
+        randomizer.rows(values, cell).astype(np.float64) @ parts[cell]
         for cell in range(randomizer.cells)
     ]
     means = np.mean(sums, axis=0) / 2.0**randomizer.word_bits
@@ -268,11 +268,11 @@ def single_estimates(estimate: Callable[[Counts], Floats], shape: tuple[int, ...
     return each if np.allclose(mean, estimate(mixed.reshape(shape)), rtol=1e-9, atol=1e-9) else None
 
 
-def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
+def irregularity(randomizer: Randomizer, counts: Counts) -> float | None:
     """At most the probability that of honest bit vectors so many, or more, have some one number of
     ones: the least p-value, times how many numbers there are.
 
-    `seen` is how many of the reports have each number of ones, shape (places + 1,), as by
+    `counts` is how many of the reports have each number of ones, shape (places + 1,), as by
     `ones_seen`. Each bit of a unary encoding is flipped on its own, and one bit differs from the
     others: so the number of ones in an honest report has the same law for every value, and the
     number of reports with c ones is binomial; its upper tail is summed. An attacker who sends only
@@ -280,12 +280,12 @@ def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
     is not, and no test can see that. None for other randomizers. Source: Cao, Jia, Gong 2021 (the
     attack, padded and not).
     """
-    if not isinstance(randomizer, UnaryEncoding) or not seen.any():
+    if not isinstance(randomizer, UnaryEncoding) or not counts.any():
         return None
     from scipy.stats import binom
 
     law = ones_law(randomizer)
-    return float(min(1.0, len(law) * binom.sf(seen - 1, seen.sum(), law).min()))
+    return float(min(1.0, len(law) * binom.sf(counts - 1, counts.sum(), law).min()))
 
 
 def ones_seen(randomizer: UnaryEncoding, reports: Words) -> Counts:

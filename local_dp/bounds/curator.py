@@ -26,9 +26,9 @@ def recovery(d: int, p: float) -> Iterator[float]:
     rank[0] = 1
     while True:
         yield float(rank @ redundant)
-        moved = rank * grows
-        rank -= moved
-        rank[1:] += moved[:-1]
+        flow = rank * grows
+        rank -= flow
+        rank[1:] += flow[:-1]
 
 
 def parity_success(learner: ParityLearner, d: int, n: int) -> float:

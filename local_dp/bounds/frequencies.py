@@ -127,13 +127,13 @@ def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
     """Those of reports that name sets of w of `order` points, as random ones hold two symbols:
     exact on average over pairs, and for each at w = 1."""
     p, q = _chances(epsilon, order, w)
-    seen = q + law * (p - q)
-    variance = seen * (1 - seen) / (p - q) ** 2
+    inclusion = q + law * (p - q)
+    variance = inclusion * (1 - inclusion) / (p - q) ** 2
     near = np.argsort(-variance, kind="stable")[:NEAR]
-    held = law[near, None] + law[None, near]
+    mass = law[near, None] + law[None, near]
     with_one, with_none = _pair_chances(p, order, w)
-    both = with_one * held + with_none * (1 - held)
-    covariance = (both - np.outer(seen[near], seen[near])) / (p - q) ** 2
+    both = with_one * mass + with_none * (1 - mass)
+    covariance = (both - np.outer(inclusion[near], inclusion[near])) / (p - q) ** 2
     np.fill_diagonal(covariance, variance[near])
     return Errors(np.sort(variance)[::-1], covariance)
 
@@ -142,8 +142,8 @@ def unfavourable_laws(k: int) -> list[Floats]:
     """Uniform on the first few of k symbols, or on all: among these the least favourable law is
     looked for. Beyond 64, symbols are as good as rare."""
     return [
-        np.where(np.arange(k) < held, 1 / held, 0.0)
-        for held in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]
+        np.where(np.arange(k) < size, 1 / size, 0.0)
+        for size in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]
     ]
 
 
@@ -191,12 +191,12 @@ FREQUENT = 10  # so many strings are to be found at once
 
 @dataclass(frozen=True)
 class Schedule:
-    """A search by prefixes of `first` bits, then `step` bits more of each of `kept`; in several
+    """A search by prefixes of `first` bits, then `step` bits more of each of `beam`; in several
     rounds a report encodes them in `width` bits."""
 
     first: int
     step: int
-    kept: int
+    beam: int
     width: int
 
     def lengths(self, bits: int) -> tuple[int, ...]:
@@ -207,9 +207,9 @@ class Schedule:
         """How many clients each level needs, and at last the count, in units of V / share^2, for
         ten strings to be found except with probability beta.
 
-        A prefix of the first level must be among the `kept` best of its length: (z_{kept /
+        A prefix of the first level must be among the `beam` best of its length: (z_{beam /
         2^length} + z)^2. Later it competes with the wrong ends of the ten, and with three times as
-        many of noise that was followed so far (simulated): (z_{kept / (40 2^step)} + z)^2. At the
+        many of noise that was followed so far (simulated): (z_{beam / (40 2^step)} + z)^2. At the
         last level all ends of the followed prefixes compete for few places. If few are kept, a
         prefix must exceed the best of them, which varies too: 1.17 z. The count needs (h + z)^2, h
         the height that noise reaches among the listed candidates with probability 1 %. The rest of
@@ -221,13 +221,14 @@ class Schedule:
         for before, length in pairwise((0, *lengths)):
             last = length == bits
             rivals = (
-                (self.kept if last else 4 * FREQUENT) * 2 ** (length - before)
+                (self.beam if last else 4 * FREQUENT) * 2 ** (length - before)
                 if before
                 else 2**length
             )
-            kept = listed(share, self) if last else self.kept
+            places = listed(share, self) if last else self.beam
             needs.append(
-                (normal_quantile(min(0.5, kept / rivals)) + (varies if before else 1.0) * miss) ** 2
+                (normal_quantile(min(0.5, places / rivals)) + (varies if before else 1.0) * miss)
+                ** 2
             )
         return [*needs, (normal_quantile(NOISE / listed(share, self)) + miss) ** 2]
 
@@ -255,7 +256,7 @@ ONE_ROUND, WIDE, NARROW = (
 def listed(share: float, schedule: Schedule) -> int:
     """How many candidates are counted at the end: 2 / share, for no more strings have half of
     `share`, or as many as are kept."""
-    return min(schedule.kept, math.ceil(2 / share))
+    return min(schedule.beam, math.ceil(2 / share))
 
 
 def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) -> int:
@@ -305,8 +306,8 @@ def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) ->
 
     def is_enough(m: int) -> bool:
         strays = math.log(4) + log_dichotomies(dimension, 2 * m) - alpha * m / 16
-        chosen = log_dichotomies(dimension, m) - epsilon * alpha * m / 4
-        return max(strays, chosen) < 0 and math.exp(strays) + math.exp(chosen) <= beta
+        choice = log_dichotomies(dimension, m) - epsilon * alpha * m / 4
+        return max(strays, choice) < 0 and math.exp(strays) + math.exp(choice) <= beta
 
     return least_clients(is_enough, least=dimension)
 

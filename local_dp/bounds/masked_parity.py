@@ -130,14 +130,14 @@ class OneRound:
     """A one-round question: the number of reported bits of x beside one bent function of the
     others, and in blocks of how many symbols (0: one hashed bit)."""
 
-    told: int
+    bits: int
     size: int
 
     def variance(self, d: int, epsilon: float, share: float) -> float:
         """n times the variance of the mean of one of its symbols, which `share` of the clients
         have."""
         return (
-            blocks_variance(epsilon, 2**self.told + d, self.size, share)
+            blocks_variance(epsilon, 2**self.bits + d, self.size, share)
             if self.size
             else response_gain(epsilon) ** 2
         )
@@ -146,7 +146,7 @@ class OneRound:
         """Pr[(r, a) exact], normal approximation: r as by hashing, a from a correlation of 2^(-d/2)
         over all bits of x (limits 3.3)."""
         position = self.variance(d, epsilon, 1 / (2 * d))
-        symbol = self.variance(d, epsilon, 2.0 ** -(self.told + 1))
+        symbol = self.variance(d, epsilon, 2.0 ** -(self.bits + 1))
         return _exact(d, n / position, n / symbol / 2.0**d)
 
     def clients(self, d: int, epsilon: float, beta: float) -> int:
@@ -155,16 +155,16 @@ class OneRound:
 
 
 @lru_cache(maxsize=1024)
-def best_one_round(d: int, epsilon: float, beta: float, told: int | None = None) -> OneRound:
+def best_one_round(d: int, epsilon: float, beta: float, plain: int | None = None) -> OneRound:
     """The simplest one-round question among those with the fewest clients, to 1 %: the fewest
-    reported bits, or `told`; one hashed bit before blocks."""
-    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2) if told is None else (told,)
+    reported bits, or `plain`; one hashed bit before blocks."""
+    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2) if plain is None else (plain,)
     choices = [
-        OneRound(told, size)
-        for told in bits
+        OneRound(plain, size)
+        for plain in bits
         for size in (
             0,
-            *(1 << power for power in range((2 ** (told + 1) + 2 * d - 1).bit_length())),
+            *(1 << power for power in range((2 ** (plain + 1) + 2 * d - 1).bit_length())),
         )
     ]
     clients = [choice.clients(d, epsilon, beta) for choice in choices]

@@ -107,10 +107,12 @@ def vector_choices(epsilon: float, body: Body, d: int) -> list[VectorChoice]:
     check_positive_epsilon(epsilon)
     shrunk = 1.0 if body == "ball" else d**-0.5
     one = random_coordinate_variance(epsilon, d)
-    found = [VectorChoice("random-coordinate", d * one, one)]
-    told = min(range(1, min(MAX_SIGNS, d) + 1), key=lambda count: signs_variance(epsilon, d, count))
-    signs = signs_variance(epsilon, d, told)
-    found.append(VectorChoice("sampled-signs", d * signs, signs, settings=(("signs", told),)))
+    choices = [VectorChoice("random-coordinate", d * one, one)]
+    number = min(
+        range(1, min(MAX_SIGNS, d) + 1), key=lambda count: signs_variance(epsilon, d, count)
+    )
+    signs = signs_variance(epsilon, d, number)
+    choices.append(VectorChoice("sampled-signs", d * signs, signs, settings=(("signs", number),)))
     growth = math.exp(epsilon)
     count = min(range(2, MAX_DIRECTIONS + 1), key=lambda count: nearest_variance(growth, count, d))
     times, directions = 1 / shrunk**2, (("directions", count),)
@@ -118,23 +120,23 @@ def vector_choices(epsilon: float, body: Body, d: int) -> list[VectorChoice]:
         times * (nearest_variance(growth, count, d) + 1),
         times * nearest_on_axis(growth, count),
     )
-    found.append(
+    choices.append(
         VectorChoice("nearest-direction", nearest[0], nearest[1], shrunk, settings=directions)
     )
     if d > 1:
         cap = best_cap(epsilon, d)
         moment = times / cap.mean(epsilon) ** 2
-        found.append(
+        choices.append(
             VectorChoice("privunit", moment, moment * cap.square(epsilon, d), shrunk, proven=False)
         )
         k = least_projection(nano_epsilon(epsilon), d)
-        projected = times * projunit_moment(epsilon, d, k), times * projunit_on_axis(epsilon, d, k)
-        found.append(
+        moments = times * projunit_moment(epsilon, d, k), times * projunit_on_axis(epsilon, d, k)
+        choices.append(
             VectorChoice(
-                "projunit", projected[0], projected[1], shrunk, proven=False, settings=(("k", k),)
+                "projunit", moments[0], moments[1], shrunk, proven=False, settings=(("k", k),)
             )
         )
-    return sorted(found, key=lambda choice: choice.moment)
+    return sorted(choices, key=lambda choice: choice.moment)
 
 
 def best_vector(epsilon: float, body: Body, d: int) -> VectorChoice:

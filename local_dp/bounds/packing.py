@@ -22,28 +22,30 @@ from local_dp.optimise import least_clients
 _MOST_DATABASES = 1 << 12  # a table of 2^12 rows takes 24 MB at k = 2
 
 
-def is_excluded(log_others: float, moved: CountLaw, epsilon: float, beta: float) -> bool:
+def is_excluded(log_others: float, distance: CountLaw, epsilon: float, beta: float) -> bool:
     """Whether no eps-private algorithm is right with probability 1 - beta on each of N kinds of
     databases whose right answers exclude each other.
 
     `log_others` = ln(N - 1): N may be 2^65536. A database of one kind becomes one of another by
-    replacing K records, `moved` the law of K. Excluded if (N - 1) E[e^(-eps K); K above its
+    replacing K records, `distance` the law of K. Excluded if (N - 1) E[e^(-eps K); K above its
     beta-quantile], what kind i's wrong answers have, is above beta. Source: sharpens Beimel,
     Nissim, Stemmer 2013, Lemma 4.15.
     """
-    kept = np.minimum(moved.shares, np.maximum(0.0, np.cumsum(moved.shares) - beta))
-    above = kept > 0
-    return log_others + log_sum(np.log(kept[above]) - epsilon * moved.sizes[above]) > math.log(beta)
+    rest = np.minimum(distance.shares, np.maximum(0.0, np.cumsum(distance.shares) - beta))
+    above = rest > 0
+    return log_others + log_sum(np.log(rest[above]) - epsilon * distance.sizes[above]) > math.log(
+        beta
+    )
 
 
 def least_not_excluded(
-    log_others: float, moved: Callable[[int], CountLaw], epsilon: float, beta: float
+    log_others: float, distance: Callable[[int], CountLaw], epsilon: float, beta: float
 ) -> int:
-    """The least m that is not excluded, `moved` the law of K for m records: every algorithm needs
-    at least as many."""
+    """The least m that is not excluded, `distance` the law of K for m records: every algorithm
+    needs at least as many."""
     check_positive("epsilon", epsilon)
     check_share("beta", beta)
-    return least_clients(lambda m: not is_excluded(log_others, moved(m), epsilon, beta))
+    return least_clients(lambda m: not is_excluded(log_others, distance(m), epsilon, beta))
 
 
 def point_records(bits: int, epsilon: float, alpha: float, beta: float) -> int:
@@ -126,11 +128,11 @@ def _share(alpha: float, times: int = 1) -> float:
 def stable_success(loss: Approximate, m: int, alpha: float) -> float:
     """Pr[the point learner names the target]: its lead is its count, Bin(m, alpha); the domain does
     not matter."""
-    law, accepted = CountLaw.binomial(m, alpha), best_acceptance(loss)
-    answered = np.array(
-        [accepted[min(gap, len(accepted) - 1)] / UNIT for gap in law.sizes.tolist()]
+    law, acceptance = CountLaw.binomial(m, alpha), best_acceptance(loss)
+    answers = np.array(
+        [acceptance[min(gap, len(acceptance) - 1)] / UNIT for gap in law.sizes.tolist()]
     )
-    return law.mean(answered * (law.sizes > 0))
+    return law.mean(answers * (law.sizes > 0))
 
 
 def uniform_success(bits: int, loss: Approximate, m: int, alpha: float, beta: float) -> float:
@@ -222,8 +224,8 @@ def _worst_database(costs: Floats, error: int) -> float:
     if heavy > 0.7:
         return heavy  # a success of less than a half, whatever else there is
     worst = np.zeros(m + 1)
-    for held in range(1, m + 1):
-        worst[held] = (worst[held - 1 :: -1] + costs[1 : held + 1]).max()
+    for count in range(1, m + 1):
+        worst[count] = (worst[count - 1 :: -1] + costs[1 : count + 1]).max()
     return float(worst[m])
 
 

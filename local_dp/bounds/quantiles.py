@@ -82,10 +82,10 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
             np.einsum("ij,ij->i", (part := workload * scale) @ inverse, part), 0.0
         )
         upper = float(np.sqrt(variances.max() * np.diag(gram).max()))
-        known = lower if best is None else max(lower, best.lower)
+        least = lower if best is None else max(lower, best.lower)
         if best is None or upper < best.upper:
-            best = Factorization(gram / np.diag(gram).max(), certificate, known, upper)
-        if lower >= known:
+            best = Factorization(gram / np.diag(gram).max(), certificate, least, upper)
+        if lower >= least:
             best = Factorization(best.gram, certificate, lower, best.upper)
         if best.upper <= best.lower * (1 + within):
             break
@@ -135,15 +135,15 @@ def _roots(workload: Floats, certificate: Certificate) -> tuple[Floats, Floats, 
     rows = _weighted(workload, certificate)
     values, vectors = np.linalg.eigh(rows.T @ rows)
     singular = np.sqrt(np.maximum(values, 0.0))
-    kept = singular > _SMALL * singular[-1]
-    singular, vectors = singular[kept], vectors[:, kept]
+    large = singular > _SMALL * singular[-1]
+    singular, vectors = singular[large], vectors[:, large]
     return (vectors * singular) @ vectors.T, (vectors / singular) @ vectors.T, float(singular.sum())
 
 
 def _normal(weights: Floats) -> Floats:
-    floored: Floats = np.maximum(weights / weights.sum(), _FLOOR)
-    floored /= floored.sum()
-    return floored
+    law: Floats = np.maximum(weights / weights.sum(), _FLOOR)
+    law /= law.sum()
+    return law
 
 
 def prefix_gamma(k: int) -> float:

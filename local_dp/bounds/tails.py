@@ -42,10 +42,10 @@ def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floa
     away = np.linspace(-reach, reach, 2 * len(grid) - 1)
     kernel = np.exp(-((away - mean) ** 2) / (2 * variance))
     length = 4 * len(grid)
-    summed = np.fft.irfft(
+    convolution = np.fft.irfft(
         np.fft.rfft(mass, length) * np.fft.rfft(kernel / kernel.sum(), length), length
     )
-    return np.maximum(summed[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
+    return np.maximum(convolution[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ def both_beyond(a: float, b: float, correlation: float) -> float:
         np.exp(-(square - cross) / (2 * np.cos(angle) ** 2))
         - np.exp(-(square + cross) / (2 * np.cos(angle) ** 2))
     ) / (2 * math.pi)
-    gained = end / 2 * float(_WEIGHTS @ density)
-    return 2 * (2 * normal_tail(a) * normal_tail(b) + gained)
+    gain = end / 2 * float(_WEIGHTS @ density)
+    return 2 * (2 * normal_tail(a) * normal_tail(b) + gain)
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,12 @@ class Errors:
         return cls(variance[order], covariance[np.ix_(order[:NEAR], order[:NEAR])])
 
     @classmethod
-    def of_reports(cls, added: Floats, law: Floats) -> Self:
+    def of_reports(cls, contributions: Floats, law: Floats) -> Self:
         """Of the mean of what a report adds, shape (reports, m), where reports have this law."""
-        mean = law @ added
-        variance = np.maximum(law @ (added - mean) ** 2, 0.0)
+        mean = law @ contributions
+        variance = np.maximum(law @ (contributions - mean) ** 2, 0.0)
         order = np.argsort(-variance, kind="stable")
-        away = (added - mean)[:, order[:NEAR]]
+        away = (contributions - mean)[:, order[:NEAR]]
         return cls(variance[order], (law[:, None] * away).T @ away)
 
     def union(self, reach: float) -> float:
@@ -168,7 +168,7 @@ class Errors:
         """For each two of the near errors, the chance that both are beyond."""
         deviation = np.sqrt(np.diagonal(self.near))
         size = int(np.count_nonzero(deviation > 1e-9 * max(deviation.max(), 1e-300)))
-        pairs, known = np.zeros((size, size)), dict[tuple[float, ...], float]()
+        pairs, memo = np.zeros((size, size)), dict[tuple[float, ...], float]()
         for i in range(size):
             for j in range(i):
                 a, b, together = (
@@ -177,9 +177,9 @@ class Errors:
                     float(self.near[i, j] / (deviation[i] * deviation[j])),
                 )
                 alike = (round(a, 9), round(b, 9), round(together, 9))
-                if alike not in known:
-                    known[alike] = both_beyond(a, b, together)
-                pairs[i, j] = pairs[j, i] = known[alike]
+                if alike not in memo:
+                    memo[alike] = both_beyond(a, b, together)
+                pairs[i, j] = pairs[j, i] = memo[alike]
         return pairs
 
 
@@ -191,8 +191,8 @@ def _heaviest_tree(weights: Floats) -> float:
     while len(outside):
         place = int(np.argmax(best))
         total += float(best[place])
-        joined, outside, best = outside[place], np.delete(outside, place), np.delete(best, place)
-        best = np.maximum(best, weights[joined, outside])
+        vertex, outside, best = outside[place], np.delete(outside, place), np.delete(best, place)
+        best = np.maximum(best, weights[vertex, outside])
     return total
 
 

@@ -154,9 +154,9 @@ class VersionSpaceOracle(SQOracle):
         first, second = np.unravel_index(int(np.argmax(apart)), apart.shape)
         if apart[first, second] < self._far_apart:
             return None
-        named = self.alive if survivors == "all" else self.alive[[first, second]]
+        members = self.alive if survivors == "all" else self.alive[[first, second]]
         return survivors_certificate(
-            self.concepts.name, self.concepts.params, self.alpha, self.log, named.tolist()
+            self.concepts.name, self.concepts.params, self.alpha, self.log, members.tolist()
         )
 
 
@@ -230,19 +230,19 @@ class SilentOracle(SQOracle):
         )
 
 
-def all_parities(d: int, tolerance: float, asked: int) -> Nonadaptive[StatisticalQuery, float, int]:
-    """The learner that asks how y correlates with each of the first `asked` parities, and returns
+def all_parities(d: int, tolerance: float, count: int) -> Nonadaptive[StatisticalQuery, float, int]:
+    """The learner that asks how y correlates with each of the first `count` parities, and returns
     the one that does; if none, the next parity."""
-    if not 0 < asked <= 1 << d:
-        raise InputError(f"asked is {asked}; there are 2^{d} parities to ask about")
+    if not 0 < count <= 1 << d:
+        raise InputError(f"asked is {count}; there are 2^{d} parities to ask about")
 
     def decode(answers: tuple[float, ...]) -> int:
         return next(
-            (s for s, answer in enumerate(answers) if answer != 0), min(asked, (1 << d) - 1)
+            (s for s, answer in enumerate(answers) if answer != 0), min(count, (1 << d) - 1)
         )
 
     return Nonadaptive(
-        tuple(StatisticalQuery(ParityCoset(d, 0, s), tolerance) for s in range(asked)), decode
+        tuple(StatisticalQuery(ParityCoset(d, 0, s), tolerance) for s in range(count)), decode
     )
 
 
@@ -257,11 +257,11 @@ def bent_cosets(d: int, tolerance: float, k: int) -> Adaptive[StatisticalQuery, 
         s = next((place for place, answer in enumerate(answers) if answer != 0), None)
         if s is None:
             return 0
-        shifted = yield tuple(
+        replies = yield tuple(
             StatisticalQuery(ParityCoset(d, k, s, 1 << j), tolerance) for j in range(k)
         )
         # shift j flips the bent function's dual if the bit that j is paired with is set
-        flips = [answer * answers[s] < 0 for answer in shifted]
+        flips = [answer * answers[s] < 0 for answer in replies]
         return (s << k) + sum(flip << ((j + k // 2) % k) for j, flip in enumerate(flips))
 
     return Adaptive(play)

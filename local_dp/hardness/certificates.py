@@ -188,21 +188,21 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
             f"d is {d!r} with {len(queries)} queries; at most 2^33 evaluations and d from 1 to "
             f"{MAX_D} are checked"
         )
-    claimed = np.unpackbits(
+    claim = np.unpackbits(
         np.frombuffer(bytes.fromhex(data["hidden"]), dtype=np.uint8), bitorder="little"
     )
-    if len(claimed) != max(8, 1 << d) or claimed[1 << d :].any():
+    if len(claim) != max(8, 1 << d) or claim[1 << d :].any():
         return Verdict(False, f"the hidden set is not a set of strings of {d} bits")
-    hidden = np.ones(1 << d, dtype=np.bool_)
+    hidden_set = np.ones(1 << d, dtype=np.bool_)
     for query in queries:
-        hidden &= _hides(query, d)
-    wrong = np.flatnonzero(hidden != claimed[: 1 << d].astype(np.bool_))
+        hidden_set &= _hides(query, d)
+    wrong = np.flatnonzero(hidden_set != claim[: 1 << d].astype(np.bool_))
     if len(wrong):
-        truth = "hidden" if hidden[wrong[0]] else "revealed"
+        truth = "hidden" if hidden_set[wrong[0]] else "revealed"
         return Verdict(
             False, f"{len(wrong)} of 2^{d} strings are misplaced: r = {wrong[0]} is {truth}"
         )
-    rho = Fraction(int(hidden.sum()), 1 << d)
+    rho = Fraction(int(hidden_set.sum()), 1 << d)
     if _fraction(data["rho"]) != rho or _fraction(data["success_at_most"]) != 1 - rho / 2:
         return Verdict(
             False,
@@ -272,7 +272,7 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
             f"the law is not 2^{concepts.t} whole weights from 0 to 2^60, of which one is above 0",
         )
     total = sum(weights)
-    sums = _transformed(
+    sums = _transform(
         [weight * sign for weight, sign in zip(weights, concepts.signs().tolist(), strict=True)]
     )
     most = max(
@@ -305,12 +305,12 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
     return Verdict(True, statement, figures | {"squared_margin_at_most": str(margin)})
 
 
-def _transformed(values: list[int]) -> list[int]:
+def _transform(values: list[int]) -> list[int]:
     """The sums of (-1)^|S & u| values[u] over u, for every S: in Python's own whole numbers."""
     if len(values) == 1:
         return values
     half = len(values) // 2
-    low, high = _transformed(values[:half]), _transformed(values[half:])
+    low, high = _transform(values[:half]), _transform(values[half:])
     return [a + b for a, b in zip(low, high, strict=True)] + [
         a - b for a, b in zip(low, high, strict=True)
     ]
@@ -357,8 +357,8 @@ def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Frac
         shrink = (growth - 1) / (growth + 1)
         curvature = (-(1 - shrink).ln() - shrink) / shrink**2
         squares = shrink**2 if growth <= 3 else (growth - 1) / 8
-        needed = guess * (guess / p).ln() + (1 - guess) * ((1 - guess) / (1 - p)).ln()
-        clients = needed / (curvature * squares * guess) * (1 - LEAST_OFF)
+        divergence = guess * (guess / p).ln() + (1 - guess) * ((1 - guess) / (1 - p)).ln()
+        clients = divergence / (curvature * squares * guess) * (1 - LEAST_OFF)
         units = (clients * shrink**2 * guess).quantize(Decimal("1e-10"), ROUND_FLOOR)
         return {"clients_at_least": Fraction(math.ceil(clients)), "units_at_least": Fraction(units)}
 

@@ -57,7 +57,7 @@ class CliqueSearch:
     def _extend(self, candidates: int, missing: int, clique: list[int]) -> list[int] | None:
         if missing <= 0:
             return clique
-        for vertex, colours in reversed(_coloured(self._masks, candidates)):
+        for vertex, colours in reversed(_colour(self._masks, candidates)):
             # a clique takes one vertex of a colour, and colours only fall from here
             if colours < missing or self._steps <= 0:
                 return None
@@ -69,19 +69,19 @@ class CliqueSearch:
         return None
 
 
-def _coloured(masks: list[int], candidates: int) -> list[tuple[int, int]]:
+def _colour(masks: list[int], candidates: int) -> list[tuple[int, int]]:
     """The candidates, each with the number of colours used up to it, so that no two adjacent ones
     share a colour."""
-    coloured, colour = [], 0
+    order, colour = [], 0
     while candidates:
         colour += 1
         free = candidates
         while free:
             vertex = (free & -free).bit_length() - 1
-            coloured.append((vertex, colour))
+            order.append((vertex, colour))
             candidates &= ~(1 << vertex)
             free &= ~(1 << vertex) & ~masks[vertex]
-    return coloured
+    return order
 
 
 MAX_EXACT = 200  # concepts, up to negation, for which the SQ dimension is searched exactly
@@ -292,12 +292,12 @@ class Dimensions:
 
 def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimensions:
     """All dimensions of a class. Seconds for some thousand concepts on 64 points."""
-    sq, uniform, optimised = (
+    sq, uniform, best = (
         sq_dimension(concepts, generator),
         uniform_dimension(concepts),
         optimised_dimension(concepts),
     )
-    return Dimensions(concepts.name, concepts.size, len(concepts.points), sq, uniform, optimised)
+    return Dimensions(concepts.name, concepts.size, len(concepts.points), sq, uniform, best)
 
 
 def local_clients(

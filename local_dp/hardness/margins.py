@@ -80,8 +80,8 @@ class Margin:
 def margin(concepts: BlockClass) -> Margin:
     """The optimal mu and p of min sum |c_S| b^(|S|/2), f p >= 1, by HiGHS; `at_least` and `at_most`
     check it. Cost: 2^t rows, 0.1 s at t = 8."""
-    law, scaled = _solved(concepts, 1 / _costs(concepts), np.ones(1 << concepts.t))
-    return Margin(concepts, law, scaled / _costs(concepts))
+    law, solution = _solve(concepts, 1 / _costs(concepts), np.ones(1 << concepts.t))
+    return Margin(concepts, law, solution / _costs(concepts))
 
 
 def on_the_matrix(program: Margin) -> tuple[float, float]:
@@ -133,13 +133,11 @@ def margin_limit(concepts: BlockClass) -> float:
     nothing in the limit. Raises InputError for no halfspace.
     """
     sizes = _sizes(concepts)
-    _, solution = _solved(
-        concepts, (sizes <= 1).astype(np.float64), (sizes == 1).astype(np.float64)
-    )
+    _, solution = _solve(concepts, (sizes <= 1).astype(np.float64), (sizes == 1).astype(np.float64))
     return float(np.abs(solution[sizes == 1]).sum())
 
 
-def _solved(concepts: BlockClass, scales: Floats, prices: Floats) -> tuple[Floats, Floats]:
+def _solve(concepts: BlockClass, scales: Floats, prices: Floats) -> tuple[Floats, Floats]:
     """The least sum of prices |z_S| with f sum z_S scales_S chi_S >= 1: the weights of the
     constraints, and z."""
     from scipy.optimize import linprog

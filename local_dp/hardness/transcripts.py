@@ -33,13 +33,13 @@ def transcript_laws(protocol: Turn, inputs: Counts) -> Floats:
     (rows, transcripts). Cost: rows times turns."""
     laws: list[Floats] = []
 
-    def follow(turn: Turn | None, reached: Floats) -> None:
+    def follow(turn: Turn | None, law: Floats) -> None:
         if turn is None:
-            laws.append(reached)
+            laws.append(law)
             return
         ones = np.array(turn.chances)[inputs[:, turn.speaker]]
-        follow(turn.after[0], reached * (1 - ones))
-        follow(turn.after[1], reached * ones)
+        follow(turn.after[0], law * (1 - ones))
+        follow(turn.after[1], law * ones)
 
     follow(protocol, np.ones(len(inputs)))
     return np.stack(laws, axis=1)
@@ -102,11 +102,11 @@ class OneRound:
     def laws(self) -> Column:
         """The law of the transcript for all inputs, in fractions: rows as in `server`, shape
         (2^clients, transcripts)."""
-        kept, size = self.growth / (self.growth + 1), len(self.server)
+        truth, size = self.growth / (self.growth + 1), len(self.server)
         laws = self.server
         for client in range(size.bit_length() - 1):
             own = laws.reshape(1 << client, 2, -1)
-            laws = (kept * own + (1 - kept) * own[:, ::-1]).reshape(size, -1)
+            laws = (truth * own + (1 - truth) * own[:, ::-1]).reshape(size, -1)
         return laws
 
 
@@ -150,11 +150,11 @@ def as_randomized_response(
 def _factors(protocol: Turn, clients: int) -> Column:
     """f_i(t, b) for each possible transcript t, client i and bit b, in fractions, shape
     (transcripts, clients, 2): their products over i are the laws."""
-    reached: list[Column] = []
+    transcripts: list[Column] = []
 
     def follow(turn: Turn | None, factors: Column) -> None:
         if turn is None:
-            reached.append(factors)
+            transcripts.append(factors)
             return
         ones = np.array([Fraction(chance) for chance in turn.chances])
         for after, chances in zip(turn.after, (1 - ones, ones), strict=True):
@@ -164,7 +164,7 @@ def _factors(protocol: Turn, clients: int) -> Column:
                 follow(after, own)
 
     follow(protocol, np.full((clients, 2), Fraction(1)))
-    return np.stack(reached)
+    return np.stack(transcripts)
 
 
 @dataclass(frozen=True)

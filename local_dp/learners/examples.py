@@ -140,18 +140,18 @@ def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finit
     """The alternating list of d variables as a halfspace over d + 1 features, the last constant;
     and its margin, which falls as 1.618^-d."""
     bits, law = cube(d), first_one_law(d)
-    kept = np.flatnonzero(law)
+    rows = np.flatnonzero(law)
     weights = list_weights(d)
     score = np.asarray(
         sum(weight * bits[name] for weight, name in zip(weights, features(d), strict=True))
-    )[kept]
-    columns = {name: (1.0 - 2.0 * bits[name][kept]) / math.sqrt(d + 1) for name in features(d)}
-    constant = {f"x{d}": np.full(len(kept), 1 / math.sqrt(d + 1))}
+    )[rows]
+    columns = {name: (1.0 - 2.0 * bits[name][rows]) / math.sqrt(d + 1) for name in features(d)}
+    constant = {f"x{d}": np.full(len(rows), 1 / math.sqrt(d + 1))}
     # of the same halfspace over the signs and the constant
     norm = math.sqrt(float((weights**2).sum() + weights.sum() ** 2)) / 2
     margin = float(np.abs(score).min()) / (math.sqrt(d + 1) * norm)
     return Finite(
-        Records({**columns, **constant, "y": signs(score > 0)}), law[kept].tolist(), size, seed
+        Records({**columns, **constant, "y": signs(score > 0)}), law[rows].tolist(), size, seed
     ), margin
 
 
@@ -284,8 +284,8 @@ def multiplexer(select: int, one: int, zero: int) -> Tree:
     """x_one if x_select is 1, else x_zero."""
     return Tree(
         tuple(
-            ((Literal(select, chosen), Literal(place, bit)), 2 * bit - 1)
-            for chosen, place in ((1, one), (0, zero))
+            ((Literal(select, value), Literal(place, bit)), 2 * bit - 1)
+            for value, place in ((1, one), (0, zero))
             for bit in (0, 1)
         )
     )

@@ -45,12 +45,12 @@ def check_margin(d: int, gamma: float, bound: float | None) -> float:
     if not 0 < gamma <= 1:
         raise InputError(f"gamma is {gamma}; give a margin in (0, 1]")
     least = 1 / math.sqrt(d)
-    given = least if bound is None else bound
-    if not least * (1 - 1e-12) <= given <= 1:
+    limit = least if bound is None else bound
+    if not least * (1 - 1e-12) <= limit <= 1:
         raise InputError(
-            f"bound is {given}; records of norm 1 in dimension {d} need one from {least:.4g} to 1"
+            f"bound is {limit}; records of norm 1 in dimension {d} need one from {least:.4g} to 1"
         )
-    return given
+    return limit
 
 
 def within(weights: Floats, radius: float) -> Floats:

@@ -132,8 +132,8 @@ class Learner(ABC, Generic[H]):
     @classmethod
     def model(cls) -> str:
         """NASQ or SQ, read off the type of `algorithm`."""
-        returned = get_type_hints(cls.algorithm)["return"]
-        return {Nonadaptive: "NASQ", Adaptive: "SQ"}[get_origin(returned)]
+        kind = get_type_hints(cls.algorithm)["return"]
+        return {Nonadaptive: "NASQ", Adaptive: "SQ"}[get_origin(kind)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,8 +93,8 @@ class LinearRegression(Learner[LinearModel]):
             for (i, j), answer in zip(pairs, answers, strict=False):
                 second[i, j] = second[j, i] = answer
             eigenvalues, vectors = np.linalg.eigh(second)
-            raised = np.maximum(eigenvalues, self.least_eigenvalue - self.d * self.tolerance)
-            weights: Floats = vectors @ ((vectors.T @ np.array(answers[len(pairs) :])) / raised)
+            spectrum = np.maximum(eigenvalues, self.least_eigenvalue - self.d * self.tolerance)
+            weights: Floats = vectors @ ((vectors.T @ np.array(answers[len(pairs) :])) / spectrum)
             return LinearModel(tuple(weights.tolist()))
 
         return Nonadaptive(tuple(map(self.ask, queries)), decode)
@@ -309,8 +309,8 @@ class KMeans(AdaptiveLearner[Centres]):
 
     @property
     def promise(self) -> Promise:
-        asked = self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
-        return Promise(2 * self.alpha * self.least_share / 3, asked, self.rounds_asked)
+        queries = self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
+        return Promise(2 * self.alpha * self.least_share / 3, queries, self.rounds_asked)
 
     def affordable(self, epsilon: float, clients: int) -> Self:
         """With fewer clients than queries, fewer rounds. Raises InputError for too few clients for
@@ -326,8 +326,8 @@ class KMeans(AdaptiveLearner[Centres]):
         centres = np.array(self.start)
         for _ in range(self.rounds_asked):
             answers = np.array((yield self._questions(centres))).reshape(len(centres), -1)
-            held = np.maximum((1 + answers[:, :1]) / 2, self.tolerance / 2)
-            centres = np.clip(answers[:, 1:] / held, -1, 1)
+            shares = np.maximum((1 + answers[:, :1]) / 2, self.tolerance / 2)
+            centres = np.clip(answers[:, 1:] / shares, -1, 1)
         return Centres(tuple(map(tuple, centres.tolist())))
 
     def _questions(self, centres: Floats) -> tuple[StatisticalQuery, ...]:
@@ -460,12 +460,12 @@ class OneRoundPolynomial:
                 Correlation(tuple(columns[place] for place in members), label), self.tolerance
             )
 
-        asked = (
+        queries = (
             *(ask(members, "") for members in self.moments),
             *(ask(members, "y") for members in self.sets),
         )
         return Nonadaptive(
-            asked, lambda answers: Polynomial(self.sets, self._solve(np.array(answers)))
+            queries, lambda answers: Polynomial(self.sets, self._solve(np.array(answers)))
         )
 
     def _solve(self, answers: Floats) -> tuple[float, ...]:

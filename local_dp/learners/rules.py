@@ -198,16 +198,16 @@ class DecisionLists(AdaptiveLearner[RuleList]):
         return Promise(self.alpha / (self.d + 1), 2 * (self.d + 1) ** 2, self.d + 1)
 
     def _play(self) -> StatisticalPlay[RuleList]:
-        caught: list[Literal] = []
+        literals: list[Literal] = []
         rules: list[Rule] = []
         while True:
-            unused = set(range(self.d)) - {literal.place for literal in caught}
+            unused = set(range(self.d)) - {literal.place for literal in literals}
             candidates = [
                 None,
                 *(Literal(place, value) for place in sorted(unused) for value in (0, 1)),
             ]
             # the examples that no rule catches
-            left = [str(Literal(rule.place, 1 - rule.value)) for rule in caught]
+            left = [str(Literal(rule.place, 1 - rule.value)) for rule in literals]
             cells = [
                 [*left, *([] if literal is None else [str(literal)])] for literal in candidates
             ]
@@ -222,15 +222,15 @@ class DecisionLists(AdaptiveLearner[RuleList]):
             rules.append(rule)
             if rule.literal is None:
                 return RuleList(tuple(rules))
-            caught.append(rule.literal)
+            literals.append(rule.literal)
 
     def _best(self, candidates: list[Literal | None], mass: np.ndarray) -> Rule:
         """The rule that catches most among the pure ones; the purest if no answer is within the
         tolerance of a pure one, as under sampling it may happen."""
-        missed = mass.min(axis=1)
-        pure = missed <= max(self.tolerance / 2 * (1 + 1e-9), missed.min())
-        chosen = 0 if pure[0] else int(np.where(pure, mass.max(axis=1), -np.inf).argmax())
-        return Rule(candidates[chosen], LABELS[int(mass[chosen].argmax())])
+        errors = mass.min(axis=1)
+        pure = errors <= max(self.tolerance / 2 * (1 + 1e-9), errors.min())
+        choice = 0 if pure[0] else int(np.where(pure, mass.max(axis=1), -np.inf).argmax())
+        return Rule(candidates[choice], LABELS[int(mass[choice].argmax())])
 
 
 Path: TypeAlias = tuple[Literal, ...]
@@ -283,10 +283,10 @@ class Trees(AdaptiveLearner[Tree]):
         open_leaves: dict[Path, int] = {(): -1}
         closed: dict[Path, int] = {}
         for _ in range(self.depth):
-            asked = [self._questions(path) for path in open_leaves]
-            answers = iter((yield tuple(query for leaf in asked for query in leaf)))
+            questions = [self._questions(path) for path in open_leaves]
+            answers = iter((yield tuple(query for leaf in questions for query in leaf)))
             children: dict[Path, int] = {}
-            for path, leaf in zip(open_leaves, asked, strict=True):
+            for path, leaf in zip(open_leaves, questions, strict=True):
                 mass = np.array([share(next(answers)) for _ in leaf]).reshape(-1, 2)
                 if mass[0].min() <= self.tolerance / 2:  # pure as far as the answers can tell
                     closed[path] = LABELS[int(mass[0].argmax())]

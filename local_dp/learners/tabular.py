@@ -109,12 +109,12 @@ class Verdict(Query):
         ).astype(np.int64)
 
     def _share(self, records: Records) -> Floats:
-        judged = self.judged
-        if isinstance(judged, Centres):
-            distance: Floats = judged.square_distance(records)
-            return distance / (4 * len(judged.points[0]))
+        rule = self.judged
+        if isinstance(rule, Centres):
+            distance: Floats = rule.square_distance(records)
+            return distance / (4 * len(rule.points[0]))
         return np.asarray(
-            ((np.clip(judged.predict(records), -1.0, 1.0) - records.numbers("y")) / 2) ** 2
+            ((np.clip(rule.predict(records), -1.0, 1.0) - records.numbers("y")) / 2) ** 2
         )
 
 
@@ -140,14 +140,14 @@ class Seen:
     answer: Answer = "yes or no"
     preset: Callable[[int], Settings] = lambda d: {}
 
-    def make(self, d: int, given: Settings) -> Learner[Any]:
+    def make(self, d: int, settings: Settings) -> Learner[Any]:
         """The learner for d features, the constant one not counted."""
-        sized = (
+        size = (
             {"d": d + self.constant}
             if any(field.name == "d" for field in fields(self.learner))
             else {}
         )
-        return self.learner(**{**sized, **self.preset(d), **given})
+        return self.learner(**{**size, **self.preset(d), **settings})
 
     def scale(self, d: int) -> float:
         """What a feature in [-1, 1] is multiplied with."""
@@ -206,29 +206,29 @@ def seen_by(name: str) -> Seen:
     return TABULAR[name]
 
 
-def settings_of(seen: Seen, texts: Iterable[str]) -> Settings:
+def settings_of(view: Seen, texts: Iterable[str]) -> Settings:
     """The learner's own parameters from texts such as depth=4. Raises InputError."""
-    known = {
+    defaults = {
         field.name: field.default
-        for field in fields(seen.learner)
+        for field in fields(view.learner)
         if type(field.default) in (int, float, bool) and field.name != "d"
     }
-    given: Settings = {}
+    settings: Settings = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
-        if name not in known:
+        if name not in defaults:
             raise InputError(
-                f"this learner has no parameter {name!r}; it has {', '.join(known)}, written as "
-                f"in {next(iter(known))}=..."
+                f"this learner has no parameter {name!r}; it has {', '.join(defaults)}, written as "
+                f"in {next(iter(defaults))}=..."
             )
-        kind: Callable[[str], Any] = type(known[name])
+        kind: Callable[[str], Any] = type(defaults[name])
         try:
-            given[name] = {"true": True, "false": False}[value] if kind is bool else kind(value)
+            settings[name] = {"true": True, "false": False}[value] if kind is bool else kind(value)
         except (ValueError, KeyError):
             raise InputError(
-                f"{name} is {value!r}; give a value like {str(known[name]).lower()}"
+                f"{name} is {value!r}; give a value like {str(defaults[name]).lower()}"
             ) from None
-    return given
+    return settings
 
 
 def unit_of(hypothesis: Any, encoding: Encoding) -> float:
@@ -278,13 +278,13 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
         text if question_in(text) else f"{text} > {_to((low + high) / 2, (high - low) / 1e6)}"
         for text, low, high in columns
     ]
-    nested = isinstance(hypothesis, AllOf | Tree)
+    compound = isinstance(hypothesis, AllOf | Tree)
 
-    def bit(found: re.Match[str]) -> str:
+    def bit(match: re.Match[str]) -> str:
         return (
-            _literal(bits[int(found[1])], found[2] == "1", nested)
-            if found[2]
-            else f"({bits[int(found[1])]})"
+            _literal(bits[int(match[1])], match[2] == "1", compound)
+            if match[2]
+            else f"({bits[int(match[1])]})"
         )
 
     # in one pass: a column of the table may be called x1 too
@@ -296,8 +296,8 @@ def _to(value: float, error: float) -> str:
     return f"{round(value, max(0, -math.floor(math.log10(error)))):.15g}"
 
 
-def _literal(bit: str, holds: bool, nested: bool) -> str:
-    text = f"({bit})" if nested and " or " in bit else bit
+def _literal(bit: str, holds: bool, compound: bool) -> str:
+    text = f"({bit})" if compound and " or " in bit else bit
     return text if holds else f"not ({bit})"
 
 

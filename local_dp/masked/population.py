@@ -101,15 +101,15 @@ def _shares(concept: Concept, query: Query) -> dict[int, float]:
         case MaskedSign():
             shares = _yes(query, (1 + query.mean(concept.r, concept.a)) / 2)
         case MaskedList():
-            shares = _listed(concept, query)
+            shares = _list_law(concept, query)
         case MaskedBent():
             shares = _bent(concept, query)
         case _:
-            shares = _enumerated(concept, query)
+            shares = _enumerate(concept, query)
     return shares
 
 
-def _enumerated(concept: Concept, query: Query) -> dict[int, float]:
+def _enumerate(concept: Concept, query: Query) -> dict[int, float]:
     if concept.d > MAX_ENUMERATED:
         raise InputError(
             f"the law of {query.name!r} is summed over all examples, so d is at most "
@@ -126,26 +126,26 @@ def _yes(query: Query, share: float) -> dict[int, float]:
     return {top // 2 if query.domain.kind == "levels" else 0: 1 - share, top: share}
 
 
-def _positions(concept: Concept, listed: int, asked: Sequence[int]) -> dict[int, float]:
-    """The half of the examples with b = 1: symbol listed + (place of i in `asked`) with sign
+def _positions(concept: Concept, start: int, places: Sequence[int]) -> dict[int, float]:
+    """The half of the examples with b = 1: symbol start + (place of i in `places`) with sign
     (-1)^(r_i)."""
     return {
-        (-1 if concept.bit(i) else 1) * (listed + place + 1): (1 - NULL_SHARE) / concept.d
-        for place, i in enumerate(asked)
+        (-1 if concept.bit(i) else 1) * (start + place + 1): (1 - NULL_SHARE) / concept.d
+        for place, i in enumerate(places)
     }
 
 
-def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
+def _list_law(concept: Concept, query: MaskedList) -> dict[int, float]:
     apart, places = concept.r ^ query.r, places_of(query.free)
     inside = [bit for bit, place in enumerate(places) if apart >> place & 1]
     # otherwise no parity on the list is the right one, and every sign is uniform
-    listed = apart & ~query.free == 0
+    right = apart & ~query.free == 0
     law = {0: (1 - NULL_SHARE) * (1 - query.positions / concept.d)} | _positions(
         concept, query.listed, places_of(query.asked)
     )
     for symbol in range(query.listed):
         odd = (concept.a + sum(symbol >> bit & 1 for bit in inside)) % 2
-        minus = float(odd) if listed else 0.5
+        minus = float(odd) if right else 0.5
         law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
     return law
 

@@ -53,8 +53,8 @@ class Spectrum:
     def answers(self, a: int) -> Counts:
         """scale times the answer for each r: the legal value nearest to the midpoint, so the
         midpoint itself where a can be hidden."""
-        revealed = np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
-        return np.asarray(self.centre + (1 - 2 * a) * revealed)
+        excess = np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
+        return np.asarray(self.centre + (1 - 2 * a) * excess)
 
 
 def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
@@ -89,7 +89,9 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
     return Spectrum(query, centre, half, 4 * d * query.span << d)
 
 
-_kept = lru_cache(maxsize=256)(spectrum)  # for one learner played on many concepts; 16 MB at most
+_spectra = lru_cache(maxsize=256)(
+    spectrum
+)  # for one learner played on many concepts; 16 MB at most
 
 
 class MidpointOracle(SQOracle):
@@ -100,19 +102,19 @@ class MidpointOracle(SQOracle):
         super().__init__()
         self.d, self.r, self.a = d, r, a
         self.log: list[tuple[StatisticalQuery, Fraction]] = []
-        self.hidden = True
+        self.is_hidden = True
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        whole = (_kept if self.d <= _KEPT_D else spectrum)(query, self.d)
+        whole = (_spectra if self.d <= _KEPT_D else spectrum)(query, self.d)
         answer = Fraction(int(whole.answers(self.a)[self.r]), whole.scale)
-        self.hidden &= bool(whole.hidden[self.r])
+        self.is_hidden &= bool(whole.hidden[self.r])
         self.log.append((query, answer))
         return float(answer)
 
     def certificate(self) -> dict[str, Any] | None:
         """A proof that these answers fit (r, 0) and (r, 1), so that no output has error below 1/4
         for both. None once a is revealed."""
-        if not self.hidden:
+        if not self.is_hidden:
             return None
         return survivors_certificate(
             "masked-parity", {"d": self.d}, 0.25, self.log, [2 * self.r, 2 * self.r + 1]
@@ -127,14 +129,14 @@ def hidden_set(spectra: tuple[Spectrum, ...]) -> Bools:
 def hidden_set_certificate(queries: tuple[StatisticalQuery, ...], d: int) -> dict[str, Any]:
     """A proof that against the midpoint oracle a learner with these queries succeeds with
     probability 1 - rho / 2 at most, rho the share of hidden r."""
-    hidden = hidden_set(tuple(spectrum(query, d) for query in queries))
-    count = int(hidden.sum())
+    mask = hidden_set(tuple(spectrum(query, d) for query in queries))
+    count = int(mask.sum())
     return {
         "format": FORMAT,
         "kind": "hidden-set",
         "d": d,
         "queries": [described(query) for query in queries],
-        "hidden": np.packbits(hidden, bitorder="little").tobytes().hex(),
+        "hidden": np.packbits(mask, bitorder="little").tobytes().hex(),
         "rho": str(Fraction(count, 1 << d)),
         "success_at_most": str(1 - Fraction(count, 2 << d)),
     }
@@ -162,16 +164,17 @@ def coset_learner(
     count = 1 << (d - k) if cosets is None else cosets
     if not 0 <= count <= 1 << (d - k):
         raise InputError(f"cosets is {count}; there are 2^{d - k} endings of r")
-    asked = tuple(MaskedCoset(d, k, s) for s in range(count))
+    questions = tuple(MaskedCoset(d, k, s) for s in range(count))
 
     def decode(answers: tuple[float, ...]) -> Concept:
         r = _read_bits(answers[:d])
         s = r >> k
-        a = int(answers[d + s] * asked[s].coefficient(r) < 0) if s < count else 0
+        a = int(answers[d + s] * questions[s].coefficient(r) < 0) if s < count else 0
         return Concept(d, r, a)
 
     return Nonadaptive(
-        _bit_queries(d, tolerance) + tuple(StatisticalQuery(query, tolerance) for query in asked),
+        _bit_queries(d, tolerance)
+        + tuple(StatisticalQuery(query, tolerance) for query in questions),
         decode,
     )
 
@@ -196,10 +199,11 @@ def random_learner(d: int, tolerance: float, functions: int, seed: int) -> Nonad
             f"d is {d} and there are {functions} functions; give d from 1 to {MAX_RANDOM_D} and "
             "at least one function"
         )
-    asked = tuple(MaskedRandom(d, seed + index) for index in range(functions))
+    questions = tuple(MaskedRandom(d, seed + index) for index in range(functions))
     x = np.arange(1 << d, dtype=np.uint64)
     coefficients = (
-        np.stack([walsh_hadamard(query.function(x).astype(np.float64)) for query in asked]) / 2.0**d
+        np.stack([walsh_hadamard(query.function(x).astype(np.float64)) for query in questions])
+        / 2.0**d
     )
     clearest = np.abs(coefficients).argmax(axis=0)
 
@@ -209,7 +213,8 @@ def random_learner(d: int, tolerance: float, functions: int, seed: int) -> Nonad
         return Concept(d, r, int(answers[d + place] * coefficients[place, r] < 0))
 
     return Nonadaptive(
-        _bit_queries(d, tolerance) + tuple(StatisticalQuery(query, tolerance) for query in asked),
+        _bit_queries(d, tolerance)
+        + tuple(StatisticalQuery(query, tolerance) for query in questions),
         decode,
     )
 

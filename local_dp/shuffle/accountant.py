@@ -79,9 +79,10 @@ class Laws:
     @property
     def epsilon(self) -> float:
         """The loss of one report of a known sender, in nats, over the values in `rows`."""
-        sent = self.blanket > 0
+        support = self.blanket > 0
         return (
-            math.log(float((self.rows.max(axis=0)[sent] / self.blanket[sent]).max())) * (1 + 1e-15)
+            math.log(float((self.rows.max(axis=0)[support] / self.blanket[support]).max()))
+            * (1 + 1e-15)
             + 1e-15
         )
 

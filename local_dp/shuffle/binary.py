@@ -105,12 +105,12 @@ class Others:
 
     def at(self, place: int) -> float:
         """Pr[S = place]. A search over epsilon asks for the same places again and again."""
-        if place not in self._seen:
-            self._seen[place] = self._at(place)
-        return self._seen[place]
+        if place not in self._memo:
+            self._memo[place] = self._at(place)
+        return self._memo[place]
 
     @cached_property
-    def _seen(self) -> dict[int, float]:
+    def _memo(self) -> dict[int, float]:
         return {}
 
     def _at(self, place: int) -> float:
@@ -158,12 +158,12 @@ class Others:
             - (growth - 1 - rounding) * beyond * (1 - self.error)
             for here, beyond in tests
         )
-        unseen = (
+        rest = (
             (gain + rounding) * self.tail(top - 1) * (1 + self.error)
             if last == top <= self.first.count + self.second.count
             else 0.0
         )
-        return max(0.0, least - 2 * _BEYOND), min(1.0, max(0.0, most) + unseen + 2 * _BEYOND)
+        return max(0.0, least - 2 * _BEYOND), min(1.0, max(0.0, most) + rest + 2 * _BEYOND)
 
     def _crossing(self, gain: float, loss: float) -> tuple[int, int, int]:
         """The first and the last place where a s_(k-1) - b s_k may turn positive, and the last
@@ -211,13 +211,13 @@ def worst_directed(bits: Bits, clients: int, delta: float) -> Worst:
     ends = (Worst(*bits.others(ones, others - ones).epsilon(delta), ones) for ones in (0, others))
     worst = max(ends, key=lambda end: end.least)
     for close in _CLOSE:
-        worst, bounds = _searched(bits, clients, delta, worst, close)
+        worst, bounds = _search(bits, clients, delta, worst, close)
         if bounds > _ENOUGH:
             break
     return Worst(worst.least, worst.most * (1 + close), worst.ones)
 
 
-def _searched(
+def _search(
     bits: Bits, clients: int, delta: float, worst: Worst, close: float
 ) -> tuple[Worst, int]:
     """The worst data set to within `close` of epsilon, if `worst` is one of the worst so far, and

@@ -85,7 +85,7 @@ class Tilted:
     weights: Floats
     tilt: float
     scale: float
-    lost: float
+    error: float
 
     @classmethod
     def near(cls, parts: Sequence[OnMesh], place: int) -> Self:
@@ -100,16 +100,16 @@ class Tilted:
         window = Window.of(
             parts, tilt, [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)]
         )
-        weights, lost = transformed(parts, tilt, window)
-        return cls(window.low, weights, tilt, window.scale, lost)
+        weights, error = transformed(parts, tilt, window)
+        return cls(window.low, weights, tilt, window.scale, error)
 
     def mean_above(self, place: int) -> float:
         """An upper bound on E[(S - place)_+]."""
         over = self.low - place + np.arange(len(self.weights))
         above = over > 0
         shares = over[above] * np.exp(-self.tilt * over[above])
-        unseen = _OUTSIDE / (math.e * self.tilt) if self.tilt else math.inf
-        return float(self.weights[above] @ shares + unseen) * self.unit(place)
+        outside = _OUTSIDE / (math.e * self.tilt) if self.tilt else math.inf
+        return float(self.weights[above] @ shares + outside) * self.unit(place)
 
     def tails(self, place: int, places: Ints) -> tuple[Floats, Floats]:
         """Bounds on Pr[S > each of `places`], in units of e^(scale - tilt place)."""
@@ -117,8 +117,8 @@ class Tilted:
         shares = np.exp(-np.clip(self.tilt * over, -600.0, 600.0))
         starts = np.clip(places - self.low + 1, 0, len(self.weights))
         outside = _OUTSIDE * np.exp(-np.clip(self.tilt * (places - place), -600.0, 600.0))
-        most, lost = _above(self.weights * shares)[starts], 2 * self.lost * _above(shares)[starts]
-        return np.maximum(most - lost - outside, 0.0), most + outside
+        most, error = _above(self.weights * shares)[starts], 2 * self.error * _above(shares)[starts]
+        return np.maximum(most - error - outside, 0.0), most + outside
 
     def unit(self, place: int) -> float:
         return math.exp(self.scale - self.tilt * place)
@@ -165,8 +165,8 @@ class Pair:
     def kind(self) -> bytes:
         """Equal for pairs that differ in the names of reports, or in the order of the two laws."""
         return min(
-            _sorted(self.first, self.second, self.others).tobytes(),
-            _sorted(self.second, self.first, self.others).tobytes(),
+            _sort_columns(self.first, self.second, self.others).tobytes(),
+            _sort_columns(self.second, self.first, self.others).tobytes(),
         )
 
     @property
@@ -174,8 +174,8 @@ class Pair:
         """Whether renaming the reports can swap the two laws and keep that of the others."""
         return bool(
             (
-                _sorted(self.first, self.second, self.others)
-                == _sorted(self.second, self.first, self.others)
+                _sort_columns(self.first, self.second, self.others)
+                == _sort_columns(self.second, self.first, self.others)
             ).all()
         )
 
@@ -183,8 +183,8 @@ class Pair:
     def apart(self) -> float:
         """The chi-square of one report: how different the two laws are beside the reports of the
         others."""
-        sent = self.others > 0
-        return float(((self.first - self.second)[sent] ** 2 / self.others[sent]).sum())
+        support = self.others > 0
+        return float(((self.first - self.second)[support] ** 2 / self.others[support]).sum())
 
     def over(self, epsilon: float) -> Floats:
         """first - e^eps second."""
@@ -216,11 +216,11 @@ class Pair:
 def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
     """An upper bound on delta: each G is split between two points of a mesh so that its mean stays,
     and x_+ is convex."""
-    over, sent = pair.over(epsilon), pair.others > 0
-    unmatched, masses = float(np.maximum(over[~sent], 0.0).sum()), pair.others[sent]
-    gains = over[sent] / masses
+    over, support = pair.over(epsilon), pair.others > 0
+    alone, masses = float(np.maximum(over[~support], 0.0).sum()), pair.others[support]
+    gains = over[support] / masses
     if gains.max(initial=0.0) <= 0:
-        return unmatched
+        return alone
     mesh = _mesh(gains, masses, clients)
     places = np.floor(gains / mesh).astype(np.int64)
     upper = masses * (gains / mesh - places)
@@ -229,7 +229,7 @@ def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
         np.concatenate([masses - upper, upper, [max(0.0, 1 - math.fsum(masses))]]),
         clients,
     )
-    return unmatched + Tilted.near([part], 0).mean_above(0) * mesh / clients * (1 + _MARGIN)
+    return alone + Tilted.near([part], 0).mean_above(0) * mesh / clients * (1 + _MARGIN)
 
 
 def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: float) -> float:
@@ -251,10 +251,10 @@ def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: fl
     return max(0.0, float(deltas.max())) * law.unit(middle)
 
 
-def _sorted(*rows: Floats) -> Floats:
+def _sort_columns(*rows: Floats) -> Floats:
     """The columns in lexicographic order."""
-    stacked = np.stack(rows)
-    return stacked[:, np.lexsort(stacked)]
+    matrix = np.stack(rows)
+    return matrix[:, np.lexsort(matrix)]
 
 
 def _mesh(gains: Floats, masses: Floats, clients: int) -> float:
@@ -268,5 +268,5 @@ def _mesh(gains: Floats, masses: Floats, clients: int) -> float:
 def _on_mesh(places: Counts, masses: Floats, count: int) -> OnMesh:
     low = int(places.min())
     sums: Floats = np.bincount(places - low, masses).astype(np.float64, copy=False)
-    used = np.flatnonzero(sums)
-    return OnMesh(used + low, sums[used], count)
+    support = np.flatnonzero(sums)
+    return OnMesh(support + low, sums[support], count)

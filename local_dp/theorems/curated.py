@@ -56,11 +56,13 @@ def curated_from_sq(
         return tuple(NoisySum(put_to_records(query), epsilon) for query in queries)
 
     def read(
-        queries: tuple[StatisticalQuery, ...], asked: tuple[NoisySum, ...], sums: tuple[int, ...]
+        queries: tuple[StatisticalQuery, ...],
+        mechanisms: tuple[NoisySum, ...],
+        sums: tuple[int, ...],
     ) -> tuple[float, ...]:
         return tuple(
             2 * total / (mechanism.sensitivity * records) - 1
-            for mechanism, total in zip(asked, sums, strict=True)
+            for mechanism, total in zip(mechanisms, sums, strict=True)
         )
 
     return translate(algorithm, ask, read)
@@ -130,15 +132,15 @@ def one_way_from_learner(
     bits takes about c / (1.44 eps) examples. Source: lecture notes 9.2; Feldman, Xiao 2014.
     """
     check_whole("tries", tries, 1, 1 << 20)
-    drawn = [public.learner.release(public.database, coins) for _ in range(tries)]
+    hypotheses = [public.learner.release(public.database, coins) for _ in range(tries)]
 
     def send(a: A) -> int:
         return min(
             range(tries),
-            key=lambda number: problem.misses(a, lambda b: public.predict(drawn[number], b)),
+            key=lambda number: problem.misses(a, lambda b: public.predict(hypotheses[number], b)),
         )
 
-    return OneWay(tries, send, lambda number, b: public.predict(drawn[number], b))
+    return OneWay(tries, send, lambda number, b: public.predict(hypotheses[number], b))
 
 
 def learner_from_one_way(

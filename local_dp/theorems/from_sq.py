@@ -52,7 +52,7 @@ def on_table(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> Statisti
     ) -> tuple[StatisticalQuery, ...]:
         return tuple(replace(query, query=encoded(encoding, query.query)) for query in queries)
 
-    return translate(algorithm, ask, lambda queries, asked, answers: answers)
+    return translate(algorithm, ask, lambda queries, translation, answers: answers)
 
 
 def completeness(encoding: Encoding, tolerance: float) -> StatisticalQuery:
@@ -75,16 +75,16 @@ def among_complete(
     E[q; complete] / m = E[q | complete]. On an exact oracle that is exact. One more query;
     tolerances grow by 1 / m. Preserves adaptivity.
     """
-    asked = on_table(algorithm, encoding)
-    if isinstance(asked, Nonadaptive):
-        queries, decode = asked.queries, asked.decode
+    table = on_table(algorithm, encoding)
+    if isinstance(table, Nonadaptive):
+        queries, decode = table.queries, table.decode
         return Nonadaptive(
             (completeness(encoding, queries[0].tolerance), *queries),
-            lambda answers: decode(_divided(answers[1:], answers[0])),
+            lambda answers: decode(_divide(answers[1:], answers[0])),
         )
 
     def play() -> StatisticalPlay[R]:
-        game, share = Game(asked), 0.0
+        game, share = Game(table), 0.0
         while game.queries is not None:
             if share:
                 answers = yield game.queries
@@ -94,13 +94,13 @@ def among_complete(
                     *game.queries,
                 )
                 share, answers = max(whole, LEAST), tuple(rest)
-            game.send(_divided(answers, share))
+            game.send(_divide(answers, share))
         return game.result
 
     return Adaptive(play)
 
 
-def _divided(answers: tuple[float, ...], share: float) -> tuple[float, ...]:
+def _divide(answers: tuple[float, ...], share: float) -> tuple[float, ...]:
     return tuple(answer / max(share, LEAST) for answer in answers)
 
 
@@ -157,7 +157,7 @@ def boolean_from_real(algorithm: StatisticalAlgorithm[R]) -> StatisticalAlgorith
 
 def _read(
     queries: tuple[StatisticalQuery, ...],
-    asked: tuple[StatisticalQuery, ...],
+    translation: tuple[StatisticalQuery, ...],
     answers: tuple[float, ...],
 ) -> tuple[float, ...]:
     """Each query's own answers, put together."""
@@ -212,22 +212,24 @@ def put_to_records(query: StatisticalQuery) -> Query:
 
 def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:
     """The statistical query put to a cohort under the minimax one-bit randomizer of its values."""
-    asked = put_to_records(query)
+    question = put_to_records(query)
     randomizer: Randomizer = (
-        OneBitMean(epsilon, steps=asked.domain.high)
-        if asked.domain.kind == "levels"
+        OneBitMean(epsilon, steps=question.domain.high)
+        if question.domain.kind == "levels"
         else BinaryRR(epsilon)
     )
-    return LocalQuery(asked, randomizer, cohort)
+    return LocalQuery(question, randomizer, cohort)
 
 
 def read(
-    queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]
+    queries: tuple[StatisticalQuery, ...],
+    questions: tuple[LocalQuery, ...],
+    tallies: tuple[Tally, ...],
 ) -> tuple[float, ...]:
     """The answers to statistical queries, on the [-1, 1] scale."""
     return tuple(
         2 * float(query.randomizer.estimate(tally).value) - 1
-        for query, tally in zip(asked, tallies, strict=True)
+        for query, tally in zip(questions, tallies, strict=True)
     )
 
 
@@ -254,12 +256,12 @@ def local_from_sq(
     def ask(
         queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
     ) -> tuple[LocalQuery, ...]:
-        asked, used = [], before[-1].cohort.stop if before else 0
+        questions, start = [], before[-1].cohort.stop if before else 0
         for query in queries:
-            cohort = Cohort(used, used + clients_for(query))
-            asked.append(local_query(query, epsilon, cohort))
-            used = cohort.stop
-        return tuple(asked)
+            cohort = Cohort(start, start + clients_for(query))
+            questions.append(local_query(query, epsilon, cohort))
+            start = cohort.stop
+        return tuple(questions)
 
     return translate(algorithm, ask, read)
 
@@ -286,14 +288,14 @@ def split_budget(
     everybody = Cohort(0, clients)
 
     def ask(
-        asked: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
+        batch: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
     ) -> tuple[LocalQuery, ...]:
-        if len(before) + len(asked) > queries:
+        if len(before) + len(batch) > queries:
             raise InputError(
                 f"epsilon is split over {queries} queries and the algorithm asks more; split it "
                 "over as many as it may ask"
             )
-        return tuple(local_query(query, each, everybody) for query in asked)
+        return tuple(local_query(query, each, everybody) for query in batch)
 
     return translate(algorithm, ask, read)
 
@@ -319,8 +321,8 @@ def one_random_query(
             f"{clients} clients drew one of {t} queries each, and one query was drawn by nobody; "
             "use more clients"
         )
-    drawn = iter(sizes.tolist())
-    return local_from_sq(algorithm, epsilon, lambda query: next(drawn))
+    counts = iter(sizes.tolist())
+    return local_from_sq(algorithm, epsilon, lambda query: next(counts))
 
 
 def from_own_bits(
@@ -336,32 +338,32 @@ def from_own_bits(
     name alone. Source: the best any local algorithm can do for one bit a client (limits 1).
     """
     n = len(public)
-    asked = tuple(
+    questions = tuple(
         LocalQuery(Correlation((), secret), BinaryRR(epsilon=epsilon), Cohort(i, i + 1))
         for i in range(n)
     )
-    without, given = (
+    zero, one = (
         Records({**public.columns, secret: np.full(n, bit, dtype=np.uint8)}) for bit in (0, 1)
     )
 
     def read(
         queries: tuple[StatisticalQuery, ...],
-        asked: tuple[LocalQuery, ...],
+        questions: tuple[LocalQuery, ...],
         tallies: tuple[Tally, ...],
     ) -> tuple[float, ...]:
         shares = np.array(
             [
                 float(query.randomizer.estimate(tally).value)
-                for query, tally in zip(asked, tallies, strict=True)
+                for query, tally in zip(questions, tallies, strict=True)
             ]
         )
         ends = (
-            tuple(query.numerators(table) / query.span for table in (without, given))
+            tuple(query.numerators(table) / query.span for table in (zero, one))
             for query in queries
         )
         return tuple(float(np.mean(low + (high - low) * shares)) for low, high in ends)
 
-    return translate(algorithm, lambda queries, before: asked, read)
+    return translate(algorithm, lambda queries, before: questions, read)
 
 
 @dataclass(frozen=True)
@@ -414,23 +416,23 @@ def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed:
         raise InputError(
             "one sign each takes yes/no queries alone; `boolean_from_real` turns others into such"
         )
-    told = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
+    sums_of = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
 
     def ask(
         queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
     ) -> tuple[LocalQuery, ...]:
         return tuple(
             LocalQuery(query, BinaryRR(epsilon=epsilon), Cohort(query.client, query.client + 1))
-            for query in told
+            for query in sums_of
         )
 
     def read(
         queries: tuple[StatisticalQuery, ...],
-        asked: tuple[LocalQuery, ...],
+        questions: tuple[LocalQuery, ...],
         tallies: tuple[Tally, ...],
     ) -> tuple[float, ...]:
         sums = np.zeros(len(queries))
-        for query, sign, tally in zip(asked, told, tallies, strict=True):
+        for query, sign, tally in zip(questions, sums_of, tallies, strict=True):
             sums += (2 * float(query.randomizer.estimate(tally).value) - 1) * sign.signs[
                 : len(queries)
             ]

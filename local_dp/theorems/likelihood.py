@@ -165,12 +165,12 @@ def truncated_law(q: Sequence[Num], accept: Sequence[Num], trials: int) -> list[
     """The law of the output when the last of `trials` candidates is kept although none was
     accepted: within the miss probability of `accepted_law`."""
     weights = [a * b for a, b in zip(q, accept, strict=True)]
-    accepted = sum(weights[1:], weights[0])
-    one = accepted / accepted
-    missed = (one - accepted) ** (trials - 1)
-    hit = (one - missed * (one - accepted)) / accepted
+    mass = sum(weights[1:], weights[0])
+    one = mass / mass
+    miss = (one - mass) ** (trials - 1)
+    hit = (one - miss * (one - mass)) / mass
     return [
-        weight * hit + missed * (candidate - weight)
+        weight * hit + miss * (candidate - weight)
         for weight, candidate in zip(weights, q, strict=True)
     ]
 

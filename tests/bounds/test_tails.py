@@ -148,7 +148,7 @@ def test_no_law_of_numbers_is_less_favourable(
     )
     if randomizer.name == "one-bit-mean":  # numbers on 1,000 steps keep their mean on 16
         fine = np.random.default_rng(1).dirichlet(np.ones(1001))
-        assert float(reports.law(fine) @ reports.added[:, 0]) == pytest.approx(
+        assert float(reports.law(fine) @ reports.contributions[:, 0]) == pytest.approx(
             float(fine @ np.arange(1001)) / 1000, abs=1e-9
         )
 

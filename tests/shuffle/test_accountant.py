@@ -158,7 +158,7 @@ def test_randomized_response_has_the_figures_of_the_field(
 
 
 @wrong(
-    "local_dp.shuffle.binary:_searched",
+    "local_dp.shuffle.binary:_search",
     "(0, clients - 1)",
     "(0, 0)",
     "the worst data set is assumed, not found",

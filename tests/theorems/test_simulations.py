@@ -92,8 +92,8 @@ def _two_steps(first: float, second: float) -> StatisticalRounds[tuple[float, fl
 )
 @wrong(
     "local_dp.theorems.from_sq:local_from_sq",
-    "used = cohort.stop",
-    "used = cohort.stop - 1",
+    "start = cohort.stop",
+    "start = cohort.stop - 1",
     "a client answers two queries",
 )
 def test_every_way_spends_epsilon_at_most() -> None:
