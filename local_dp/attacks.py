@@ -105,12 +105,11 @@ def _least_slack(matrix: Floats, sums: Floats, slack: Floats) -> Floats:
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    n, others = matrix.shape[1], slack.shape[1]
-    costs, limits, bounds = (
-        np.r_[np.zeros(n), np.ones(others)],
-        np.r_[sums, -sums],
-        [(0.0, 1.0)] * n + [(0.0, None)] * others,
-    )
+    n = matrix.shape[1]
+    others = slack.shape[1]
+    costs = np.r_[np.zeros(n), np.ones(others)]
+    limits = np.r_[sums, -sums]
+    bounds = [(0.0, 1.0)] * n + [(0.0, None)] * others
     both = csr_array(np.block([[matrix, -slack], [-matrix, -slack]]))
     solution = linprog(costs, A_ub=both, b_ub=limits, bounds=bounds, method="highs")
     if solution.status != 0:
@@ -131,7 +130,9 @@ def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
     check_share("the share of rows", share)
     k, n = subsets.shape
     least = math.floor(share * n) + 1
-    q, one, none = subsets.astype(np.float64), np.ones((k, 1)), np.zeros((n, 1))
+    q = subsets.astype(np.float64)
+    one = np.ones((k, 1))
+    none = np.zeros((n, 1))
     constraints = [
         LinearConstraint(np.hstack([q, -q, -one]), ub=0.0),
         LinearConstraint(np.hstack([-q, q, -one]), ub=0.0),
@@ -147,10 +148,8 @@ def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
     )
     if solution.status != 0:
         raise InputError(f"the integer program of {n} rows was not solved: {solution.message}")
-    ups, downs = (
-        np.rint(solution.x[:n]).astype(np.int64),
-        np.rint(solution.x[n : 2 * n]).astype(np.int64),
-    )
+    ups = np.rint(solution.x[:n]).astype(np.int64)
+    downs = np.rint(solution.x[n : 2 * n]).astype(np.int64)
     z: Counts = ups - downs
     return int(np.abs(subsets.astype(np.int64) @ z).max()), z
 
@@ -303,7 +302,8 @@ def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> B
     """His own accusation, shape (N,): a score over the ones of the word above 20 c ln(N / failure),
     which takes 100 c^2 ln(N / failure) bits to reach."""
     users = len(code.rows)
-    high, low = np.sqrt((1 - code.shares) / code.shares), -np.sqrt(code.shares / (1 - code.shares))
+    high = np.sqrt((1 - code.shares) / code.shares)
+    low = -np.sqrt(code.shares / (1 - code.shares))
     scores = np.where(code.rows, high, low) @ word
     return scores > 20 * coalition * math.log(users / failure)
 

@@ -67,10 +67,8 @@ def check_dimension(d: int, most: int = 64) -> None:
 
 
 # of a number in a question: squares, quotients and differences of such numbers are numbers
-LARGEST, SMALLEST = (
-    1e150,
-    1e-150,
-)
+LARGEST = 1e150
+SMALLEST = 1e-150
 
 
 def _is_number(value: object) -> bool:
@@ -146,6 +144,7 @@ def treatment(of: str, meanings: Mapping[str, str]) -> dict[str, Any]:
 def check_choices(settings: Any) -> None:
     """Raises InputError for a field of a dataclass that is none of its declared choices."""
     for each in fields(settings):
-        value, choices = getattr(settings, each.name), each.metadata.get("choices")
+        value = getattr(settings, each.name)
+        choices = each.metadata.get("choices")
         if choices and value not in choices:
             raise InputError(f"{each.name} is {value!r}; choose from {', '.join(choices)}")

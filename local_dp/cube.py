@@ -65,7 +65,8 @@ def walsh_hadamard(values: Floats | Ints) -> Floats:
         for bits in _factors(len(values).bit_length() - 1):
             rotation = (rotation.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)
         return rotation
-    here, half = np.array(values, dtype=np.float64), 1
+    here = np.array(values, dtype=np.float64)
+    half = 1
     spare = np.empty_like(here)
     while half < len(here):
         pairs, sums = (

@@ -41,11 +41,9 @@ class Domain:
 
     def some(self, most: int) -> Counts:
         """All values of a small domain; of a large one at most `most`, from end to end."""
-        return (
-            self.values()
-            if self.size <= most
-            else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
-        )
+        if self.size <= most:
+            return self.values()
+        return self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
 
     def shape(self, n: int) -> tuple[int, ...]:
         return (n,)

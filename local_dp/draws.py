@@ -41,11 +41,13 @@ class Draws:
         """The next `count` uniform 64-bit words."""
         missing = count - len(self._ready)
         if missing > 0:
-            start, self._at = self._at, self._at + max(missing, _BLOCK)
+            start = self._at
+            self._at = self._at + max(missing, _BLOCK)
             self._ready = np.concatenate(
                 [self._ready, self._noise.words(Draw(self._round), start, self._at, WORD_BITS)]
             )
-        head, self._ready = self._ready[:count], self._ready[count:]
+        head = self._ready[:count]
+        self._ready = self._ready[count:]
         return head
 
     def below(self, limit: int) -> int:

@@ -23,7 +23,8 @@ class Steps:
     def copy(self) -> "Steps":
         """Another one with the same values."""
         twin = Steps()
-        twin._starts, twin._values = self._starts.copy(), self._values.copy()
+        twin._starts = self._starts.copy()
+        twin._values = self._values.copy()
         return twin
 
     def add(self, start: int, stop: int, amount: int) -> None:
@@ -136,7 +137,8 @@ class Ledger:
 
     def _due(self, charges: Sequence[Charge]) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
         """The charge of each client, and the labels after payment."""
-        due, labels = Steps(), dict[str, tuple[bytes, Steps]]()
+        due = Steps()
+        labels = dict[str, tuple[bytes, Steps]]()
         for charge in charges:
             _check(charge)
             if not charge.label:

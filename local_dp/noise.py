@@ -140,11 +140,9 @@ class Draw:
     def key(self, purpose: str, seed: int) -> bytes:
         """The key of this draw's stream under a seed; `COINS` is the purpose of public coins, under
         the server's coin seed."""
-        return (
-            stream_key(f"{purpose} once {self.label}", seed)
-            if self.label
-            else stream_key(f"{purpose} ask {self.ask}", seed, self.round)
-        )
+        if self.label:
+            return stream_key(f"{purpose} once {self.label}", seed)
+        return stream_key(f"{purpose} ask {self.ask}", seed, self.round)
 
 
 class Noise(Protocol):
@@ -239,8 +237,10 @@ class BoundNoise:
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         _check_unlabelled(which)
-        first, last = start // _SHAKE_WORDS, -(-stop // _SHAKE_WORDS)
-        size, name = _SHAKE_WORDS * bits // 8, f"{which.round} {which.ask} {bits}"
+        first = start // _SHAKE_WORDS
+        last = -(-stop // _SHAKE_WORDS)
+        size = _SHAKE_WORDS * bits // 8
+        name = f"{which.round} {which.ask} {bits}"
         blocks = b"".join(
             shake_256(self.secret + f"{name} {block}".encode()).digest(size)
             for block in range(first, last)

@@ -196,7 +196,8 @@ def mark(values: Column) -> bytes:
     kind = values.dtype.kind
     of_type = {"f": "<f8", "M": DATES.str}.get(kind, values.dtype.str)
     if kind in "iu" and len(values):
-        least, most = int(values.min()), int(values.max())
+        least = int(values.min())
+        most = int(values.max())
         of_type = next(
             each
             for each in ("<i1", "<i2", "<i4", "<i8", "<u8")
@@ -217,11 +218,9 @@ def absent(values: Column) -> Bools:
     """Which values of a column are missing, shape (n,)."""
     if not may_lack(values):
         return np.zeros(len(values), dtype=np.bool_)
-    return (
-        np.isnan(values)
-        if values.dtype.kind != "U"
-        else np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
-    )
+    if values.dtype.kind != "U":
+        return np.isnan(values)
+    return np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
 
 
 def letters(texts: Column) -> Words:

@@ -345,7 +345,8 @@ class LocalKMeans(ClusterMixin, _Private):
             rows, [None], "", bounds=self._bounds, parameters=parameters, held_out=self.held_out
         )
         lesson = self.results_[0].answer
-        low, high = np.array(lesson.encoding.lows), np.array(lesson.encoding.highs)
+        low = np.array(lesson.encoding.lows)
+        high = np.array(lesson.encoding.highs)
         self.cluster_centers_ = low + (high - low) * (np.array(lesson.hypothesis.points) + 1) / 2
         self.labels_ = self.predict(X)
         return self

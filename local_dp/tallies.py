@@ -133,11 +133,10 @@ class Estimate:
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Estimate":
         """The same estimate after 0 is moved to `low` and 1 to `high`: numbers, or one for each
         coordinate."""
-        ends = (
-            None
-            if self.ends is None
-            else (low + (high - low) * self.ends[0], low + (high - low) * self.ends[1])
-        )
+        if self.ends is None:
+            ends = None
+        else:
+            ends = (low + (high - low) * self.ends[0], low + (high - low) * self.ends[1])
         return Estimate(
             low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends
         )
@@ -181,7 +180,8 @@ class Steadied(Estimate):
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
         centre, variance = self.steady
         half = z * (1 + (z**2 + 3) / (4 * self.n)) * np.sqrt(variance)
-        low, high = np.minimum(self.value, centre) - half, np.maximum(self.value, centre) + half
+        low = np.minimum(self.value, centre) - half
+        high = np.maximum(self.value, centre) + half
         missing = np.isnan(self.value)
         return np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
 
@@ -215,8 +215,10 @@ def score_interval(
     at either end, and keeps its level for small n. With `whole`, half a report more is allowed
     where the variance of the number of reports with one value is below 36: that number is whole.
     """
-    centre, reach = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
-    away, shrink = np.asarray(value - centre), 1 + z**2 / n
+    centre = (ends[0] + ends[1]) / 2
+    reach = (ends[1] - ends[0]) / 2
+    away = np.asarray(value - centre)
+    shrink = 1 + z**2 / n
     few = whole & (n * (reach**2 - away**2) < 4 * FEW * reach**2)
     low, high = (
         centre
@@ -245,11 +247,13 @@ def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats,
         (np.maximum(reports - 1, 0) / n, 0.0),
         (np.minimum(reports + 1, n) / n, 1.0),
     ):
-        beyond, within = np.full(edge.shape, last), edge
+        beyond = np.full(edge.shape, last)
+        within = edge
         for _ in range(HALVINGS + 20):
             middle = (beyond + within) / 2
             near = 2 * n * divergence(edge, middle) <= z * z
-            beyond, within = np.where(near, beyond, middle), np.where(near, middle, within)
+            beyond = np.where(near, beyond, middle)
+            within = np.where(near, middle, within)
         bounds.append(low + (high - low) * np.where((edge == 0) | (edge == 1), last, beyond))
     return bounds[0], bounds[1]
 
@@ -324,11 +328,10 @@ class Ratio(Estimate):
         a, b, aa, ab, bb = np.broadcast_arrays(*moments)
         with np.errstate(all="ignore"):
             value = np.where(b > 0, a / b, np.nan)
-            variance = (
-                aa - 2 * value * ab + value**2 * bb
-                if each is None
-                else each.variance(np.clip(value, 0.0, 1.0), b) / n
-            )
+            if each is None:
+                variance = aa - 2 * value * ab + value**2 * bb
+            else:
+                variance = each.variance(np.clip(value, 0.0, 1.0), b) / n
             error = np.sqrt(np.maximum(variance, 0.0)) / b
         return cls(
             value, np.where(b > 0, error, np.nan), n, None, (a, b, aa, ab, bb), least, most, each
@@ -336,19 +339,20 @@ class Ratio(Estimate):
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
         """The interval, cut to the range."""
-        (low, high), (shift, width) = (
-            self._fieller(z) if self.each is None else self._by_law(self.each, z),
-            self.scale,
-        )
+        (low, high) = self._fieller(z) if self.each is None else self._by_law(self.each, z)
+        (shift, width) = self.scale
         return shift + width * low, shift + width * high
 
     def _fieller(self, z: float) -> tuple[Floats, Floats]:
         a, b, aa, ab, bb = self.moments
-        square, half, rest = b**2 - z**2 * bb, a * b - z**2 * ab, a**2 - z**2 * aa
+        square = b**2 - z**2 * bb
+        half = a * b - z**2 * ab
+        rest = a**2 - z**2 * aa
         certain = (square > 0) & (b > 0)
         with np.errstate(all="ignore"):
             reach = np.sqrt(np.maximum(half**2 - square * rest, 0.0))
-            low, high = (half - reach) / square, (half + reach) / square
+            low = (half - reach) / square
+            high = (half + reach) / square
         return np.where(certain, np.clip(low, self.least, self.most), self.least), np.where(
             certain, np.clip(high, self.least, self.most), self.most
         )
@@ -386,7 +390,8 @@ class Ratio(Estimate):
         for _ in range(HALVINGS):
             middle = (within + outside) / 2
             near = beyond(middle) <= reach
-            within, outside = np.where(near, middle, within), np.where(near, outside, middle)
+            within = np.where(near, middle, within)
+            outside = np.where(near, outside, middle)
         return within[0], within[1]
 
     def at(self, place: int) -> "Ratio":
@@ -398,7 +403,8 @@ class Ratio(Estimate):
         )
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Ratio":
-        width, (shift, scale) = high - low, self.scale
+        width = high - low
+        (shift, scale) = self.scale
         return replace(
             self,
             value=low + width * self.value,
@@ -430,11 +436,10 @@ class Joint:
         """What adds up over independent reports: values and, as in `Steadied`, centres; variances
         and steady ones; each of shape (2, m)."""
         own = np.stack([self.value, self.variance])
-        steady = (
-            own
-            if self.ends is None
-            else steadied(self.value, self.n * self.variance + self.value**2, self.ends, self.n)
-        )
+        if self.ends is None:
+            steady = own
+        else:
+            steady = steadied(self.value, self.n * self.variance + self.value**2, self.ends, self.n)
         return np.stack([own[0], steady[0]]), np.stack([own[1], steady[1]])
 
     def ratio(
@@ -446,11 +451,9 @@ class Joint:
         each: OneReport | None = None,
     ) -> Ratio:
         """Each of the functions at `parts` as a share of the one at `wholes`."""
-        part, whole = (
-            np.arange(len(self.value))[parts],
-            np.broadcast_to(
-                np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape
-            ),
+        part = np.arange(len(self.value))[parts]
+        whole = np.broadcast_to(
+            np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape
         )
         spread = self.variance
         moments = (

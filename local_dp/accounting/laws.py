@@ -68,9 +68,11 @@ class Curve:
         at = self._near(rest)
         over = (np.arange(len(self.weights)) - at) * self.step
         near = over * (self.tilt + 1) > -_REACH  # weights far below the answer do not matter
-        over, weights = over[near], self.weights[near]
+        over = over[near]
+        weights = self.weights[near]
         here = weights * np.exp(-self.tilt * over)
-        sums, others = _above(here), _above(here * np.exp(-over))
+        sums = _above(here)
+        others = _above(here * np.exp(-over))
         scale = math.exp(min(self.scale - self.tilt * (self.lowest + at * self.step), _REACH))
         deltas = np.maximum(sums - np.exp(np.minimum(over, _REACH)) * others, 0.0) * scale
         lowest = int(np.argmax(deltas <= rest))  # the last one is 0
@@ -149,7 +151,8 @@ class Atoms:
         over = self.losses - places * mesh
         over[np.abs(over) <= SLACK * (np.abs(self.losses) + mesh)] = 0.0
         upper = self.masses * np.minimum(1.0, np.expm1(-over) / math.expm1(-mesh))
-        low, count = int(places.min()), int(places.max() - places.min()) + 2
+        low = int(places.min())
+        count = int(places.max() - places.min()) + 2
         here = (places - low).astype(np.int64)
         masses = np.bincount(here, self.masses - upper, count).astype(np.float64) + np.bincount(
             here + 1, upper, count
@@ -197,7 +200,8 @@ def _discrete(part: DiscreteGaussian) -> Atoms:
     reach = math.ceil(_FAR / part.mu) + 1
     noise = np.arange(-reach, reach + 1)
     weights = np.exp(-(noise**2) * part.step / 2)
-    noise, weights = noise[weights > _NONE], weights[weights > _NONE]
+    noise = noise[weights > _NONE]
+    weights = weights[weights > _NONE]
     mu = part.mu if part.mu < _FINE else 0.0
     return Atoms(
         (1 - 2 * noise) * part.step / 2,
@@ -211,11 +215,10 @@ def _discrete(part: DiscreteGaussian) -> Atoms:
 def _normal(mu: float, cell: float) -> Atoms:
     """A normal loss of mean mu^2 / 2 and deviation mu, as three Gauss-Legendre nodes in each cell
     [i cell, (i + 1) cell]."""
-    low, high = (
-        math.floor((mu**2 / 2 - _FAR * mu) / cell),
-        math.ceil((mu**2 / 2 + _FAR * mu) / cell),
-    )
-    nodes, weights = np.array([-math.sqrt(0.6), 0.0, math.sqrt(0.6)]), np.array([5, 8, 5]) / 18
+    low = math.floor((mu**2 / 2 - _FAR * mu) / cell)
+    high = math.ceil((mu**2 / 2 + _FAR * mu) / cell)
+    nodes = np.array([-math.sqrt(0.6), 0.0, math.sqrt(0.6)])
+    weights = np.array([5, 8, 5]) / 18
     losses = ((np.arange(low, high)[:, None] + (1 + nodes) / 2) * cell).ravel()
     density = np.exp(-(((losses - mu**2 / 2) / mu) ** 2) / 2) / (mu * math.sqrt(2 * math.pi))
     return Atoms(
@@ -244,12 +247,12 @@ def binomial_curve(part: Pure, parts: int) -> Curve:
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     agreeing = 1 / (1 + math.exp(-part.epsilon))
-    mode, reach = (
-        min(parts, math.floor((parts + 1) * agreeing)),
-        math.ceil(_SPREAD * math.sqrt(parts)) + 1,
-    )
-    low, high = max(0, mode - reach), min(parts, mode + reach)
-    up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
+    mode = min(parts, math.floor((parts + 1) * agreeing))
+    reach = math.ceil(_SPREAD * math.sqrt(parts)) + 1
+    low = max(0, mode - reach)
+    high = min(parts, mode + reach)
+    up = np.arange(mode, high, dtype=np.float64)
+    down = np.arange(mode, low, -1, dtype=np.float64)
     rising = np.cumsum(np.log((parts - up) / (up + 1)) + part.epsilon)
     falling = np.cumsum(np.log(down / (parts - down + 1)) - part.epsilon)
     # relative to the mode: sums of small logarithms, which round little
@@ -299,10 +302,8 @@ class Window:
     def of(cls, parts: Sequence[OnMesh], exponent: float, others: Sequence[float]) -> "Window":
         """The narrowest window that the losses' range and Chernoff's inequality, at several other
         exponents, allow."""
-        low, top = (
-            sum(part.count * int(part.places.min()) for part in parts),
-            sum(part.count * int(part.places.max()) for part in parts),
-        )
+        low = sum(part.count * int(part.places.min()) for part in parts)
+        top = sum(part.count * int(part.places.max()) for part in parts)
         highest, scale = top, growth(parts, exponent)
         for other in others:
             bound = (growth(parts, other) - scale + _RARE) / (other - exponent)
@@ -363,7 +364,9 @@ class Summed:
         tilts = self._tilts(rarity)
         growths = self._growths(tilts)
         best = int(np.argmin((growths + _log_share(tilts) + rarity) / tilts))
-        tilt, mesh, window = float(tilts[best]), self._mesh() / 2, Window(0, 4 * _MOST, 0, 0.0)
+        tilt = float(tilts[best])
+        mesh = self._mesh() / 2
+        window = Window(0, 4 * _MOST, 0, 0.0)
         others = [
             -float(tilts[len(_TILTS) // 2]),
             *tilts[best % 4 : best : 4][-4:].tolist(),
@@ -373,11 +376,10 @@ class Summed:
             mesh *= 2
             parts = [OnMesh(*on_mesh(part, mesh), count) for part, count in self.parts]
             window = Window.of(parts, tilt * mesh, [each * mesh for each in others])
-        wrap = (
-            math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE))
-            if window.top < window.highest
-            else 0.0
-        )
+        if window.top < window.highest:
+            wrap = math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE))
+        else:
+            wrap = 0.0
         slack = sum(count * each.slack(mesh) for each, count in self.laws)
         weights, _ = transformed(parts, tilt * mesh, window)
         return Curve(
@@ -420,10 +422,8 @@ class Summed:
         reach = min(24 * self._spread, sum(count * each.width for each, count in laws)) + sum(
             each.width for each, _ in laws
         )
-        finest, common = (
-            reach / _MOST,
-            float(_common([each.step for each, _ in laws if each.width])),
-        )
+        finest = reach / _MOST
+        common = float(_common([each.step for each, _ in laws if each.width]))
         if common > finest:
             return common
         rounded = sum(count for _, count in laws)

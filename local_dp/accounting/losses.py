@@ -109,7 +109,8 @@ class Lattice:
         more, less = self.growth.numerator, self.growth.denominator
         total, scale = 0, 1  # total / (more^(i - 1)), read from the highest weight on
         for weight in reversed(weights):
-            total, scale = total * less + weight * scale, scale * more
+            total = total * less + weight * scale
+            scale = scale * more
         return Fraction(total * more, scale) / self.growth**least if weights else Fraction(0)
 
 
@@ -118,7 +119,8 @@ def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) ->
     of that loss (Kairouz, Oh, Viswanath 2015)."""
     if steps == 0:
         return Lattice(growth, 0, (delta.denominator - delta.numerator,), delta.numerator)
-    ratio, rest = growth**steps, delta.denominator - delta.numerator
+    ratio = growth**steps
+    rest = delta.denominator - delta.numerator
     whole = ratio.numerator + ratio.denominator
     weights = (ratio.denominator * rest, *(0,) * (2 * steps - 1), ratio.numerator * rest)
     return Lattice(growth, -steps, weights, delta.numerator * whole)
@@ -198,7 +200,8 @@ class DiscreteGaussian(_Noise):
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Phi(mu / 2 - eps / mu) - e^eps Phi(-mu / 2 - eps / mu): the least delta, exact, rounded up.
     Source: Balle, Wang 2018, Theorem 8."""
-    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    near = epsilon / mu - mu / 2
+    far = epsilon / mu + mu / 2
     density = math.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)  # that of `far` times e^eps
     if near >= _FAR:
         return density * (_mills(near) - _mills(far)) * _MARGIN
@@ -242,9 +245,12 @@ def conversion(rho: float, delta: float) -> float:
         return order * rho - math.log(order * delta) / (order - 1) + math.log1p(-1 / order)
 
     best = min(range(-40, 60), key=lambda quarter: at(quarter / 4)) / 4
-    low, high, golden = best - 0.25, best + 0.25, (math.sqrt(5) - 1) / 2
+    low = best - 0.25
+    high = best + 0.25
+    golden = (math.sqrt(5) - 1) / 2
     for _ in range(60):
-        near, far = high - golden * (high - low), low + golden * (high - low)
+        near = high - golden * (high - low)
+        far = low + golden * (high - low)
         low, high = (low, far) if at(near) < at(far) else (near, high)
     return at((low + high) / 2) * _UP
 
@@ -253,12 +259,15 @@ def conversion(rho: float, delta: float) -> float:
 def rho_within(budget: Approximate) -> Concentrated:
     """The most rho, in whole units of 1e-18, that comes to no more than the budget. Raises
     InputError where there is none or no delta."""
-    most = (
-        least_whole(0, 1 << 70, lambda rho: conversion(rho / ATTO, budget.delta) > budget.epsilon)
-        - 1
-        if budget.atto
-        else 0
-    )
+    if budget.atto:
+        most = (
+            least_whole(
+                0, 1 << 70, lambda rho: conversion(rho / ATTO, budget.delta) > budget.epsilon
+            )
+            - 1
+        )
+    else:
+        most = 0
     if not most:
         raise InputError(f"{budget} is worth no rho; give a delta above 0 and a larger epsilon")
     return Concentrated(most)

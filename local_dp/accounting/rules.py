@@ -54,18 +54,19 @@ def optimal_delta(part: Pure, parts: int, whole: Pure) -> int:
     if parts > _TO_THE_DIGIT:
         return math.ceil(binomial_curve(part, parts).delta(whole.epsilon) * ATTO)
     with localcontext(prec=_DIGITS):
-        step, most = (Decimal(part.nano) / NANO).exp(), (Decimal(whole.nano) / NANO).exp()
+        step = (Decimal(part.nano) / NANO).exp()
+        most = (Decimal(whole.nano) / NANO).exp()
         # below it the difference is negative
         least = max(0, math.ceil((whole.nano + parts * part.nano) / (2 * part.nano)))
-        ways, ahead, behind, total = (
-            Decimal(math.comb(parts, min(least, parts))),
-            step**least,
-            step ** (parts - least),
-            Decimal(0),
-        )
+        ways = Decimal(math.comb(parts, min(least, parts)))
+        ahead = step**least
+        behind = step ** (parts - least)
+        total = Decimal(0)
         for likes in range(least, parts + 1):
             total += ways * max(Decimal(0), ahead - most * behind)
-            ways, ahead, behind = ways * (parts - likes) / (likes + 1), ahead * step, behind / step
+            ways = ways * (parts - likes) / (likes + 1)
+            ahead = ahead * step
+            behind = behind / step
         share = total / (1 + step) ** parts * (1 + Decimal(10) ** -40)
         return int((share * ATTO).to_integral_value(rounding=ROUND_CEILING))
 
@@ -214,11 +215,9 @@ def _zcdp(losses: Losses, delta: float) -> float:
     """The sum of all rho, eps^2 / 2 of a pure part and 1 / (2 sigma^2) of a Gaussian one, converted
     beside the remaining delta."""
     rest = _rest(losses, delta)
-    return (
-        conversion(math.fsum(count * _rho(part) for part, count in losses.items()), rest)
-        if rest > 0
-        else math.inf
-    )
+    if rest > 0:
+        return conversion(math.fsum(count * _rho(part) for part, count in losses.items()), rest)
+    return math.inf
 
 
 def _optimal(losses: Losses) -> Curve | Summed:

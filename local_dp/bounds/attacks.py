@@ -116,7 +116,8 @@ class Influence:
         bound at the nearest possible value, for all coordinates and both sides together. The
         standard error is the largest that reports within these ends have there.
         """
-        value, width = np.atleast_1d(estimate.value), self.high - self.low
+        value = np.atleast_1d(estimate.value)
+        width = self.high - self.low
         nearest = np.clip(value, self.least, self.most)
         certain = (value == nearest) | (width == 0)  # possible, or the same whatever is reported
         share, at = (
@@ -146,7 +147,8 @@ class Influence:
         )
         possible = (estimate.value >= self.least) & (estimate.value <= self.most)
         none = ~possible & (low == high)
-        low, high = np.where(none, self.least, low), np.where(none, self.most, high)
+        low = np.where(none, self.least, low)
+        high = np.where(none, self.most, high)
         return WorstCase(
             np.where(possible, estimate.value, np.nan),
             estimate.standard_error,
@@ -176,8 +178,10 @@ class Influence:
                 f"the share of clients that may lie is {lying}; give a number from 0 to below 1"
             )
         low, high = self.had_all_answered(estimate.value, estimate.n, missing)
-        shift, n = self.of_share(lying), estimate.n + missing
-        lower, upper = np.maximum(low - shift, self.low), np.minimum(high + shift, self.high)
+        shift = self.of_share(lying)
+        n = estimate.n + missing
+        lower = np.maximum(low - shift, self.low)
+        upper = np.minimum(high + shift, self.high)
         return replace(estimate, value=lower, n=n).interval()[0], replace(
             estimate, value=upper, n=n
         ).interval()[1]

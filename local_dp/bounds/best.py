@@ -83,7 +83,8 @@ def _survey(epsilon: float, k: int) -> Best:
 def _frequency(epsilon: float, k: int) -> Best:
     selection, share = best_choice(epsilon, k), 1 / k
     variances = {choice.kind.name: float(choice.total) / k for choice in choices(epsilon, k)}
-    least, own = min(variances.values()), variances.pop(selection.kind.name)
+    least = min(variances.values())
+    own = variances.pop(selection.kind.name)
     variances |= {
         "oue": oue_variance(epsilon, share),
         "sue": sue_variance(epsilon, share),
@@ -157,10 +158,8 @@ def _table_mean(epsilon: float, k: int) -> Best:
 
 def _vectors(epsilon: float, d: int, body: Body) -> Best:
     check_whole("k", d, 1, MAX_DIMENSION)
-    (selection, *others), choices = (
-        [choice for choice in vector_choices(epsilon, body, d) if choice.proven],
-        vector_choices(epsilon, body, d),
-    )
+    (selection, *others) = [choice for choice in vector_choices(epsilon, body, d) if choice.proven]
+    choices = vector_choices(epsilon, body, d)
     reason = "the least mean squared error of all that are shipped and enumerated"
     if selection.shrunk < 1:
         reason = (
@@ -274,7 +273,8 @@ class Reports:
         if contributions is None:
             return None
         law = report_laws(randomizer, _some_values(len(aim.target)))
-        means, targets = law @ contributions, aim.target[_some_values(len(aim.target))]
+        means = law @ contributions
+        targets = aim.target[_some_values(len(aim.target))]
         if means.shape == targets.shape and np.allclose(means, targets, atol=_EXACT, rtol=0):
             return cls(randomizer, aim, contributions)
         if targets.shape[1] == 1:
@@ -312,10 +312,8 @@ class Reports:
             return [self.errors(law) for law in unfavourable_laws(len(self.aim.target))]
         ends = [int(np.argmin(self.aim.target)), int(np.argmax(self.aim.target))]
         laws = report_laws(self.randomizer, np.array(ends))
-        (low, high), square = (
-            (laws @ self.contributions[:, 0]).tolist(),
-            laws @ self.contributions[:, 0] ** 2,
-        )
+        (low, high) = (laws @ self.contributions[:, 0]).tolist()
+        square = laws @ self.contributions[:, 0] ** 2
         odds = np.clip(
             ((square[1] - square[0]) / (high - low) - 2 * low) / (2 * (high - low)), 0, 1
         )
@@ -353,16 +351,15 @@ def _on_lattice(law: Floats, size: int) -> Floats:
 
 def _some_values(size: int) -> Counts:
     """All of a small domain; of a large one the ends and some between."""
-    return (
-        np.arange(size, dtype=np.int64)
-        if size <= 1024
-        else np.unique(np.linspace(0, size - 1, 33).astype(np.int64))
-    )
+    if size <= 1024:
+        return np.arange(size, dtype=np.int64)
+    return np.unique(np.linspace(0, size - 1, 33).astype(np.int64))
 
 
 def report_laws(randomizer: FiniteChannel, values: Counts) -> Floats:
     """Pr[cell, report | value], shape (values, cells * alphabet)."""
-    cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)
+    cells = np.arange(randomizer.cells)[:, None]
+    reports = np.arange(randomizer.alphabet)
     symbols = np.asarray(values, dtype=np.int64)[:, None, None] + randomizer.domain.low
     return (
         np.exp(randomizer.log_probability(reports, symbols, cells)).reshape(len(values), -1)

@@ -121,9 +121,9 @@ def divergence_needed(guess: float, success: float) -> float:
     if success <= guess:
         return 0.0
     hit = guess * math.log(guess / success) if guess else 0.0
-    return (
-        hit + (1 - guess) * (math.log1p(-guess) - math.log1p(-success)) if success < 1 else math.inf
-    )
+    if success < 1:
+        return hit + (1 - guess) * (math.log1p(-guess) - math.log1p(-success))
+    return math.inf
 
 
 def interactive_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:

@@ -33,16 +33,12 @@ def common_approximate_least(bits: int, epsilon: float, delta: float, success: f
     """Proven: the same of (eps, delta)-private curators, by n steps of x -> min(e^eps x + delta, 1
     - e^-eps (1 - x - delta)) from (1 - p) / (2^L - 1)."""
     check_whole("bits", bits, 1, 1 << 20)
-    growth, chance, records = (
-        math.exp(epsilon),
-        (1 - success) * math.exp(-bits * LN2) / -math.expm1(-bits * LN2),
-        0,
-    )
+    growth = math.exp(epsilon)
+    chance = (1 - success) * math.exp(-bits * LN2) / -math.expm1(-bits * LN2)
+    records = 0
     while chance < success:
-        chance, records = (
-            min(growth * chance + delta, 1 - (1 - chance - delta) / growth),
-            records + 1,
-        )
+        chance = min(growth * chance + delta, 1 - (1 - chance - delta) / growth)
+        records = records + 1
     return records
 
 
@@ -79,10 +75,8 @@ def common_hashing_success(bits: int, epsilon: float, n: int) -> float:
     """
     agreements = np.arange(n + 1)
     law = stats.binom.pmf(agreements, n, 1 / (1 + math.exp(-epsilon)))
-    above, same = (
-        stats.binom.logsf(agreements, n, 0.5),
-        stats.binom.logpmf(agreements, n, 0.5) - LN2,
-    )
+    above = stats.binom.logsf(agreements, n, 0.5)
+    same = stats.binom.logpmf(agreements, n, 0.5) - LN2
     beaten = np.minimum(0.0, np.logaddexp(above, same) + bits * LN2 + math.log1p(-(2.0**-bits)))
     return 1 - float(law @ np.exp(beaten))
 

@@ -73,9 +73,10 @@ def _chances(epsilon: float, order: int, w: int) -> tuple[float, float]:
 
 def _pair_chances(p: float, order: int, w: int) -> tuple[float, float]:
     """The chances that two symbols are in a set, one of them held or neither."""
-    with_none = (
-        ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2)) if order > 2 else 0.0
-    )
+    if order > 2:
+        with_none = ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2))
+    else:
+        with_none = 0.0
     return p * (w - 1) / (order - 1), with_none
 
 
@@ -215,7 +216,8 @@ class Schedule:
         the height that noise reaches among the listed candidates with probability 1 %. The rest of
         beta bounds the event that one of the ten falls short by z somewhere.
         """
-        lengths, varies = self.lengths(bits), 1.17 if self is NARROW else 1.0
+        lengths = self.lengths(bits)
+        varies = 1.17 if self is NARROW else 1.0
         miss = normal_quantile((beta - NOISE) / (FREQUENT * (len(lengths) + 1)))
         needs = []
         for before, length in pairwise((0, *lengths)):
@@ -246,11 +248,9 @@ class Schedule:
         )
 
 
-ONE_ROUND, WIDE, NARROW = (
-    Schedule(20, 12, 512, 18),
-    Schedule(20, 12, 511, 21),
-    Schedule(12, 7, 31, 12),
-)
+ONE_ROUND = Schedule(20, 12, 512, 18)
+WIDE = Schedule(20, 12, 511, 21)
+NARROW = Schedule(12, 7, 31, 12)
 
 
 def listed(share: float, schedule: Schedule) -> int:

@@ -148,7 +148,9 @@ def few_rounds_success(d: int, epsilon: float, n: int, plan: Plan) -> float:
         total = max(float(null.sum()), 1e-300)
         beaten = np.clip(1 - np.cumsum(null) / total + null / (2 * total), 0.0, 1.0)
         survives = at_most(keep - 1, count - 1, beaten)
-        null, right, count = null * survives, right * survives, keep
+        null = null * survives
+        right = right * survives
+        count = keep
     return float(right.sum())
 
 
@@ -206,7 +208,8 @@ def _best_plan(d: int, rounds: int, n: int) -> Plan:
     )
     plan = replace(best, bits=())
     while best != plan:
-        plan, best = best, max((best, *_near(best, d)), key=success)
+        plan = best
+        best = max((best, *_near(best, d)), key=success)
     return plan
 
 

@@ -219,7 +219,8 @@ def masked_parity_capacity(epsilon: float) -> float:
     f, high, h = np.meshgrid(
         np.linspace(0, 1, 401), [0.0, 1.0], np.linspace(0, 1, 41), indexing="ij"
     )
-    a0, a1 = 1 + rise * (f / 2 + high * (1 - f)), 1 + rise * h
+    a0 = 1 + rise * (f / 2 + high * (1 - f))
+    a1 = 1 + rise * h
     worth = f * rise**2 / (2 * (a0 + a1))
 
     def total(p: float) -> float:

@@ -53,7 +53,8 @@ def best_width(epsilon: float) -> float:
 def hybrid_variance(epsilon: float) -> float:
     """Of the paper's hybrid mechanism, whatever t: (r + 3) / (3 r (r - 1)) + C^2 / r, r =
     e^(eps/2); up to epsilon .61 one bit's worst case, C^2."""
-    gain, root = response_gain(epsilon) ** 2, math.exp(epsilon / 2)
+    gain = response_gain(epsilon) ** 2
+    root = math.exp(epsilon / 2)
     return min(gain, (root + 3) / (3 * root * math.expm1(epsilon / 2)) + gain / root)
 
 
@@ -115,7 +116,8 @@ def vector_choices(epsilon: float, body: Body, d: int) -> list[VectorChoice]:
     choices.append(VectorChoice("sampled-signs", d * signs, signs, settings=(("signs", number),)))
     growth = math.exp(epsilon)
     count = min(range(2, MAX_DIRECTIONS + 1), key=lambda count: nearest_variance(growth, count, d))
-    times, directions = 1 / shrunk**2, (("directions", count),)
+    times = 1 / shrunk**2
+    directions = (("directions", count),)
     nearest = (
         times * (nearest_variance(growth, count, d) + 1),
         times * nearest_on_axis(growth, count),

@@ -128,7 +128,8 @@ def _share(alpha: float, times: int = 1) -> float:
 def stable_success(loss: Approximate, m: int, alpha: float) -> float:
     """Pr[the point learner names the target]: its lead is its count, Bin(m, alpha); the domain does
     not matter."""
-    law, acceptance = CountLaw.binomial(m, alpha), best_acceptance(loss)
+    law = CountLaw.binomial(m, alpha)
+    acceptance = best_acceptance(loss)
     answers = np.array(
         [acceptance[min(gap, len(acceptance) - 1)] / UNIT for gap in law.sizes.tolist()]
     )
@@ -181,7 +182,8 @@ def least_multiple(
 def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:
     """For counts c = 0 .. m the chance that the released count of a cell is off by more than
     `error`, an unreleased one counting 0; shape (m + 1,)."""
-    counts, top = np.arange(m + 1), max(m, noise.least)
+    counts = np.arange(m + 1)
+    top = max(m, noise.least)
     over = np.where(
         counts + error < top, _tail(noise, np.maximum(noise.least - counts, error + 1)), 0.0
     )
@@ -205,11 +207,9 @@ def per_cell_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
     # of an error in one cell, on either side
     log_chance = math.log(2) - step * (_error(alpha, m) + 1) - math.log1p(math.exp(-step))
     if log_chance > -30:
-        return (
-            math.exp((2.0**bits) * math.log1p(-min(math.exp(log_chance), 1 - 1e-16)))
-            if bits < 1000
-            else 0.0
-        )
+        if bits < 1000:
+            return math.exp((2.0**bits) * math.log1p(-min(math.exp(log_chance), 1 - 1e-16)))
+        return 0.0
     # -ln(1 - x) is x to fifteen digits, and 2^bits may be beyond a float
     exponent = bits * math.log(2) + log_chance
     return math.exp(-math.exp(min(exponent, 700.0)))

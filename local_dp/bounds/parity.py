@@ -64,16 +64,15 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
     unit = sizes[0] / 2.0**d  # scores are in deviations of one parity's first-round score
     signal = math.sqrt(unit) / response_gain(epsilon)
     grid = np.linspace(-6 * math.sqrt(d), 6 * math.sqrt(d) + signal * d, 1025)
-    null, right = np.zeros(len(grid)), np.zeros(len(grid))
+    null = np.zeros(len(grid))
+    right = np.zeros(len(grid))
     start = int(np.searchsorted(grid, 0.0))
     null[start] = right[start] = 1.0
     for k, size in enumerate(sizes):
         survivors = 2 ** (d - k)
         share = size / survivors / unit
-        null, right = (
-            add_normal(null, grid, 0.0, share),
-            add_normal(right, grid, signal * share, share),
-        )
+        null = add_normal(null, grid, 0.0, share)
+        right = add_normal(right, grid, signal * share, share)
         beaten_by = np.clip(1 - np.cumsum(null) / null.sum() + null / (2 * null.sum()), 0.0, 1.0)
         survival = at_most(survivors // 2 - 1, survivors - 1, beaten_by)
         null, right = null * survival, right * survival
@@ -243,7 +242,8 @@ def named_counts(d: int, epsilon: float, n: int) -> tuple[Counts, Floats, Floats
     from scipy.special import pdtr
 
     means = [n * chance for chance in _chances(d, 1 / response_gain(epsilon))]
-    reach, step = 10 * math.sqrt(means[1]) + 30, 1 + int(math.sqrt(means[1]) / _FINE)
+    reach = 10 * math.sqrt(means[1]) + 30
+    step = 1 + int(math.sqrt(means[1]) / _FINE)
     counts = np.arange(max(0, int(means[0] - reach)), int(means[1] + reach), step)
     edges = np.append(counts - 1, counts[-1] + step - 1).astype(np.float64)
     below = [np.where(edges < 0, 0.0, pdtr(np.maximum(edges, 0), mean)) for mean in means]

@@ -136,7 +136,8 @@ def _roots(workload: Floats, certificate: Certificate) -> tuple[Floats, Floats, 
     values, vectors = np.linalg.eigh(rows.T @ rows)
     singular = np.sqrt(np.maximum(values, 0.0))
     large = singular > _SMALL * singular[-1]
-    singular, vectors = singular[large], vectors[:, large]
+    singular = singular[large]
+    vectors = vectors[:, large]
     return (vectors * singular) @ vectors.T, (vectors / singular) @ vectors.T, float(singular.sum())
 
 

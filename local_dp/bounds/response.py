@@ -196,7 +196,8 @@ def clipped_laplace_shrinkage(epsilon: float) -> float:
 def clipped_laplace_variance(epsilon: float) -> float:
     """The variance of one clipped and rescaled Laplace report at mean 0: (1/2 + e^-eps/2 + 1/2
     int_0^eps (1 - 2s/eps)^2 e^-s ds) / m^2 (limits 1)."""
-    rest, width = math.exp(-epsilon), 2 / epsilon
+    rest = math.exp(-epsilon)
+    width = 2 / epsilon
     moments = (1 - rest, 1 - (1 + epsilon) * rest, 2 - (epsilon**2 + 2 * epsilon + 2) * rest)
     square = (1 + rest + moments[0] - 2 * width * moments[1] + width**2 * moments[2]) / 2
     return square / clipped_laplace_shrinkage(epsilon) ** 2

@@ -83,7 +83,9 @@ class CountLaw:
 def log_sum(logs: Floats) -> float:
     """ln of the sum of e^log; minus infinity of nothing."""
     most = float(logs.max(initial=-math.inf))
-    return most + math.log(float(np.exp(logs - most).sum())) if math.isfinite(most) else most
+    if math.isfinite(most):
+        return most + math.log(float(np.exp(logs - most).sum()))
+    return most
 
 
 # the errors of largest variance, whose pairs are looked at: the others' share in them is below a
@@ -98,7 +100,8 @@ def both_beyond(a: float, b: float, correlation: float) -> float:
     joint density integrated from correlation 0."""
     end = math.asin(max(-1.0, min(1.0, correlation)))
     angle = end * (_NODES + 1) / 2
-    square, cross = a * a + b * b, 2 * a * b * np.sin(angle)
+    square = a * a + b * b
+    cross = 2 * a * b * np.sin(angle)
     density = (
         np.exp(-(square - cross) / (2 * np.cos(angle) ** 2))
         - np.exp(-(square + cross) / (2 * np.cos(angle) ** 2))
@@ -168,14 +171,13 @@ class Errors:
         """For each two of the near errors, the chance that both are beyond."""
         deviation = np.sqrt(np.diagonal(self.near))
         size = int(np.count_nonzero(deviation > 1e-9 * max(deviation.max(), 1e-300)))
-        pairs, memo = np.zeros((size, size)), dict[tuple[float, ...], float]()
+        pairs = np.zeros((size, size))
+        memo = dict[tuple[float, ...], float]()
         for i in range(size):
             for j in range(i):
-                a, b, together = (
-                    reach / float(deviation[i]),
-                    reach / float(deviation[j]),
-                    float(self.near[i, j] / (deviation[i] * deviation[j])),
-                )
+                a = reach / float(deviation[i])
+                b = reach / float(deviation[j])
+                together = float(self.near[i, j] / (deviation[i] * deviation[j]))
                 alike = (round(a, 9), round(b, 9), round(together, 9))
                 if alike not in memo:
                     memo[alike] = both_beyond(a, b, together)
@@ -187,11 +189,15 @@ def _heaviest_tree(weights: Floats) -> float:
     """The weight of the heaviest spanning tree of a complete graph (Prim)."""
     if len(weights) < 2:
         return 0.0
-    outside, best, total = np.arange(1, len(weights)), weights[0, 1:].copy(), 0.0
+    outside = np.arange(1, len(weights))
+    best = weights[0, 1:].copy()
+    total = 0.0
     while len(outside):
         place = int(np.argmax(best))
         total += float(best[place])
-        vertex, outside, best = outside[place], np.delete(outside, place), np.delete(best, place)
+        vertex = outside[place]
+        outside = np.delete(outside, place)
+        best = np.delete(best, place)
         best = np.maximum(best, weights[vertex, outside])
     return total
 

@@ -114,9 +114,11 @@ def _fraction(value: Any) -> Fraction:
 
 
 def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
-    queries, answers = _queries(data), [_fraction(answer) for answer in data["answers"]]
+    queries = _queries(data)
+    answers = [_fraction(answer) for answer in data["answers"]]
     concepts = build_class(data["class"]["name"], data["class"]["params"])
-    alpha, survivors = _fraction(data["alpha"]), list(data["survivors"])
+    alpha = _fraction(data["alpha"])
+    survivors = list(data["survivors"])
     if not 0 < alpha < 1:
         raise InputError(
             f"the certificate is about error below {alpha}; give an error strictly between 0 and 1"
@@ -257,11 +259,9 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
     """1 / MC <= max_S b^(-|S|/2) |E_mu f chi_S| for every mu: the weights are transformed in whole
     numbers, and squares are compared."""
     concepts = BlockClass(data["function"], data["t"], data["b"])
-    weights, epsilon, success = (
-        list(data["weights"]),
-        float(data["epsilon"]),
-        float(data["success"]),
-    )
+    weights = list(data["weights"])
+    epsilon = float(data["epsilon"])
+    success = float(data["success"])
     if (
         len(weights) != 1 << concepts.t
         or not all(type(weight) is int and 0 <= weight <= MAX_WEIGHT for weight in weights)
@@ -310,7 +310,8 @@ def _transform(values: list[int]) -> list[int]:
     if len(values) == 1:
         return values
     half = len(values) // 2
-    low, high = _transform(values[:half]), _transform(values[half:])
+    low = _transform(values[:half])
+    high = _transform(values[half:])
     return [a + b for a, b in zip(low, high, strict=True)] + [
         a - b for a, b in zip(low, high, strict=True)
     ]
@@ -349,11 +350,9 @@ def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Frac
             f"to {MAX_EPSILON}, a success below 1 above a guess"
         )
     with localcontext(prec=DIGITS):
-        growth, p, guess = (
-            Decimal(epsilon).exp(),
-            Decimal(success.numerator) / success.denominator,
-            Decimal(1) / (1 << d),
-        )
+        growth = Decimal(epsilon).exp()
+        p = Decimal(success.numerator) / success.denominator
+        guess = Decimal(1) / (1 << d)
         shrink = (growth - 1) / (growth + 1)
         curvature = (-(1 - shrink).ln() - shrink) / shrink**2
         squares = shrink**2 if growth <= 3 else (growth - 1) / 8
@@ -364,7 +363,8 @@ def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Frac
 
 
 def _verify_parity(data: Mapping[str, Any]) -> Verdict:
-    epsilon, success = float(data["epsilon"]), _fraction(data["success"])
+    epsilon = float(data["epsilon"])
+    success = _fraction(data["success"])
     figures = _parity_figures(data["d"], epsilon, success)
     for name, value in figures.items():
         if _fraction(data[name]) != value:
@@ -375,7 +375,8 @@ def _verify_parity(data: Mapping[str, Any]) -> Verdict:
                     f"{str(data[name])[:80]}"
                 ),
             )
-    clients, units = int(figures["clients_at_least"]), float(figures["units_at_least"])
+    clients = int(figures["clients_at_least"])
+    units = float(figures["units_at_least"])
     return Verdict(
         True,
         f"no purely local protocol of epsilon {epsilon:g} finds a parity of {data['d']} bits from "

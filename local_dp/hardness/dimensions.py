@@ -192,9 +192,12 @@ def optimised_dimension(
     best = uniform_dimension(concepts)
     rank = vectors.shape[1]
     steps = int(min(2000, max(100, operations / (3 * len(vectors) * rank**2 + 10 * rank**3))))
-    losses, previous_loss = np.zeros(len(vectors)), np.zeros(len(vectors))
-    gains, previous_gain = np.zeros((rank, rank)), np.zeros((rank, rank))
-    prior_sum, density_sum = np.zeros(len(vectors)), np.zeros((rank, rank))
+    losses = np.zeros(len(vectors))
+    previous_loss = np.zeros(len(vectors))
+    gains = np.zeros((rank, rank))
+    previous_gain = np.zeros((rank, rank))
+    prior_sum = np.zeros(len(vectors))
+    density_sum = np.zeros((rank, rank))
     for step in range(1, steps + 1):
         # losses near the equilibrium are about 1 / at_most, which falls towards the value
         rate = best.at_most / 2
@@ -292,11 +295,9 @@ class Dimensions:
 
 def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimensions:
     """All dimensions of a class. Seconds for some thousand concepts on 64 points."""
-    sq, uniform, best = (
-        sq_dimension(concepts, generator),
-        uniform_dimension(concepts),
-        optimised_dimension(concepts),
-    )
+    sq = sq_dimension(concepts, generator)
+    uniform = uniform_dimension(concepts)
+    best = optimised_dimension(concepts)
     return Dimensions(concepts.name, concepts.size, len(concepts.points), sq, uniform, best)
 
 

@@ -105,7 +105,8 @@ def vectors(program: Margin) -> tuple[Floats, Floats]:
     """A vector of every concept and of every point, a row each: a coordinate for each set S of
     blocks and each choice of a variable in them."""
     concepts = program.concepts
-    flips, x = np.arange(1 << concepts.t), np.arange(1 << concepts.variables)
+    flips = np.arange(1 << concepts.t)
+    x = np.arange(1 << concepts.variables)
     rules, points = [], []
     for S, (c, cost) in enumerate(
         zip(program.coefficients.tolist(), _costs(concepts).tolist(), strict=True)

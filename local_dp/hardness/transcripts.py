@@ -72,14 +72,13 @@ def random_protocol(
 ) -> Turn:
     """`turns` turns after every history; the speaker and its chances, from `least` to 16 - least
     sixteenths, are drawn, many of them the least or the most."""
-    after = (
-        (
+    if turns > 1:
+        after = (
             random_protocol(clients, turns - 1, generator, least),
             random_protocol(clients, turns - 1, generator, least),
         )
-        if turns > 1
-        else (None, None)
-    )
+    else:
+        after = (None, None)
     zero, one = (
         np.clip(np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2)), least, SIXTEENTHS - least)
         / SIXTEENTHS
@@ -102,7 +101,8 @@ class OneRound:
     def laws(self) -> Column:
         """The law of the transcript for all inputs, in fractions: rows as in `server`, shape
         (2^clients, transcripts)."""
-        truth, size = self.growth / (self.growth + 1), len(self.server)
+        truth = self.growth / (self.growth + 1)
+        size = len(self.server)
         laws = self.server
         for client in range(size.bit_length() - 1):
             own = laws.reshape(1 << client, 2, -1)
@@ -123,7 +123,8 @@ def as_randomized_response(
     """
     check_whole("clients", clients, 1, 10)
     factors = _factors(protocol, clients)
-    zeros, ones = factors[:, :, 0], factors[:, :, 1]
+    zeros = factors[:, :, 0]
+    ones = factors[:, :, 1]
     if not (zeros * ones).all():
         raise InputError(
             "a transcript is possible for one bit of a client alone: its loss is infinite; give "
@@ -227,7 +228,8 @@ class WorstProtocols:
         if len(values) == 1:
             return None
         axis = (len(values) - 2) % self.clients
-        row, at = np.moveaxis(values[-2], axis, -1)[place[:axis] + place[axis + 1 :]], place[axis]
+        row = np.moveaxis(values[-2], axis, -1)[place[:axis] + place[axis + 1 :]]
+        at = place[axis]
         split = _split(row, self.grid, at)
         if split is None:
             return self._protocol(values[:-1], place)

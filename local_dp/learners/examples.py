@@ -117,7 +117,8 @@ def skewed_examples(d: int, gamma: float, rare: float, size: int = 1, seed: int 
     gamma exactly, and averages of y x misclassify the rare."""
     check_dimension(d)
     alternating = np.array([1.0, -1.0] * (d // 2) + [0.0] * (d % 2))
-    y, side = np.array([1, -1, 1, -1], dtype=np.int8), np.array([1.0, 1.0, -1.0, -1.0])
+    y = np.array([1, -1, 1, -1], dtype=np.int8)
+    side = np.array([1.0, 1.0, -1.0, -1.0])
     x = y * (gamma + (1 - gamma) * alternating[:, None] * side) / math.sqrt(d)
     return Finite(
         Records({**dict(zip(features(d), x, strict=True)), "y": y}),
@@ -158,7 +159,8 @@ def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finit
 def faint_examples(d: int, strength: float, size: int = 1, seed: int = 0) -> Finite:
     """Labels of +1 and -1, equally likely; a loud first feature +-1 / sqrt d that is independent of
     them, and faint others, y strength / sqrt d each."""
-    loud, y = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1, -1, 1, -1], dtype=np.int8)
+    loud = np.array([1.0, 1.0, -1.0, -1.0])
+    y = np.array([1, -1, 1, -1], dtype=np.int8)
     columns = {
         name: (loud if place == 0 and d > 1 else strength * y) / math.sqrt(d)
         for place, name in enumerate(features(d))
@@ -233,7 +235,8 @@ def beyond(best: float) -> Callable[[Classifier, Finite], float]:
 def conjunctions(learner: Conjunctions) -> Task[AllOf]:
     """x0 alone; every other literal x_j is violated by its own alpha / (d - 1) of the examples, so
     that only all of them together cost more than alpha."""
-    d, rare = learner.d, min(BARELY * learner.alpha, 0.5)
+    d = learner.d
+    rare = min(BARELY * learner.alpha, 0.5)
     full = (1 << d) - 1
     rows = [full - 1, full, *(full - (1 << place) for place in range(1, d))]
     shares = [(1 - rare) / 2, (1 - rare) / 2, *[rare / max(1, d - 1)] * (d - 1)]
@@ -253,7 +256,8 @@ def stumps(learner: Stumps) -> Task[Stump]:
 def thresholds(learner: Thresholds) -> Task[AtLeast]:
     """x >= N - 1 of N points: barely more than alpha at N - 1 and as much at N - 2 decide, the rest
     is noise; N - 1 is the sum of the most dyadic parts."""
-    points, decisive = 1 << learner.bits, min(BARELY * learner.alpha, 0.5)
+    points = 1 << learner.bits
+    decisive = min(BARELY * learner.alpha, 0.5)
     noise = np.full(points, (0.5 - decisive) / points)
     minus, plus = noise.copy(), noise.copy()
     minus[-2] += decisive
@@ -314,7 +318,8 @@ def low_degree(learner: LowDegree) -> Task[Polynomial]:
 def linear_regression(learner: LinearRegression) -> Task[LinearModel]:
     """Correlated features, with exactly the least eigenvalue, and the weights in its direction; y
     to within +-0.1. Misses by the excess mean square error."""
-    weights, size_of = [0.0] * learner.d, 0.9 * min(1.0, learner.radius)
+    weights = [0.0] * learner.d
+    size_of = 0.9 * min(1.0, learner.radius)
     weights[0], weights[-1] = (size_of / 2, -size_of / 2) if learner.d > 1 else (size_of, size_of)
 
     def excess(model: LinearModel, population: Finite) -> float:
@@ -339,7 +344,8 @@ def alternating_list(d: int) -> RuleList:
 def decision_lists(learner: DecisionLists) -> Task[RuleList]:
     """The alternating list with half of its rules rare, barely more than alpha together: a literal
     that catches much catches a rare one too."""
-    d, pairs = learner.d, (learner.d + 1) // 2
+    d = learner.d
+    pairs = (learner.d + 1) // 2
     rare = min(BARELY * learner.alpha, 0.5)
     full = (1 << d) - 1
     # the first 1 at place `first`; none at place d
@@ -362,7 +368,8 @@ def perceptron(learner: Perceptron) -> Task[Halfspace]:
 def trees(learner: Trees) -> Task[Tree]:
     """The multiplexer of the last three variables, of which ID3 needs three levels: a level too few
     costs barely more than alpha."""
-    d, flip = learner.d, (1 - min(1.0, 4 * BARELY * learner.alpha)) / 2
+    d = learner.d
+    flip = (1 - min(1.0, 4 * BARELY * learner.alpha)) / 2
     target: Classifier = AllOf(
         tuple(Literal(d - 1 - place) for place in range(min(learner.depth, 2)))
     )

@@ -113,7 +113,8 @@ class Perceptron(Descending):
         )
 
     def _play(self) -> StatisticalPlay[Halfspace]:
-        weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
+        weights = np.zeros(self.d)
+        best = (math.inf, np.zeros(self.d))
         for _ in range(self.rounds):
             answers = yield (
                 self.ask(Mistake(features(self.d), "y", written(weights))),
@@ -166,7 +167,8 @@ class LogisticRegression(Descending):
         )
 
     def _play(self) -> StatisticalPlay[Halfspace]:
-        weights, total = np.zeros(self.d), np.zeros(self.d)
+        weights = np.zeros(self.d)
+        total = np.zeros(self.d)
         for _ in range(self.rounds):
             answers = yield self.descents("logistic", weights)
             weights = within(weights + self.scale * np.array(answers) / SMOOTHNESS, self.radius)
@@ -231,7 +233,8 @@ class MarginDescent(Descending):
         return replace(self, steps=max(1, min(self.steps, clients // self.d, math.floor(fewer))))
 
     def _play(self) -> StatisticalPlay[Halfspace]:
-        weights, total = np.zeros(self.d), np.zeros(self.d)
+        weights = np.zeros(self.d)
+        total = np.zeros(self.d)
         for step in range(self.steps):
             answers = yield self.descents(self.loss, weights)
             weights = within(weights + self.length * self.scale * np.array(answers), self.radius)

@@ -331,7 +331,9 @@ class KMeans(AdaptiveLearner[Centres]):
         return Centres(tuple(map(tuple, centres.tolist())))
 
     def _questions(self, centres: Floats) -> tuple[StatisticalQuery, ...]:
-        columns, texts, d = features(centres.shape[1]), written(centres.ravel()), centres.shape[1]
+        columns = features(centres.shape[1])
+        texts = written(centres.ravel())
+        d = centres.shape[1]
         return tuple(
             self.ask(
                 CentreSum(columns, texts, centre, place)

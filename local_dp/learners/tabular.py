@@ -243,10 +243,8 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
     if isinstance(hypothesis, Halfspace):
         return f"{_sum(hypothesis.weights, encoding)} > 0"
     if isinstance(hypothesis, LinearModel):
-        half, middle = (
-            (encoding.label_high - encoding.label_low) / 2,
-            (encoding.label_high + encoding.label_low) / 2,
-        )
+        half = (encoding.label_high - encoding.label_low) / 2
+        middle = (encoding.label_high + encoding.label_low) / 2
         return (
             f"{encoding.label} = "
             f"{_sum(tuple(half * weight for weight in hypothesis.weights), encoding, middle)}"
@@ -257,10 +255,10 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
             for point in hypothesis.points
         )
     if isinstance(hypothesis, AtLeast):
-        (name, low, high), steps = (
-            (encoding.features[0], encoding.lows[0], encoding.highs[0]),
-            encoding.steps,
-        )
+        name = encoding.features[0]
+        low = encoding.lows[0]
+        high = encoding.highs[0]
+        steps = encoding.steps
         if question_in(name):
             return (
                 "always"
@@ -281,11 +279,9 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
     compound = isinstance(hypothesis, AllOf | Tree)
 
     def bit(match: re.Match[str]) -> str:
-        return (
-            _literal(bits[int(match[1])], match[2] == "1", compound)
-            if match[2]
-            else f"({bits[int(match[1])]})"
-        )
+        if match[2]:
+            return _literal(bits[int(match[1])], match[2] == "1", compound)
+        return f"({bits[int(match[1])]})"
 
     # in one pass: a column of the table may be called x1 too
     return re.sub(r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis))
@@ -324,7 +320,8 @@ _ROUNDED = (
 
 
 def _at(place: int, value: float, encoding: Encoding) -> str:
-    low, high = encoding.lows[place], encoding.highs[place]
+    low = encoding.lows[place]
+    high = encoding.highs[place]
     return (
         f"{encoding.features[place]} "
         f"{_to(low + (high - low) * (value + 1) / 2, (high - low) / 1000)}"

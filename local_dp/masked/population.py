@@ -136,7 +136,8 @@ def _positions(concept: Concept, start: int, places: Sequence[int]) -> dict[int,
 
 
 def _list_law(concept: Concept, query: MaskedList) -> dict[int, float]:
-    apart, places = concept.r ^ query.r, places_of(query.free)
+    apart = concept.r ^ query.r
+    places = places_of(query.free)
     inside = [bit for bit, place in enumerate(places) if apart >> place & 1]
     # otherwise no parity on the list is the right one, and every sign is uniform
     right = apart & ~query.free == 0

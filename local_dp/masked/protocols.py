@@ -82,7 +82,8 @@ def list_question(
     """The query of a list of parities and the open positions; of all positions where one hashed bit
     is best, for it has room for all."""
     query = MaskedList(d, r, free, free)
-    k, open_share = query.domain.high, query.positions / d
+    k = query.domain.high
+    open_share = query.positions / d
     size, _ = best_size(epsilon, k, NULL_SHARE / query.listed, (1 - NULL_SHARE) * (1 - open_share))
     if size and not one_bit:
         return query, signed_oracle(epsilon, k, size)
@@ -175,12 +176,11 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
                 f"+1{' if b = 1, and -1 if b = 0' * result.a}."
             )
         if len(places) == 1:
-            index, count = f"i = {places[0]}", f"it is {1 - result.a}"
+            index = f"i = {places[0]}"
+            count = f"it is {1 - result.a}"
         else:
-            index, count = (
-                "i is one of them",
-                f"an {'even' if result.a else 'odd'} number of them are 1",
-            )
+            index = "i is one of them"
+            count = f"an {'even' if result.a else 'odd'} number of them are 1"
         return (
             f"The learned rule: of the {result.d} bits of x only {names} "
             f"{'matter' if len(places) > 1 else 'matters'}; a record (x, i, b) has the label -1 "

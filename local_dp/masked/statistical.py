@@ -72,10 +72,12 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
             )
         )
 
-    both, difference = 0, np.zeros(1 << d, dtype=np.int64)
+    both = 0
+    difference = np.zeros(1 << d, dtype=np.int64)
     bits = []
     for i in range(d):
-        plus, minus = numerators(i, 0, 1), numerators(i, 0, -1)
+        plus = numerators(i, 0, 1)
+        minus = numerators(i, 0, -1)
         both += int((plus + minus).sum())
         difference += plus - minus
         bits.append(tuple(2 * int(numerators(i, 1, y).sum()) for y in (1, -1)))
@@ -100,7 +102,9 @@ class MidpointOracle(SQOracle):
 
     def __init__(self, d: int, r: int, a: int) -> None:
         super().__init__()
-        self.d, self.r, self.a = d, r, a
+        self.d = d
+        self.r = r
+        self.a = a
         self.log: list[tuple[StatisticalQuery, Fraction]] = []
         self.is_hidden = True
 

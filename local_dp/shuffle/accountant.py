@@ -227,7 +227,8 @@ def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified
         for pair in laws.against_one_value[:2]
     )
     lowers = {"others hold one value": max(alike)}
-    least, most = max(lowers.values()), min(uppers.values())
+    least = max(lowers.values())
+    most = min(uppers.values())
     return Amplified(uppers, lowers, most - least <= 1e-5 * most)
 
 
@@ -288,7 +289,8 @@ def largest_local(
     `make(local)` are (epsilon, delta)-private."""
     check_clients(clients, delta)
     nano_epsilon(epsilon)
-    low, high = epsilon, min(20.0, 2 * epsilon + 1)
+    low = epsilon
+    high = min(20.0, 2 * epsilon + 1)
     while high < 20 and holds(make(high), clients, epsilon, delta):
         low, high = high, min(20.0, 2 * high)
     while high - low > 1e-4 * low:

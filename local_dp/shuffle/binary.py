@@ -51,12 +51,13 @@ class _Binomial:
 
 @lru_cache(maxsize=256)
 def _binomial(count: int, share: float) -> _Binomial:
-    mode, reach = (
-        min(count, math.floor((count + 1) * share)),
-        math.ceil(_REACH * math.sqrt(count)) + 1,
-    )
-    low, high, odds = max(0, mode - reach), min(count, mode + reach), share / (1 - share)
-    up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
+    mode = min(count, math.floor((count + 1) * share))
+    reach = math.ceil(_REACH * math.sqrt(count)) + 1
+    low = max(0, mode - reach)
+    high = min(count, mode + reach)
+    odds = share / (1 - share)
+    up = np.arange(mode, high, dtype=np.float64)
+    down = np.arange(mode, low, -1, dtype=np.float64)
     masses = np.concatenate(
         [
             np.cumprod(down / (count - down + 1) / odds)[::-1],
@@ -114,10 +115,8 @@ class Others:
         return {}
 
     def _at(self, place: int) -> float:
-        low, high = (
-            max(self.first.low, place - self.second.high),
-            min(self.first.high, place - self.second.low),
-        )
+        low = max(self.first.low, place - self.second.high)
+        high = min(self.first.high, place - self.second.low)
         if low > high:
             return 0.0
         start = place - high - self.second.low
@@ -141,9 +140,12 @@ class Others:
     def deltas(self, epsilon: float) -> tuple[float, float]:
         """Bounds on the delta of one more client, whose bit is 1 with probability `high` against
         `low`, in this order."""
-        growth, p, q = math.exp(epsilon), self.bits.high, self.bits.low
+        growth = math.exp(epsilon)
+        p = self.bits.high
+        q = self.bits.low
         rounding = 4 * _ULP * (1 + growth)
-        gain, loss = p - growth * q, growth * (1 - q) - (1 - p)
+        gain = p - growth * q
+        loss = growth * (1 - q) - (1 - p)
         if gain <= rounding:
             return 0.0, 2 * rounding
         first, last, top = self._crossing(gain, loss)
@@ -158,11 +160,10 @@ class Others:
             - (growth - 1 - rounding) * beyond * (1 - self.error)
             for here, beyond in tests
         )
-        rest = (
-            (gain + rounding) * self.tail(top - 1) * (1 + self.error)
-            if last == top <= self.first.count + self.second.count
-            else 0.0
-        )
+        if last == top <= self.first.count + self.second.count:
+            rest = (gain + rounding) * self.tail(top - 1) * (1 + self.error)
+        else:
+            rest = 0.0
         return max(0.0, least - 2 * _BEYOND), min(1.0, max(0.0, most) + rest + 2 * _BEYOND)
 
     def _crossing(self, gain: float, loss: float) -> tuple[int, int, int]:
@@ -227,7 +228,9 @@ def _search(
     at most the delta of their common clients alone. A block whose bound is small enough is
     finished; another one is halved.
     """
-    others, blocks, bounds = clients - 1, [(0, clients - 1)], 0
+    others = clients - 1
+    blocks = [(0, clients - 1)]
+    bounds = 0
     while blocks:
         low, high = blocks.pop()
         bounds += 1

@@ -195,7 +195,8 @@ def central(batches: Sequence[Batch], delta: float) -> Central:
     kinds = dict.fromkeys(each.kind for each in batches)
     losses = {kind: _batch_loss(*kind, delta / most, len(kinds) <= _LOOKED_AT) for kind in kinds}
     for each in batches:
-        start, stop = each.query.cohort.start, each.query.cohort.stop
+        start = each.query.cohort.start
+        stop = each.query.cohort.stop
         local.add(start, stop, each.query.randomizer.nano)
         upper.add(start, stop, math.ceil(losses[each.kind].upper * NANO))
     lower = max((bounds.lower for bounds in losses.values()), default=0.0)
@@ -216,7 +217,8 @@ def _batch_loss(
         amplified,
     )
 
-    local, clients = randomizer.nano / NANO, min(reports, MAX_CLIENTS)
+    local = randomizer.nano / NANO
+    clients = min(reports, MAX_CLIENTS)
     if clients < 2 or not isinstance(randomizer.loss, Pure):
         return Amplified({"no shuffler": local}, {"nothing": 0.0}, False)
     if by_channel:

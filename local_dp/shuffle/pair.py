@@ -35,9 +35,13 @@ def bracket(
 ) -> tuple[float, float]:
     """Two epsilons (nats) close together: beside the first `delta_of` is above `delta` or it is 0;
     beside the second it is not, or that is `most`."""
-    low, at_low, high = 0.0, _over(1.0, delta), most / _PARTS
+    low = 0.0
+    at_low = _over(1.0, delta)
+    high = most / _PARTS
     while (at_high := _over(delta_of(high), delta)) > 0 and high < most:
-        low, at_low, high = high, at_high, min(most, 4 * high)
+        low = high
+        at_low = at_high
+        high = min(most, 4 * high)
     if at_high > 0:
         low = high
     elif not low and _over(delta_of(close * _LEAST), delta) <= 0:
@@ -117,7 +121,8 @@ class Tilted:
         shares = np.exp(-np.clip(self.tilt * over, -600.0, 600.0))
         starts = np.clip(places - self.low + 1, 0, len(self.weights))
         outside = _OUTSIDE * np.exp(-np.clip(self.tilt * (places - place), -600.0, 600.0))
-        most, error = _above(self.weights * shares)[starts], 2 * self.error * _above(shares)[starts]
+        most = _above(self.weights * shares)[starts]
+        error = 2 * self.error * _above(shares)[starts]
         return np.maximum(most - error - outside, 0.0), most + outside
 
     def unit(self, place: int) -> float:
@@ -130,10 +135,8 @@ def _moments(parts: Sequence[OnMesh], tilt: float) -> tuple[float, float]:
     for part in parts:
         _, masses = part.tilted(tilt)
         here = float(masses @ part.places)
-        mean, variance = (
-            mean + part.count * here,
-            variance + part.count * float(masses @ (part.places - here) ** 2),
-        )
+        mean = mean + part.count * here
+        variance = variance + part.count * float(masses @ (part.places - here) ** 2)
     return mean, math.sqrt(variance)
 
 
@@ -216,8 +219,10 @@ class Pair:
 def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
     """An upper bound on delta: each G is split between two points of a mesh so that its mean stays,
     and x_+ is convex."""
-    over, support = pair.over(epsilon), pair.others > 0
-    alone, masses = float(np.maximum(over[~support], 0.0).sum()), pair.others[support]
+    over = pair.over(epsilon)
+    support = pair.others > 0
+    alone = float(np.maximum(over[~support], 0.0).sum())
+    masses = pair.others[support]
     gains = over[support] / masses
     if gains.max(initial=0.0) <= 0:
         return alone
@@ -235,7 +240,8 @@ def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
 def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: float) -> float:
     """A lower bound on delta: the difference of the two probabilities, the second times e^eps, of a
     large sum of rounded G."""
-    over, clients = pair.over(epsilon), 1 + sum(count for _, count in groups)
+    over = pair.over(epsilon)
+    clients = 1 + sum(count for _, count in groups)
     gains = over / pair.others
     mesh = _mesh(gains, pair.others, clients)
     places = np.rint(gains / mesh).astype(np.int64)

@@ -256,7 +256,8 @@ def local_from_sq(
     def ask(
         queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
     ) -> tuple[LocalQuery, ...]:
-        questions, start = [], before[-1].cohort.stop if before else 0
+        questions = []
+        start = before[-1].cohort.stop if before else 0
         for query in queries:
             cohort = Cohort(start, start + clients_for(query))
             questions.append(local_query(query, epsilon, cohort))

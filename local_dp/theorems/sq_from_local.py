@@ -193,7 +193,8 @@ def sq_from_local(
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
     def begin() -> Callable[[tuple[LocalQuery, ...]], StatisticalPlay[tuple[Tally, ...]]]:
-        generator, transcripts = _generator("sq-from-local", seed), dict[int, _Transcript]()
+        generator = _generator("sq-from-local", seed)
+        transcripts = dict[int, _Transcript]()
         return lambda queries: _round(queries, transcripts, tolerance, trials, generator)
 
     return expand(algorithm, begin)
@@ -232,11 +233,9 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
         questions: tuple[StatisticalQuery, ...],
         answers: tuple[float, ...],
     ) -> tuple[Tally, ...]:
-        coins, start, done = (
-            _generator("sq-from-local coins", seed).random(len(answers)).tolist(),
-            _Transcript(),
-            0,
-        )
+        coins = _generator("sq-from-local coins", seed).random(len(answers)).tolist()
+        start = _Transcript()
+        done = 0
         records: list[list[Observed]] = [[] for _ in queries]
         for asks, candidates in draws:
             for first in range(0, len(candidates), trials):

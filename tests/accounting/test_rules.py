@@ -166,7 +166,8 @@ def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
     """The curve in floats is never below the one in fractions, and a millionth above at most; its
     epsilon spends delta, and a little less does not fit."""
     nano = tenths * NANO // 10
-    curve, exact = binomial_curve(Pure(nano), parts), response(exp_epsilon(nano)).times(parts)
+    curve = binomial_curve(Pure(nano), parts)
+    exact = response(exp_epsilon(nano)).times(parts)
     for whole in (0, nano // 3, nano, parts * nano // 2):
         truth = float(exact.delta(exp_epsilon(whole)))
         assert truth * (1 - 1e-12) <= curve.delta(whole / NANO) <= truth * (1 + 1e-6)

@@ -134,7 +134,8 @@ def test_noise_on_a_sum_is_its_enumeration(most: int) -> None:
 def test_optimal_is_brute_force(parts: int, epsilon: float, whole: float) -> None:
     """The hockey stick of randomized responses over all outcomes, which no other mechanisms of the
     same loss exceed; rounded up by less than 2e-18."""
-    p, exact = math.exp(epsilon) / (1 + math.exp(epsilon)), 0.0
+    p = math.exp(epsilon) / (1 + math.exp(epsilon))
+    exact = 0.0
     for answers in product((p, 1 - p), repeat=parts):
         exact += max(
             0.0, math.prod(answers) - math.exp(whole) * math.prod(1 - answer for answer in answers)
@@ -175,7 +176,9 @@ def test_each_way_keeps_to_the_budget(parts: int) -> None:
 def test_a_chain_of_coins_reaches_it(tenths: int, records: int) -> None:
     """Coins of which each has (eps, delta) to the next have at the ends exactly the group's delta
     at k eps; the printed one is too little below ln 2."""
-    nano, growth, heads = tenths * NANO // 10, exp_epsilon(tenths * NANO // 10), [Fraction(0)]
+    nano = tenths * NANO // 10
+    growth = exp_epsilon(tenths * NANO // 10)
+    heads = [Fraction(0)]
     for _ in range(records):
         heads.append(growth * heads[-1] + Fraction(1, 100))
     laws = [whole_weights({1: share, 0: 1 - share}) for share in heads]
@@ -185,10 +188,8 @@ def test_a_chain_of_coins_reaches_it(tenths: int, records: int) -> None:
             <= hockey_stick(here, there, growth)
             == Fraction(1, 100)
         )
-    reached, stated = (
-        hockey_stick(laws[-1], laws[0], growth**records) * ATTO,
-        group_loss(Approximate(nano, HUNDREDTH), records),
-    )
+    reached = hockey_stick(laws[-1], laws[0], growth**records) * ATTO
+    stated = group_loss(Approximate(nano, HUNDREDTH), records)
     assert (stated.nano, reached <= stated.atto <= reached + 1) == (records * nano, True)
     assert (growth**records * HUNDREDTH < reached) == (tenths < 7)
 
@@ -231,7 +232,8 @@ def transcripts(n: int, ones: int, rounds: int, nano: int) -> Law[tuple[int, ...
 def test_counts_lose_the_binomial_curve(n: int, rounds: int) -> None:
     """Counts with discrete Laplace noise, asked adaptively, lose exactly the curve of as many
     randomized responses; over all neighbours no more."""
-    curve, likes = discrete_laplace(3 * NANO // 10).times(rounds), range(rounds + 1)
+    curve = discrete_laplace(3 * NANO // 10).times(rounds)
+    likes = range(rounds + 1)
     law = cache(lambda ones: transcripts(n, ones, rounds, 3 * NANO // 10))
     for whole in (*(GROWTH**steps for steps in (0, 1, rounds // 2, rounds - 1)), Fraction(6, 5)):
         terms = (

@@ -65,10 +65,13 @@ def test_masked_parity_clients_match_the_tables(d: int, union: int, best: int) -
 def test_frequency_clients_keep_every_label_within_tolerance(epsilon: float, k: int) -> None:
     """The stated count keeps all k frequencies within tau in 95 % of 300 runs, up to chance ALPHA,
     whatever the law; a third of it fails for some law."""
-    tau, randomizer, generator = 0.05, frequency_randomizer(epsilon, k), np.random.default_rng(k)
+    tau = 0.05
+    randomizer = frequency_randomizer(epsilon, k)
+    generator = np.random.default_rng(k)
 
     def within(clients: int, held: int) -> int:
-        law, good = np.where(np.arange(k) < held, 1 / held, 0.0), 0
+        law = np.where(np.arange(k) < held, 1 / held, 0.0)
+        good = 0
         for counts in generator.multinomial(clients, law, 300).tolist():
             tally = randomizer.draw_tally(dict(enumerate(counts)), generator)
             good += bool(abs(randomizer.estimate(tally).value - law).max() <= tau)
@@ -118,11 +121,9 @@ def _uniform_variance(oracle: FrequencyOracle) -> float:
     its estimates vary; infinite where it says none."""
     tally, share = oracle.empty(), 1 / oracle.shares
     ends = oracle.estimate(replace(tally, counts=tally.counts + 1, n=int(tally.counts.size))).ends
-    return (
-        math.inf
-        if ends is None
-        else float(np.broadcast_to((ends[1] - share) * (share - ends[0]), oracle.shares).sum())
-    )
+    if ends is None:
+        return math.inf
+    return float(np.broadcast_to((ends[1] - share) * (share - ends[0]), oracle.shares).sum())
 
 
 @pytest.mark.long(keep="3.0")
@@ -148,7 +149,8 @@ def test_the_best_frequency_oracle_is_chosen(epsilon: float) -> None:
             for oracle in built
             if isinstance(oracle, FrequencyOracle)
         }
-        chosen, least = totals[frequency_randomizer(epsilon, k).name], min(totals.values())
+        chosen = totals[frequency_randomizer(epsilon, k).name]
+        least = min(totals.values())
         assert chosen <= 1.02 * least, (k, totals)
         assert chosen == pytest.approx(float(best_choice(epsilon, k).total), rel=1e-4)
         worse.append(_uniform_variance(Hadamard(epsilon, k=k)) > 1.02 * least)

@@ -166,7 +166,8 @@ def test_randomized_response_has_equality(epsilon: float) -> None:
     """To a known f the steps of the proof, -ln affinity over sum b^2/A and |psi|^2, are equalities:
     the constant is L over the product of the two."""
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
-    lost, length = -math.log(2 * math.sqrt(keep * (1 - keep))), (keep - 0.5) ** 2 * 2 / (1 - keep)
+    lost = -math.log(2 * math.sqrt(keep * (1 - keep)))
+    length = (keep - 0.5) ** 2 * 2 / (1 - keep)
     for success in (0.6, 0.9, 0.99):
         needed = -math.log(2 * math.sqrt(success * (1 - success)))
         assert interaction.margin_constant(epsilon, success) == pytest.approx(
@@ -195,7 +196,8 @@ def test_counts_are_whole_and_not_rounded_up() -> None:
 def test_four_clients_do_not_learn_a_dictator_barely() -> None:
     """The bound asks for five. With four clients, any four bits and any server are right more often
     than wrong with probability .776 at most, below .9."""
-    keep, cube = math.e / (1 + math.e), np.array(list(product((0, 1), repeat=2)))
+    keep = math.e / (1 + math.e)
+    cube = np.array(list(product((0, 1), repeat=2)))
     # the label of each point under each dictator
     wrong = np.array([cube[:, j] ^ flip for j, flip in product((0, 1), repeat=2)])
     tables = np.array(list(product((keep, 1 - keep), repeat=8))).reshape(-1, 4, 2)

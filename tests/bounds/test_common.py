@@ -84,7 +84,9 @@ def test_a_wrong_rule_is_found() -> None:
 
 def test_the_hashing_bound_is_a_sum_over_agreements() -> None:
     """Against a loop over all agreements of two binomials, with ties as halves."""
-    n, bits, p = 30, 3, 1 / (1 + math.exp(-1.0))
+    n = 30
+    bits = 3
+    p = 1 / (1 + math.exp(-1.0))
     total = 0.0
     for agreed in range(n + 1):
         beaten = (
@@ -100,8 +102,10 @@ def test_the_hashing_bound_is_a_sum_over_agreements() -> None:
 
 def test_published_examples_find_a_parity_as_often_as_their_rank_is_full() -> None:
     """At d = 4, by the chain of their rank: the stated number of clients is the least for 90 %."""
-    clients, law = published_parity_clients(4, 0.05, 0.9), np.eye(5)[0]
-    grows, full = 0.05 * (1 - 2.0 ** (np.arange(5) - 4)), [0.0]
+    clients = published_parity_clients(4, 0.05, 0.9)
+    law = np.eye(5)[0]
+    grows = 0.05 * (1 - 2.0 ** (np.arange(5) - 4))
+    full = [0.0]
     for _ in range(clients):
         law = law * (1 - grows) + np.append(0, law * grows)[:5]
         full.append(law[4])

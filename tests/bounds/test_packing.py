@@ -122,7 +122,9 @@ def test_rows_of_lower_bounds() -> None:
 def best_of(edges: Ints, near: Bools, epsilon: float) -> float:
     """The largest q such that some mechanism, of ratios e^eps along `edges`, has probability q of
     `near`, shape (databases, answers): a linear program."""
-    (size, answers), whole, one = near.shape, eye_array(near.shape[1]), np.ones((1, near.shape[1]))
+    (size, answers) = near.shape
+    whole = eye_array(near.shape[1])
+    one = np.ones((1, near.shape[1]))
     units = eye_array(size, format="csr")
     ratios = kron(units[edges[:, 0]] - math.exp(epsilon) * units[edges[:, 1]], whole)
     hits = block_diag([row[None, :].astype(float) for row in near])
@@ -163,10 +165,8 @@ def best_of_all(k: int, n: int, epsilon: float, t: int) -> float:
 def test_the_best_of_all_mechanisms(k: int, sizes: tuple[int, ...], epsilon: float, t: int) -> None:
     """The best of all, by linear programming, falls with the records towards `best_within`: for one
     count and 30 records it is 3 % above at most."""
-    found, limit = (
-        [best_of_all(k, n, epsilon, t) for n in sizes],
-        packing.best_within(k, epsilon, t),
-    )
+    found = [best_of_all(k, n, epsilon, t) for n in sizes]
+    limit = packing.best_within(k, epsilon, t)
     assert [*found, limit - 1e-9] == sorted([*found, limit - 1e-9], reverse=True)
     assert k > 1 or found[-1] < 1.03 * limit
 
@@ -213,7 +213,8 @@ def test_six_records() -> None:
 )
 def test_the_best_by_records(k: int, n: int, epsilon: float) -> None:
     """The bound is the linear program's optimum; with distances one too large it is not."""
-    best, apart = best_of_records(k, n, epsilon), packing.least_replaced(k, n)
+    best = best_of_records(k, n, epsilon)
+    apart = packing.least_replaced(k, n)
     assert packing.best_by_records(k, n, epsilon) == pytest.approx(best, abs=1e-9)
     assert 1 / np.exp(-epsilon * (apart + (apart > 0))).sum(axis=1).max() > best + 0.01
 

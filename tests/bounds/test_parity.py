@@ -30,7 +30,8 @@ EPSILONS = (0.5, 1.0, math.log(3), 2.0, 3.0)
 def masked_success(d: int, n: int, score: tuple[float, float]) -> float:
     """Pr[r has the largest score of 2^d masks] at epsilon 1. A client who agrees with its mask
     scores `score[0]`, another `score[1]`; counts are Poisson."""
-    mean, counts = n / 2.0**d, np.arange(int(n / 2.0**d + 12 * math.sqrt(n / 2.0**d) + 20))
+    mean = n / 2.0**d
+    counts = np.arange(int(n / 2.0**d + 12 * math.sqrt(n / 2.0**d) + 20))
     scores, place = np.unique(
         np.round(np.add.outer(counts * score[0], counts * score[1]), 9), return_inverse=True
     )
@@ -91,7 +92,8 @@ def test_the_constants_of_the_bound() -> None:
 def test_no_channel_tells_more_than_the_bound(d: int, epsilon: float) -> None:
     """The best of all channels tells less, and random ones, which are private, less than it. Deny
     is within 5 % of it up to ln 3, and not above."""
-    best, generator = parity_channels.best_parity_information(d, epsilon), np.random.default_rng(2)
+    best = parity_channels.best_parity_information(d, epsilon)
+    generator = np.random.default_rng(2)
     assert 0.4 < best / parity_channels.parity_report_bound(d, epsilon) < 1
     assert (0.95 < parity_channels.deny_information(d, epsilon) / best <= 1 + 1e-9) == (
         epsilon <= math.log(3)
@@ -119,10 +121,8 @@ def test_the_best_of_all_channels_has_the_published_share(
 ) -> None:
     """Also with three conditions in place of 2^(d + 1): shifts and linear maps of the cube leave
     the information of a report."""
-    best, columns = (
-        parity_channels.best_parity_information(d, epsilon),
-        staircase_columns(epsilon, 2 << d),
-    )
+    best = parity_channels.best_parity_information(d, epsilon)
+    columns = staircase_columns(epsilon, 2 << d)
     assert best / parity_channels.parity_report_bound(d, epsilon) == pytest.approx(share, abs=1e-3)
     orbits = np.stack([columns[:, 0], columns[:, 1], columns[:, 2:].mean(axis=1)])
     assert -linprog(

@@ -225,7 +225,8 @@ def test_plan_keeps_its_promise(epsilon: float, draws: int) -> None:
     """Randomized response drawn by the plan, answers off by the whole tolerance either way, misses
     included: within beta / draws of the real law."""
     beta, growth = 0.1, math.exp(epsilon)
-    plan, trials = plan_simulation(epsilon, draws, beta), enough_trials(epsilon, 10, 0.01, 0.2)
+    plan = plan_simulation(epsilon, draws, beta)
+    trials = enough_trials(epsilon, 10, 0.01, 0.2)
     assert (plan.queries, plan.miss <= beta / 2) == (draws * plan.trials, True)
     assert (
         10 * miss_probability(epsilon, trials, 0.2)

@@ -61,11 +61,10 @@ def test_two_normal_errors_are_both_large_as_often_as_the_integral_says(
             )
         )
 
-    known = (
-        normal_tail(max(a, b))
-        if spread == 0
-        else integrate.quad(given, a, 12, limit=400, points=[max(a, b)])[0]
-    )
+    if spread == 0:
+        known = normal_tail(max(a, b))
+    else:
+        known = integrate.quad(given, a, 12, limit=400, points=[max(a, b)])[0]
     assert both_beyond(a, b, correlation) == pytest.approx(2 * known, rel=1e-6, abs=1e-12)
 
 
@@ -78,7 +77,8 @@ def test_the_reach_is_enough_and_hardly_more(epsilon: float, law: Floats) -> Non
     """Between Hunter's bound from above and Bonferroni's, tails less all pairs, from below less
     than 2 % of the clients are left: it is proven, and tight."""
     errors = shares_errors(epsilon, law)
-    reach, deviation = errors.reach(0.05), np.sqrt(np.diagonal(errors.near)).tolist()
+    reach = errors.reach(0.05)
+    deviation = np.sqrt(np.diagonal(errors.near)).tolist()
     assert errors.beyond(reach) <= 0.05
     fewer = reach * math.sqrt(0.98)
     least = sum(2 * normal_tail(fewer / each) for each in deviation)
@@ -90,10 +90,8 @@ def test_the_reach_is_enough_and_hardly_more(epsilon: float, law: Floats) -> Non
 def test_the_widest_is_found_though_quick_bounds_mislead() -> None:
     """The quick bound of opposite errors is the largest, its reach is not: the largest of all exact
     ones is returned."""
-    opposite, apart = (
-        Errors(np.ones(2), np.array([[1.0, -1.0], [-1.0, 1.0]])),
-        Errors(np.full(2, 0.9), 0.9 * np.eye(2)),
-    )
+    opposite = Errors(np.ones(2), np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    apart = Errors(np.full(2, 0.9), 0.9 * np.eye(2))
     assert opposite.reach(0.05, quick=True) > apart.reach(0.05, quick=True)
     assert widest_reach([opposite, apart], 0.05) == apart.reach(0.05) > opposite.reach(0.05)
 
@@ -104,7 +102,8 @@ def test_the_channel_has_the_errors_of_the_closed_form(epsilon: float) -> None:
     formulas, for both oracles."""
     reports = Reports.of(frequency_randomizer(epsilon, 8), Aim.shares(8))
     assert reports is not None
-    found, formula = reports.errors(ZIPF), shares_errors(epsilon, ZIPF)
+    found = reports.errors(ZIPF)
+    formula = shares_errors(epsilon, ZIPF)
     assert found.variance == pytest.approx(formula.variance, rel=1e-5)
     assert sorted(found.near.ravel()) == pytest.approx(
         sorted(formula.near.ravel()), rel=1e-4, abs=1e-4
@@ -135,7 +134,8 @@ def test_no_law_of_numbers_is_less_favourable(
 ) -> None:
     """The law on the two extremes at the best odds: 300 random laws and every mixture of the
     extremes have no larger variance."""
-    reports, size = Reports.of(randomizer, aim), len(aim.target)
+    reports = Reports.of(randomizer, aim)
+    size = len(aim.target)
     assert reports is not None
     (worst,) = reports.unfavourable()
     mixtures = (
@@ -193,7 +193,8 @@ WORKLOADS = (
 def test_both_sides_meet(workload: Floats) -> None:
     """Within 1 %, and both are what they say: the certificate's trace norm, and the worst variance
     of the Gram matrix; no other weights prove more."""
-    found, generator = factorize(workload), np.random.default_rng(1)
+    found = factorize(workload)
+    generator = np.random.default_rng(1)
     assert found.lower <= found.upper <= 1.0101 * found.lower
     assert found.certificate.norm(workload) == pytest.approx(found.lower, rel=1e-6)
     assert np.diag(found.gram).max() == pytest.approx(1.0)
@@ -227,10 +228,8 @@ def test_known_norms() -> None:
 def test_no_local_randomizer_is_below_the_bound(workload: Floats, epsilon: float) -> None:
     """At the certificate's law some query's Cramer-Rao variance, by the Fisher information of one
     report, is at least the bound."""
-    certificate, limit = (
-        factorize(workload, within=0.001).certificate,
-        1 / (response_gain(epsilon) ** 2 - 1),
-    )
+    certificate = factorize(workload, within=0.001).certificate
+    limit = 1 / (response_gain(epsilon) ** 2 - 1)
     law = certificate.symbols / certificate.symbols.sum()
     for randomizer in (GRR(epsilon, k=8), Hadamard(epsilon, k=8), SignRows(epsilon, k=8)):
         information = np.zeros((8, 8))

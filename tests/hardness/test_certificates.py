@@ -307,7 +307,8 @@ def test_survivors_verify() -> None:
 def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
     """An answer at the very edge of what is legal for every survivor verifies, and one a billionth
     beyond does not, on either side."""
-    concepts, query = conceptss.parities(3), StatisticalQuery(Question("x0 == 1 and y == 1"), 0.3)
+    concepts = conceptss.parities(3)
+    query = StatisticalQuery(Question("x0 == 1 and y == 1"), 0.3)
     oracle = VersionSpaceOracle(concepts, 0.2, "count")
     oracle.answer((query,))
     data = travelled(oracle.certificate("all"))

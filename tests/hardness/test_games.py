@@ -50,12 +50,11 @@ from tests.support.wrong import wrong
 def test_transcripts_factor(clients: int, turns: int) -> None:
     """Of inputs a and b the products of the two laws depend on the pairs {a_i, b_i} only: in
     fractions, for every pair of inputs of 20 protocols."""
-    generator, inputs = np.random.default_rng(4), np.array(list(product((0, 1), repeat=clients)))
+    generator = np.random.default_rng(4)
+    inputs = np.array(list(product((0, 1), repeat=clients)))
     for _ in range(20):
-        laws, seen = (
-            transcript_laws(random_protocol(clients, turns, generator), inputs),
-            dict[tuple[int, ...], list[int]](),
-        )
+        laws = transcript_laws(random_protocol(clients, turns, generator), inputs)
+        seen = dict[tuple[int, ...], list[int]]()
         assert laws.sum(axis=1).tolist() == [1.0] * len(inputs)
         whole = (laws * 2**40).astype(np.int64).astype(object)  # ten turns in sixteenths
         for (a, first), (b, second) in product(zip(inputs, whole, strict=True), repeat=2):
@@ -76,7 +75,8 @@ def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(
 ) -> None:
     """In fractions, for all inputs, at the protocol's own loss and at a larger one; a smaller one
     leaves a server no law, and is refused."""
-    generator, inputs = np.random.default_rng(6), cube_inputs(clients)
+    generator = np.random.default_rng(6)
+    inputs = cube_inputs(clients)
     for _ in range(4):
         protocol = random_protocol(clients, turns, generator, least)
         laws = np.vectorize(Fraction, otypes=[object])(transcript_laws(protocol, inputs))
@@ -109,7 +109,8 @@ def test_what_one_round_cannot_replay() -> None:
 def test_random_protocols_are_below_the_constant(clients: int, turns: int) -> None:
     """h^2 of everybody is at most K_n times the sum of each client's alone; P_all P_0^(n - 1) is
     their product, in fractions. Not a curator's AND."""
-    generator, inputs = np.random.default_rng(5), cut_inputs(clients)
+    generator = np.random.default_rng(5)
+    inputs = cut_inputs(clients)
     for _ in range(20):
         laws = transcript_laws(random_protocol(clients, turns, generator, 1), inputs)
         whole, parts = cut_distances(laws)
@@ -132,10 +133,8 @@ def test_the_bound_of_parity_is_certified(
     """3.112 C^2 2^d at epsilon 1 and 3,676 clients at d = 8, as the bound has them; another count,
     epsilon or success is refused."""
     data = load_certificate(json.dumps(parity_certificate(d, epsilon, "9/10")))
-    figures, least = (
-        verify_certificate(data).figures,
-        math.ceil(parity_interactive_bound(d, epsilon, 0.9)),
-    )
+    figures = verify_certificate(data).figures
+    least = math.ceil(parity_interactive_bound(d, epsilon, 0.9))
     assert figures["clients_at_least"] == least == int(data["clients_at_least"])
     assert figures["units_at_least"] == pytest.approx(units, abs=0.001)
     assert least == pytest.approx(clients, rel=0.001)
@@ -206,10 +205,8 @@ def test_the_adversary_is_legal_and_tells_few(
 ) -> None:
     """Every answer is legal for the target, no query reveals more parities than Parseval allows,
     and the certificate of the survivors verifies."""
-    queries, oracle = (
-        tuple(StatisticalQuery(query, tolerance) for query, tolerance in pairs),
-        SilentOracle(6, target),
-    )
+    queries = tuple(StatisticalQuery(query, tolerance) for query, tolerance in pairs)
+    oracle = SilentOracle(6, target)
     legal(oracle, parities(6).population(target, 1, 0)).answer(queries)
     for query in queries:
         assert (
@@ -217,7 +214,8 @@ def test_the_adversary_is_legal_and_tells_few(
             <= parities_told(query.tolerance)
             < 1 / query.tolerance**2
         )
-    alive, certificate = int(oracle.alive.sum()), oracle.certificate()
+    alive = int(oracle.alive.sum())
+    certificate = oracle.certificate()
     assert oracle.alive[target]
     assert (certificate is None) == (alive == 1)
     if certificate is not None:

@@ -140,8 +140,10 @@ def test_learner_query_values() -> None:
 def test_naive_bayes_needs_its_tolerance() -> None:
     """At tolerance alpha, which suffices for sampled answers, an oracle that pulls rare features
     towards the wrong label makes it lose 2 alpha or more."""
-    rule, learner = BayesRule(0.5, ((0.02,) * 8, (0.1,) * 8)), NaiveBayes(d=8, alpha=0.1)
-    population, excess = examples.naive_bayes_examples(rule.prior, rule.yes), list[float]()
+    rule = BayesRule(0.5, ((0.02,) * 8, (0.1,) * 8))
+    learner = NaiveBayes(d=8, alpha=0.1)
+    population = examples.naive_bayes_examples(rule.prior, rule.yes)
+    excess = list[float]()
 
     class Pulling(ExactOracle):
         def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
@@ -218,7 +220,8 @@ BEYOND = {
 def share_of_alpha(task: Task[Any], learner: Learner[Any], oracle: str = "exact") -> float:
     """How far a learner misses on the task, in units of alpha. Its queries are data, and no more of
     them and of rounds than its formulas say."""
-    population, seen = task.population(1, 0), list[tuple[StatisticalQuery, ...]]()
+    population = task.population(1, 0)
+    seen = list[tuple[StatisticalQuery, ...]]()
     answers = Watched(
         LEGAL[oracle](population, learner, np.random.default_rng(3)), before=seen.append
     )

@@ -197,11 +197,10 @@ def test_the_list_is_decoded_by_both_rounds() -> None:
     d, n, differing = 6, 400, 0
     protocol, rounds = protocols.MaskedParityList(d=d), 60
     for seed in range(rounds):
-        population, generator = protocol.synthetic(n, seed), np.random.default_rng(seed)
-        oracle, seen = (
-            AggregateOracle(population, generator, 1.0),
-            list[tuple[tuple[LocalQuery, ...], tuple[Tally, ...]]](),
-        )
+        population = protocol.synthetic(n, seed)
+        generator = np.random.default_rng(seed)
+        oracle = AggregateOracle(population, generator, 1.0)
+        seen = list[tuple[tuple[LocalQuery, ...], tuple[Tally, ...]]]()
         found = run(
             protocol.algorithm(1.0, n),
             Watched(oracle, after=lambda *both, seen=seen: seen.append(both)),

@@ -276,7 +276,8 @@ def test_every_order_is_as_likely() -> None:
 def test_where_the_order_comes_from() -> None:
     """From the seed in a simulation, by words that no client's noise holds; from the system's
     entropy without one."""
-    many, system = rows(bytes(range(200))), Shuffler.of(None, 2)
+    many = rows(bytes(range(200)))
+    system = Shuffler.of(None, 2)
     first, again, other = (Shuffler.of(seed, 2).passed(many).tobytes() for seed in (5, 5, 6))
     assert first == again != other
     assert isinstance(system.draws._noise, SystemNoise)
@@ -294,10 +295,8 @@ def asked(randomizer: Randomizer, label: str = "") -> LocalQuery:
 def test_bad_input() -> None:
     """Numbers out of range, what is no finite channel, and what cannot be shuffled: before anybody
     answers."""
-    numbers, crowds = (
-        [(1, DELTA), (10**7 + 1, DELTA), (100, 0.0), (100, 1.0), (100, math.nan)],
-        Crowds(Behind(100)),
-    )
+    numbers = [(1, DELTA), (10**7 + 1, DELTA), (100, 0.0), (100, 1.0), (100, math.nan)]
+    crowds = Crowds(Behind(100))
     crowds.check((survey_query(100),))
     with pytest.raises(
         QuorumError, match="99 clients is less than the shuffler's minimum crowd of 100"
@@ -370,11 +369,10 @@ def counts_law(histogram: BlanketHistogram, values: tuple[int, ...]) -> Law:
     for _ in range(histogram.tries * len(values)):
         further: Law = {}
         for (counts, chance), (symbol, part) in product(law.items(), turns):
-            seen = (
-                counts
-                if symbol is None
-                else (*counts[:symbol], counts[symbol] + 1, *counts[symbol + 1 :])
-            )
+            if symbol is None:
+                seen = counts
+            else:
+                seen = (*counts[:symbol], counts[symbol] + 1, *counts[symbol + 1 :])
             further[seen] = further.get(seen, Fraction(0)) + chance * part
         law = further
     return law
@@ -409,7 +407,9 @@ def test_messages_keep_to_their_target() -> None:
 def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
     """Over 4,000 runs of 50 clients: each mean within 4.5 standard errors, and the variance within
     10 %: 4.5 standard errors of it are 9.2 %."""
-    histogram, values, runs = BlanketHistogram(4, 1 << 28, 3), np.array([0, 0, 1, 3, 3] * 10), 4000
+    histogram = BlanketHistogram(4, 1 << 28, 3)
+    values = np.array([0, 0, 1, 3, 3] * 10)
+    runs = 4000
     words = (
         KeyedNoise(7).words(Draw(1), 0, runs * len(values) * 3, 32).reshape(runs, len(values), 3)
     )
@@ -432,7 +432,8 @@ def batch(start: int, stop: int, answered: int, randomizer: Randomizer | None = 
 
 def test_one_batch_is_what_the_accountant_says_of_those_that_answered() -> None:
     """Of 900 of the 1,000 that were asked, and from both sides."""
-    loss, direct = central([batch(0, 1000, 900)], DELTA), amplified(BinaryRR(1.0), 900, DELTA)
+    loss = central([batch(0, 1000, 900)], DELTA)
+    direct = amplified(BinaryRR(1.0), 900, DELTA)
     assert loss.upper == pytest.approx(direct.upper, abs=2e-9)
     assert loss.upper >= direct.upper
     assert loss.lower == direct.lower

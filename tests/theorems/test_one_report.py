@@ -61,11 +61,10 @@ def blind(table: Records) -> Records:
 def test_own_bits_are_unbiased_for_every_query() -> None:
     """Over all reports of three clients each answer averages exactly to the table's, also of public
     columns; wrong twin: reports at their word."""
-    algorithm, keep = (
-        from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON),
-        BinaryRR(epsilon=EPSILON).channel()[0, 0] / BinaryRR(epsilon=EPSILON).total,
-    )
-    averages, at_their_word = np.zeros(len(QUERIES)), np.zeros(len(QUERIES))
+    algorithm = from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON)
+    keep = BinaryRR(epsilon=EPSILON).channel()[0, 0] / BinaryRR(epsilon=EPSILON).total
+    averages = np.zeros(len(QUERIES))
+    at_their_word = np.zeros(len(QUERIES))
     for reports in product((0, 1), repeat=3):
         chance = float(np.prod(np.where(np.array(reports) == TABLE["sick"], keep, 1 - keep)))
         tallies = tuple(Tally(np.eye(2, dtype=np.int64)[[report]]) for report in reports)
@@ -182,10 +181,8 @@ def test_a_protocol_makes_a_learner() -> None:
     """Where Alice says her threshold, it is the pure learner of thresholds, law for law, and
     private on all pairs of examples; at twice epsilon it is not."""
     told: OneWay[int, int] = OneWay(5, lambda a: a, lambda message, b: int(b >= message))
-    mechanism, examples = (
-        learner_from_one_way(told, EPSILON_ONE_WAY),
-        [(0, 0), (1, 1), (3, 1), (2, 0)],
-    )
+    mechanism = learner_from_one_way(told, EPSILON_ONE_WAY)
+    examples = [(0, 0), (1, 1), (3, 1), (2, 0)]
     assert mechanism.law(examples) == PureThresholds(EPSILON_ONE_WAY).law(
         LabelledMultiset.of_pairs(examples, 2)
     )
@@ -261,7 +258,8 @@ def posed(name: str) -> tuple[Any, Encoding]:
     features = ("a",) if seen.form == "grid" else ("a", "b", "c > 0.2")
     d = len(features)
     y = (-1.0, 2.0) if seen.answer == "number" else (0.0, 0.0)
-    lows, highs = (-2.0, -2.0, 0.0)[:d], (2.0, 2.0, 1.0)[:d]
+    lows = (-2.0, -2.0, 0.0)[:d]
+    highs = (2.0, 2.0, 1.0)[:d]
     learner = seen.make(d, {"steps": 5} if name in ("local-sgd", "logistic-regression") else {})
     return learner, Encoding(
         features=features, lows=lows, highs=highs, form=seen.form, scale=seen.scale(d),

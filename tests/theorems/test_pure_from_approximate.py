@@ -41,7 +41,8 @@ Exact: TypeAlias = list[list[Fraction]]
 def random_rows(generator: np.random.Generator) -> Exact:
     """A random table with a small delta at `GROWTH`, of whole parts: rows near one law, some of
     which have a report of their own."""
-    values, reports = generator.integers(2, 8), generator.integers(2, 8)
+    values = generator.integers(2, 8)
+    reports = generator.integers(2, 8)
     table = generator.integers(1000, 2200, reports) * np.exp(
         generator.uniform(-0.45, 0.45, (values, reports))
     )
@@ -75,7 +76,8 @@ def test_clipped_rows_are_pure_and_near() -> None:
     generator, furthest = np.random.default_rng(12), 0.0
     for _ in range(150):
         rows = random_rows(generator)
-        pure, delta = clipped(rows, GROWTH), exact_delta(rows, GROWTH)
+        pure = clipped(rows, GROWTH)
+        delta = exact_delta(rows, GROWTH)
         assert all(sum(row) == 1 for row in pure)
         assert ratio(pure) <= GROWTH**2
         assert moved(rows, pure) <= delta
@@ -104,7 +106,8 @@ def test_history_by_history_a_protocol_becomes_pure() -> None:
             for _ in range(5)
         ]
         delta = max(exact_delta(rows, GROWTH) for rows in (first, *later))
-        pure, pure_later = clipped(first, GROWTH), [clipped(rows, GROWTH) for rows in later]
+        pure = clipped(first, GROWTH)
+        pure_later = [clipped(rows, GROWTH) for rows in later]
         inputs = list(product(range(2), repeat=2))
         laws = {each: transcripts(pure, pure_later, each) for each in inputs}
         assert (
@@ -140,10 +143,8 @@ def test_the_randomizer_is_pure_where_the_inner_one_is_not() -> None:
 def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
     """Both of one round and of two: every client is asked as before, what it reports is pure, and
     the answer is about the same."""
-    records, inner = (
-        Rows(Records({"value": np.arange(4000) % 6})),
-        DiscreteGaussian(1.0, steps=5, delta=1e-3),
-    )
+    records = Rows(Records({"value": np.arange(4000) % 6}))
+    inner = DiscreteGaussian(1.0, steps=5, delta=1e-3)
     query = Held(inner.domain)
     halves = [LocalQuery(query, inner, Cohort(first, first + 2000)) for first in (0, 2000)]
     once: Local[list[float]] = Nonadaptive(
@@ -177,7 +178,8 @@ def test_a_report_with_delta_reveals_hardly_more() -> None:
     generator = np.random.default_rng(4)
     for _ in range(200):
         rows = random_rows(generator)
-        table, delta = np.array(rows, dtype=float), float(exact_delta(rows, GROWTH))
+        table = np.array(rows, dtype=float)
+        delta = float(exact_delta(rows, GROWTH))
         prior = generator.dirichlet(np.ones(len(table)))
         assert (
             information(table, prior)

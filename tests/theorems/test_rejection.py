@@ -41,7 +41,8 @@ GROWTHS = [Fraction(11, 10), Fraction(3, 2), Fraction(19, 7), Fraction(5), Fract
 def _cases(growth: Fraction, number: int) -> Iterator[tuple[extremal.Channel, extremal.Law]]:
     generator = np.random.default_rng([number, growth.numerator])
     for _ in range(number):
-        values, reports = int(generator.integers(2, 7)), int(generator.integers(2, 6))
+        values = int(generator.integers(2, 7))
+        reports = int(generator.integers(2, 6))
         yield (
             extremal.extremal_channel(growth, values, reports, generator),
             extremal.random_law(values, generator),
@@ -110,7 +111,8 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
     tolerance half as large."""
     worst, unit = 0.0, growth - 1 / growth
     for (channel, shares), tau in product(_cases(growth, 10), _taus(growth)):
-        q, p = channel[0], extremal.mixture(shares, channel)
+        q = channel[0]
+        p = extremal.mixture(shares, channel)
         for pattern in extremal.signs(len(q)):
             ratios = [
                 own / base + sign * tau / 2 * unit
@@ -133,12 +135,11 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
 def test_truncation_by_enumeration() -> None:
     """The closed form of at most K trials is the sum over all trial sequences, and within the miss
     probability of the unlimited law."""
-    q, accept = (
-        [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)],
-        [Fraction(1, 4), Fraction(1), Fraction(2, 3)],
-    )
+    q = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
+    accept = [Fraction(1, 4), Fraction(1), Fraction(2, 3)]
     hits = [a * b for a, b in zip(q, accept, strict=True)]
-    law, missed = [Fraction(0)] * 3, Fraction(1)
+    law = [Fraction(0)] * 3
+    missed = Fraction(1)
     for trials in range(1, 5):
         assert truncated_law(q, accept, trials) == [
             done + missed * last for done, last in zip(law, q, strict=True)
@@ -213,7 +214,8 @@ def trusted(population: Population, budget: float, seed: int = 0) -> TrustedOrac
 def test_budget_adds_up_and_is_never_exceeded() -> None:
     """Declared queries split the budget exactly; one more is refused before anything is drawn;
     queries and rounds are counted."""
-    oracle, each = trusted(bernoulli("vote", 0.3, 1000, 0), 0.7), split_epsilon(0.7, 7)
+    oracle = trusted(bernoulli("vote", 0.3, 1000, 0), 0.7)
+    each = split_epsilon(0.7, 7)
     for times in (3, 4):
         run(curated_from_sq(asking(times), each, 1000), oracle)
     assert oracle.account.spent == Pure(7 * nano_epsilon(each))
@@ -248,7 +250,8 @@ def test_the_same_algorithms_run() -> None:
 def test_enough_records_are_enough(epsilon: float, t: int) -> None:
     """By a union of the exact law of each answer, t answers are within tau except with probability
     beta; a sixtieth of the records is too few for one."""
-    n, noise = enough_records(t, epsilon, 0.2, 0.2), np.arange(-800, 801)
+    n = enough_records(t, epsilon, 0.2, 0.2)
+    noise = np.arange(-800, 801)
     ratio = math.exp(-epsilon / t)
     law = ratio ** np.abs(noise) * (1 - ratio) / (1 + ratio)
 
@@ -288,7 +291,8 @@ def oracle(budget: int, seed: int) -> TrustedOracle[Records]:
 def test_the_result_is_that_of_the_interaction(seed: int) -> None:
     """With the same draws the handed-over algorithm gives the same result in one round, for the
     same price."""
-    interactive, handed = oracle(NANO, seed), oracle(NANO, seed)
+    interactive = oracle(NANO, seed)
+    handed = oracle(NANO, seed)
     assert run(cni_from_ci(Adaptive(two_rounds), Pure(NANO)), handed) == run(
         Adaptive(two_rounds), interactive
     )

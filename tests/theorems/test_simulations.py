@@ -142,13 +142,16 @@ def test_likelihood_queries_recover_the_law(
 ) -> None:
     """The exact answers about every report of every shipped kind of randomizer give Pr[report] to
     1e-12, and legal ones give it within sinh(eps) tau q."""
-    law, tau, growth = population.law(query), 0.05, math.exp(randomizer.epsilon)
+    law = population.law(query)
+    tau = 0.05
+    growth = math.exp(randomizer.epsilon)
     for cell in range(randomizer.cells):
         channel = randomizer.channel(cell).astype(np.float64) / randomizer.total
         for report in range(randomizer.alphabet):
             asked = likelihood_query((Observed(query, randomizer, cell, report),), tau)
             exact = asked.expectation(law)
-            q, p = channel[0, report], float(law @ channel[:, report])
+            q = channel[0, report]
+            p = float(law @ channel[:, report])
             assert q * mean_ratio(exact, growth) == pytest.approx(p, abs=1e-12)
             for sign in (-1, 1):
                 off = abs(q * mean_ratio(exact + sign * tau, growth) - p)

@@ -51,12 +51,10 @@ class LawOracle:
     symbols are drawn from `law`."""
 
     def __init__(self, protocol: Quantiles, law: Floats, generator: np.random.Generator) -> None:
-        self.edges, self.law, self.heights, self.generator = (
-            protocol.grid.edges,
-            law,
-            np.cumsum(law),
-            generator,
-        )
+        self.edges = protocol.grid.edges
+        self.law = law
+        self.heights = np.cumsum(law)
+        self.generator = generator
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         return tuple(self._answer(query) for query in queries)
@@ -77,7 +75,8 @@ class LawOracle:
 @cache
 def _report_law(randomizer: PrefixSigns, law: bytes) -> Floats:
     shares = np.frombuffer(law)
-    flip, ones = randomizer.flip / randomizer.total, np.zeros(randomizer.cells)
+    flip = randomizer.flip / randomizer.total
+    ones = np.zeros(randomizer.cells)
     for value in np.flatnonzero(shares):
         ones += shares[value] * randomizer.encode(np.array(value), np.arange(randomizer.cells))
     ones = flip + (1 - 2 * flip) * ones
@@ -112,7 +111,10 @@ def bisection(
 ) -> int:
     """Plain bisection: ceil(log2 k) rounds of equal size, randomized response to one threshold
     each."""
-    gain, heights, low, high = response_gain(epsilon), np.cumsum(law), 0, len(law) - 1
+    gain = response_gain(epsilon)
+    heights = np.cumsum(law)
+    low = 0
+    high = len(law) - 1
     size = n // high.bit_length()
     while low < high:
         middle = (low + high) // 2

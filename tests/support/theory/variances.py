@@ -34,7 +34,8 @@ class Sample:
         )
         reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, n), cells)
         tally = reader.tally(reports, cells)
-        moved, value = influence(reader, tally), np.atleast_1d(reader.estimate(tally).value)
+        moved = influence(reader, tally)
+        value = np.atleast_1d(reader.estimate(tally).value)
         if isinstance(reader, FiniteChannel):
             return cls(value, moved[0] + moved[1:], tally.counts.ravel())
         whole = np.rec.fromarrays(
