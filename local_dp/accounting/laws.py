@@ -51,12 +51,10 @@ class Curve:
         shares = (
             self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
         )
+        scale = math.exp(min(self.scale - self.tilt * epsilon, _REACH))
         return min(
             1.0,
-            self.infinite
-            + float(shares.sum())
-            * math.exp(min(self.scale - self.tilt * epsilon, _REACH))
-            * _ABOVE,
+            self.infinite + float(shares.sum()) * scale * _ABOVE,
         )
 
     def epsilon(self, delta: float) -> float:
@@ -154,9 +152,9 @@ class Atoms:
         low = int(places.min())
         count = int(places.max() - places.min()) + 2
         here = (places - low).astype(np.int64)
-        masses = np.bincount(here, self.masses - upper, count).astype(np.float64) + np.bincount(
-            here + 1, upper, count
-        )
+        lower = np.bincount(here, self.masses - upper, count).astype(np.float64)
+        higher = np.bincount(here + 1, upper, count)
+        masses = lower + higher
         support = np.flatnonzero(masses)
         return support + low, masses[support]
 
@@ -173,9 +171,10 @@ def atoms_of(part: Exact) -> Atoms:
     if isinstance(part, Pure | Approximate):
         rare = 1 / (1 + math.exp(part.epsilon))
         finite = 1 - part.delta
+        rise = finite * (1 - rare)
         return Atoms(
             np.array([-part.epsilon, part.epsilon]),
-            np.array([finite * rare, finite * (1 - rare)]),
+            np.array([finite * rare, rise]),
             part.delta,
             Fraction(part.nano, NANO),
         )
@@ -183,11 +182,12 @@ def atoms_of(part: Exact) -> Atoms:
         places = [place for place, weight in enumerate(part.weights) if weight / part.total > _NONE]
         masses = np.array([part.weights[place] / part.total for place in places])
         losses = (part.least + np.array(places)) * part.step
+        step = Fraction(round(part.step * ATTO), ATTO)
         return Atoms(
             losses,
             masses,
             part.infinite / part.total + _BEYOND,
-            Fraction(round(part.step * ATTO), ATTO),
+            step,
         )
     return (
         _discrete(part)
@@ -203,8 +203,9 @@ def _discrete(part: DiscreteGaussian) -> Atoms:
     noise = noise[weights > _NONE]
     weights = weights[weights > _NONE]
     mu = part.mu if part.mu < _FINE else 0.0
+    losses = (1 - 2 * noise) * part.step / 2
     return Atoms(
-        (1 - 2 * noise) * part.step / 2,
+        losses,
         weights / weights.sum(),
         _BEYOND,
         Fraction(part.atto_mu2, 2 * ATTO),
@@ -220,10 +221,10 @@ def _normal(mu: float, cell: float) -> Atoms:
     nodes = np.array([-math.sqrt(0.6), 0.0, math.sqrt(0.6)])
     weights = np.array([5, 8, 5]) / 18
     losses = ((np.arange(low, high)[:, None] + (1 + nodes) / 2) * cell).ravel()
-    density = np.exp(-(((losses - mu**2 / 2) / mu) ** 2) / 2) / (mu * math.sqrt(2 * math.pi))
-    return Atoms(
-        losses, density * np.tile(weights, high - low) * cell * _MARGIN, _BEYOND, Fraction(0), mu
-    )
+    deviations = (losses - mu**2 / 2) / mu
+    density = np.exp(-(deviations**2) / 2) / (mu * math.sqrt(2 * math.pi))
+    masses = density * np.tile(weights, high - low) * cell * _MARGIN
+    return Atoms(losses, masses, _BEYOND, Fraction(0), mu)
 
 
 def on_mesh(part: Exact, mesh: float) -> tuple[Ints, Floats]:
@@ -257,11 +258,12 @@ def binomial_curve(part: Pure, parts: int) -> Curve:
     falling = np.cumsum(np.log(down / (parts - down + 1)) - part.epsilon)
     # relative to the mode: sums of small logarithms, which round little
     weights = np.exp(np.concatenate([falling[::-1], [0.0], rising]))
+    beyond = 1e-300 if high < parts else 0.0
     return Curve(
         (2 * low - parts) * part.epsilon,
         2 * part.epsilon,
         weights / weights.sum(),
-        infinite=1e-300 if high < parts else 0.0,
+        infinite=beyond,
     )
 
 
@@ -350,15 +352,13 @@ class Summed:
     def delta(self, epsilon: float) -> float:
         """The least delta beside this epsilon (nats)."""
         tilts = self._tilts(1.0) if self._spread else np.ones(1)
-        return self.curve(
-            max(0.0, -float((self._growths(tilts) + _log_share(tilts) - tilts * epsilon).min()))
-        ).delta(epsilon)
+        logs = self._growths(tilts) + _log_share(tilts) - tilts * epsilon
+        return self.curve(max(0.0, -float(logs.min()))).delta(epsilon)
 
     def curve(self, rarity: float) -> Curve:
         """The law of the sum, tilted to where delta is about e^-rarity."""
-        infinite = -math.expm1(
-            math.fsum(count * math.log1p(-each.infinite) for each, count in self.laws)
-        )
+        log_finite = math.fsum(count * math.log1p(-each.infinite) for each, count in self.laws)
+        infinite = -math.expm1(log_finite)
         if not self._spread:
             return Curve(0.0, 1.0, np.ones(1), infinite=infinite)
         tilts = self._tilts(rarity)
@@ -394,16 +394,19 @@ class Summed:
     @property
     def _spread(self) -> float:
         """The standard deviation of the sum; a rare loss counts as if it were not that rare."""
+        variance = sum(count * each.variance for each, count in self.laws)
+        widest = max(each.width for each, _ in self.laws)
         return max(
-            math.sqrt(sum(count * each.variance for each, count in self.laws)),
-            max(each.width for each, _ in self.laws) / 40,
+            math.sqrt(variance),
+            widest / 40,
         )
 
     def _tilts(self, rarity: float) -> Floats:
         """The tilts to try: around that of a normal law, and none at which one loss dominates."""
         usual = math.sqrt(2 * max(1.0, rarity)) / self._spread
         tilts: Floats = usual * _TILTS
-        return tilts[tilts <= max(2 * usual, 200 / max(each.width for each, _ in self.laws))]
+        steepest = 200 / max(each.width for each, _ in self.laws)
+        return tilts[tilts <= max(2 * usual, steepest)]
 
     def _growths(self, tilts: Floats) -> Floats:
         """An upper bound on ln E[e^(t loss)] of the sum, for each t."""
@@ -419,19 +422,20 @@ class Summed:
         """A common divisor of all losses costs nothing; without one that is large enough, a mesh
         that costs no more than the tolerance."""
         laws = self.laws
-        reach = min(24 * self._spread, sum(count * each.width for each, count in laws)) + sum(
-            each.width for each, _ in laws
-        )
+        far = sum(count * each.width for each, count in laws)
+        widths = sum(each.width for each, _ in laws)
+        reach = min(24 * self._spread, far) + widths
         finest = reach / _MOST
         common = float(_common([each.step for each, _ in laws if each.width]))
         if common > finest:
             return common
         rounded = sum(count for _, count in laws)
+        finer = (math.sqrt(each.variance) / _RESOLVED for each, _ in laws if each.variance)
         return max(
             finest,
             min(
                 _TOLERANCE / math.sqrt(rounded),
-                *(math.sqrt(each.variance) / _RESOLVED for each, _ in laws if each.variance),
+                *finer,
             ),
         )
 
@@ -444,8 +448,11 @@ def _log_share(tilts: Floats) -> Floats:
 def _common(steps: Sequence[Fraction]) -> Fraction:
     divisor = steps[0]
     for step in steps[1:]:
+        common = math.gcd(
+            divisor.numerator * step.denominator, step.numerator * divisor.denominator
+        )
         divisor = Fraction(
-            math.gcd(divisor.numerator * step.denominator, step.numerator * divisor.denominator),
+            common,
             divisor.denominator * step.denominator,
         )
     return divisor if all(steps) else Fraction(0)
@@ -463,12 +470,10 @@ def transformed(parts: Sequence[OnMesh], exponent: float, window: Window) -> tup
         # near 0 the phases, which large powers multiply, are small
         centre = round(float(masses @ part.places))
         start += part.count * centre
-        product *= np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** part.count
-    error = (
-        _ROUNDING * math.log2(n) * sum(part.count for part in parts) * float(np.abs(product).mean())
-    )
-    law: Floats = (
-        np.maximum(np.roll(np.fft.irfft(product, n), (start - low) % n)[: top - low + 1], 0.0)
-        + error
-    )
+        counts = np.bincount((part.places - centre) % n, masses, n)
+        product *= np.fft.rfft(counts) ** part.count
+    count = sum(part.count for part in parts)
+    error = _ROUNDING * math.log2(n) * count * float(np.abs(product).mean())
+    shares = np.roll(np.fft.irfft(product, n), (start - low) % n)
+    law: Floats = np.maximum(shares[: top - low + 1], 0.0) + error
     return law, error

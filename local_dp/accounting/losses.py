@@ -66,9 +66,8 @@ class Lattice:
         while high < len(self.weights) and self.growth ** (self.least + high) <= whole:
             high += 1
         above = self.weights[high:]
-        return (
-            self.infinite + sum(above) - whole * self._sum(above, self.least + high)
-        ) / Fraction(self.total)
+        rest = self._sum(above, self.least + high)
+        return (self.infinite + sum(above) - whole * rest) / Fraction(self.total)
 
     def times(self, parts: int) -> "Lattice":
         """The total loss of `parts` of them, adaptive or not. Raises InputError unless parts is 1
@@ -138,7 +137,8 @@ def discrete_laplace(nano: int, sensitivity: int = 1) -> Lattice:
     more, less = growth.numerator, growth.denominator
     inside = {m - 2 * y: less**y * more ** (m - y) * (more - less) for y in range(1, m)}
     weights = {m: more ** (m + 1), **inside, -m: less**m * more}
-    return Lattice(growth, -m, tuple(weights.get(place, 0) for place in range(-m, m + 1)))
+    masses = (weights.get(place, 0) for place in range(-m, m + 1))
+    return Lattice(growth, -m, tuple(masses))
 
 
 SIGMAS = (0.1, 10_000.0)
@@ -242,7 +242,8 @@ def conversion(rho: float, delta: float) -> float:
 
     def at(log_more: float) -> float:
         order = 1 + math.exp(log_more)
-        return order * rho - math.log(order * delta) / (order - 1) + math.log1p(-1 / order)
+        surcharge = math.log(order * delta)
+        return order * rho - surcharge / (order - 1) + math.log1p(-1 / order)
 
     best = min(range(-40, 60), key=lambda quarter: at(quarter / 4)) / 4
     low = best - 0.25

@@ -88,7 +88,8 @@ def advanced_part(budget: Approximate, parts: int) -> Pure:
     2.5. Below k = 32 at (1, 1e-6) it is less than eps / k."""
     check_whole("parts", parts, 1, MAX_PARTS)
     spread = math.sqrt(2 * parts * math.log(ATTO / budget.atto))
-    root = 2 * budget.epsilon / (spread + math.sqrt(spread**2 + 8 * parts * budget.epsilon))
+    square = spread**2 + 8 * parts * budget.epsilon
+    root = 2 * budget.epsilon / (spread + math.sqrt(square))
     return _some(math.floor(root * (1 - 1e-12) * NANO), budget, parts)
 
 
@@ -96,8 +97,9 @@ def printed_part(budget: Approximate, parts: int) -> Pure:
     """eps / sqrt(8 k ln(1 / delta)): the simple split that the text solves Theorem 2.5 by, private
     for eps <= 2 ln(1 / delta)."""
     check_whole("parts", parts, 1, MAX_PARTS)
+    spread = math.sqrt(8 * parts * math.log(ATTO / budget.atto))
     return _some(
-        math.floor(budget.nano / math.sqrt(8 * parts * math.log(ATTO / budget.atto)) * (1 - 1e-12)),
+        math.floor(budget.nano / spread * (1 - 1e-12)),
         budget,
         parts,
     )
@@ -130,11 +132,8 @@ def group_loss(loss: L, records: int) -> L:
     if isinstance(loss, Pure):
         return Pure(records * loss.nano)
     step = exp_epsilon(loss.nano)
-    chain = (
-        (exp_epsilon(records * loss.nano) * _BEYOND - 1) / (step - 1)
-        if step > 1
-        else Fraction(records)
-    )
+    whole = exp_epsilon(records * loss.nano)
+    chain = (whole * _BEYOND - 1) / (step - 1) if step > 1 else Fraction(records)
     return Approximate(records * loss.nano, min(ATTO, -int(-loss.atto * chain // 1)))
 
 
@@ -203,10 +202,9 @@ def _spread(losses: Losses, delta: float, mean: Callable[[float], float]) -> flo
         return math.inf
     squares = math.fsum(count * eps**2 for eps, count in parts)
     try:
-        return (
-            math.sqrt(-2 * math.log(rest) * squares)
-            + math.fsum(count * eps * mean(eps) for eps, count in parts)
-        ) * _UP
+        deviation = math.sqrt(-2 * math.log(rest) * squares)
+        mean_loss = math.fsum(count * eps * mean(eps) for eps, count in parts)
+        return (deviation + mean_loss) * _UP
     except OverflowError:
         return math.inf
 
@@ -265,9 +263,8 @@ def _own(part: Part) -> tuple[float, float] | None:
 
 def _rest(losses: Losses, delta: float) -> float:
     """What remains of delta beside the parts' own deltas."""
-    return delta - math.fsum(
-        count * own[1] for part, count in losses.items() if (own := _own(part))
-    )
+    own_deltas = (count * own[1] for part, count in losses.items() if (own := _own(part)))
+    return delta - math.fsum(own_deltas)
 
 
 def _sharing(losses: Losses) -> int:
@@ -370,11 +367,12 @@ def _part(words: Sequence[str]) -> Part:
         raise InputError(unknown("no kind of mechanism", name, KINDS))
     kind = KINDS[name]
     if not kind.required <= len(numbers) <= len(kind.numbers):
+        optional = (f"[{each}]" for each in kind.numbers[kind.required :])
         form = " ".join(
             (
                 name,
                 *kind.numbers[: kind.required],
-                *(f"[{each}]" for each in kind.numbers[kind.required :]),
+                *optional,
             )
         )
         raise InputError(

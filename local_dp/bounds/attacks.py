@@ -74,9 +74,10 @@ def boneh_shaw_false(users: int, block: int) -> Fraction:
 
 def _tail(users: int, block: int, ones: int) -> Fraction:
     least = -(-(block + users * ones) // (2 * users))
+    first = max(least, 0, ones - block)
+    last = min(block, ones)
     ways = sum(
-        math.comb(block, high) * math.comb(block, ones - high)
-        for high in range(max(least, 0, ones - block), min(block, ones) + 1)
+        math.comb(block, high) * math.comb(block, ones - high) for high in range(first, last + 1)
     )
     return Fraction(ways, math.comb(2 * block, ones))
 
@@ -120,24 +121,23 @@ class Influence:
         width = self.high - self.low
         nearest = np.clip(value, self.least, self.most)
         certain = (value == nearest) | (width == 0)  # possible, or the same whatever is reported
-        share, at = (
-            np.clip((each - self.low) / np.where(certain, 1.0, width), 0.0, 1.0)
-            for each in (value, nearest)
-        )
+        scale = np.where(certain, 1.0, width)
+        share, at = (np.clip((each - self.low) / scale, 0.0, 1.0) for each in (value, nearest))
+        upper = mean_tail(share, estimate.n, at)
+        lower = mean_tail(1 - share, estimate.n, 1 - at)
         tails = np.where(
             value > nearest,
-            mean_tail(share, estimate.n, at),
-            mean_tail(1 - share, estimate.n, 1 - at),
+            upper,
+            lower,
         )
         with np.errstate(all="ignore"):
+            variance = (self.high - nearest) * (nearest - self.low) / estimate.n
             away = np.nan_to_num(
-                abs(value - nearest)
-                / np.sqrt((self.high - nearest) * (nearest - self.low) / estimate.n),
+                abs(value - nearest) / np.sqrt(variance),
                 nan=0.0,
             )
-        return float(away[~certain].max(initial=0.0)), float(
-            min(1.0, 2 * len(value) * np.where(certain, 1.0, tails).min())
-        )
+        chance = np.where(certain, 1.0, tails).min()
+        return float(away[~certain].max(initial=0.0)), float(min(1.0, 2 * len(value) * chance))
 
     def worst_case(self, estimate: Estimate, missing: int, lying: float) -> WorstCase:
         """The estimate by its possible values alone: `interval` within them, or all of them where
@@ -161,9 +161,8 @@ class Influence:
     def had_all_answered(self, value: Floats, n: int, missing: int) -> tuple[Floats, Floats]:
         """Between which ends the estimate of n reports would lie had `missing` more clients
         answered, whatever they held and said."""
-        return (n * value + missing * self.low) / (n + missing), (
-            n * value + missing * self.high
-        ) / (n + missing)
+        total = n + missing
+        return (n * value + missing * self.low) / total, (n * value + missing * self.high) / total
 
     def of_share(self, share: float) -> Floats:
         """How far at most a share of the clients who lie can have moved the estimate, to either
@@ -230,11 +229,13 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
         np.broadcast_to(end, estimate.value.shape).astype(np.float64) for end in estimate.ends
     )
     width = (high - low) / (own[1] - own[0])  # of the shares, which are from 0 to 1
+    least = low - width * own[0]
+    most = low + width * (1 - own[0])
     return Influence(
         low,
         high,
-        _rounded(low - width * own[0], width),
-        _rounded(low + width * (1 - own[0]), width),
+        _rounded(least, width),
+        _rounded(most, width),
     )
 
 
@@ -245,10 +246,8 @@ def _possible(randomizer: FiniteChannel, each: Floats) -> tuple[Floats | float, 
     if len(values) * len(each) > MOST * MOST:
         return -np.inf, np.inf
     parts = each.reshape(randomizer.cells, randomizer.alphabet, -1)
-    sums = [
-        randomizer.rows(values, cell).astype(np.float64) @ parts[cell]
-        for cell in range(randomizer.cells)
-    ]
+    cells = range(randomizer.cells)
+    sums = [randomizer.rows(values, cell).astype(np.float64) @ parts[cell] for cell in cells]
     means = np.mean(sums, axis=0) / 2.0**randomizer.word_bits
     least, most = (end.reshape(each.shape[1:]) for end in (means.min(axis=0), means.max(axis=0)))
     return _rounded(least, most - least), _rounded(most, most - least)

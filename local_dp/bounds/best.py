@@ -297,10 +297,8 @@ class Reports:
         law = _on_lattice(law, self.randomizer.domain.size)
         support = np.flatnonzero(law)
         chunk = max(1, _CHUNK // (self.randomizer.cells * self.randomizer.alphabet))
-        parts = [
-            law[some] @ report_laws(self.randomizer, some)
-            for some in np.split(support, range(chunk, len(support), chunk))
-        ]
+        chunks = np.split(support, range(chunk, len(support), chunk))
+        parts = [law[some] @ report_laws(self.randomizer, some) for some in chunks]
         total: Floats = np.sum(parts, axis=0)
         total /= total.sum()
         return total
@@ -314,9 +312,8 @@ class Reports:
         laws = report_laws(self.randomizer, np.array(ends))
         (low, high) = (laws @ self.contributions[:, 0]).tolist()
         square = laws @ self.contributions[:, 0] ** 2
-        odds = np.clip(
-            ((square[1] - square[0]) / (high - low) - 2 * low) / (2 * (high - low)), 0, 1
-        )
+        rise = (square[1] - square[0]) / (high - low)
+        odds = np.clip((rise - 2 * low) / (2 * (high - low)), 0, 1)
         return [Errors.of_reports(self.contributions, (1 - odds) * laws[0] + odds * laws[1])]
 
 

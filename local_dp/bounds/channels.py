@@ -190,9 +190,8 @@ def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> 
     """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: about 0.755
     C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
-    return math.log1p(-((2 * success - 1) ** 2)) / (
-        2 * math.log1p(-best_two_laws(epsilon, variation).value)
-    )
+    distance = best_two_laws(epsilon, variation).value
+    return math.log1p(-((2 * success - 1) ** 2)) / (2 * math.log1p(-distance))
 
 
 def two_laws_asked_again_bound(epsilon: float, variation: float, success: float) -> float:

@@ -24,9 +24,9 @@ def common_pure_least(bits: int, epsilon: float, success: float) -> int:
     e^(-eps n) p or more, and all together with 1 - p at most.
     """
     check_whole("bits", bits, 1, 1 << 20)
-    return math.ceil(
-        (bits * LN2 + math.log1p(-(2.0**-bits)) + math.log(success / (1 - success))) / epsilon
-    )
+    log_others = bits * LN2 + math.log1p(-(2.0**-bits))
+    log_odds = math.log(success / (1 - success))
+    return math.ceil((log_others + log_odds) / epsilon)
 
 
 def common_approximate_least(bits: int, epsilon: float, delta: float, success: float) -> int:
@@ -34,7 +34,8 @@ def common_approximate_least(bits: int, epsilon: float, delta: float, success: f
     - e^-eps (1 - x - delta)) from (1 - p) / (2^L - 1)."""
     check_whole("bits", bits, 1, 1 << 20)
     growth = math.exp(epsilon)
-    chance = (1 - success) * math.exp(-bits * LN2) / -math.expm1(-bits * LN2)
+    share = math.exp(-bits * LN2)
+    chance = (1 - success) * share / -math.expm1(-bits * LN2)
     records = 0
     while chance < success:
         chance = min(growth * chance + delta, 1 - (1 - chance - delta) / growth)
@@ -54,7 +55,9 @@ def approximate_capacity(epsilon: float, delta: float, bits: float) -> float:
     if delta == 0:
         return pure
     t = np.exp(np.linspace(math.log(delta), math.log(0.5), _STEPS))
-    capacity = (pure - np.log1p(-t)) / (1 - t) + t / math.e + (1 + epsilon + LN2) * delta / t
+    pure_part = (pure - np.log1p(-t)) / (1 - t)
+    leak = (1 + epsilon + LN2) * delta / t
+    capacity = pure_part + t / math.e + leak
     return float(capacity.min()) + 2 * delta * (1 + bits * LN2)
 
 
@@ -77,7 +80,8 @@ def common_hashing_success(bits: int, epsilon: float, n: int) -> float:
     law = stats.binom.pmf(agreements, n, 1 / (1 + math.exp(-epsilon)))
     above = stats.binom.logsf(agreements, n, 0.5)
     same = stats.binom.logpmf(agreements, n, 0.5) - LN2
-    beaten = np.minimum(0.0, np.logaddexp(above, same) + bits * LN2 + math.log1p(-(2.0**-bits)))
+    log_others = bits * LN2
+    beaten = np.minimum(0.0, np.logaddexp(above, same) + log_others + math.log1p(-(2.0**-bits)))
     return 1 - float(law @ np.exp(beaten))
 
 

@@ -103,18 +103,17 @@ def contrast_factors(epsilon: float, order: int, w: int) -> tuple[float, float]:
     """
     p, q = _chances(epsilon, order, w)
     with_one, with_none = _pair_chances(p, order, w)
-    return (q - with_none) / (p - q) ** 2, max(0.0, p - q - 2 * with_one + 2 * with_none) / (
-        p - q
-    ) ** 2
+    gap = p - q
+    rest = q - with_none
+    return rest / gap**2, max(0.0, gap - 2 * with_one + 2 * with_none) / gap**2
 
 
 def parities_variance(epsilon: float, b: int, share: float) -> float:
     """n times the variance of a symbol's estimate from reports of b random parities:
     `support_variance` of E / (E + 2^b - 1) and 2^-b."""
     check_positive_epsilon(epsilon)
-    return support_variance(
-        math.exp(epsilon) / (math.exp(epsilon) + (1 << b) - 1), math.ldexp(1.0, -b), share
-    )
+    growth = math.exp(epsilon)
+    return support_variance(growth / (growth + (1 << b) - 1), math.ldexp(1.0, -b), share)
 
 
 def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors:
@@ -142,10 +141,8 @@ def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
 def unfavourable_laws(k: int) -> list[Floats]:
     """Uniform on the first few of k symbols, or on all: among these the least favourable law is
     looked for. Beyond 64, symbols are as good as rare."""
-    return [
-        np.where(np.arange(k) < size, 1 / size, 0.0)
-        for size in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]
-    ]
+    sizes = [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]
+    return [np.where(np.arange(k) < size, 1 / size, 0.0) for size in sizes]
 
 
 @lru_cache(maxsize=1024)
@@ -243,9 +240,8 @@ class Schedule:
     def clients(self, epsilon: float, bits: int, share: float, beta: float) -> int:
         """n for which ten strings that `share` of the clients hold each are all found, and no
         other, except with probability beta above 1 %."""
-        return math.ceil(
-            self.variance(epsilon, bits, share) * sum(self.needs(bits, share, beta)) / share**2
-        )
+        needs = sum(self.needs(bits, share, beta))
+        return math.ceil(self.variance(epsilon, bits, share) * needs / share**2)
 
 
 ONE_ROUND = Schedule(20, 12, 512, 18)
@@ -275,7 +271,8 @@ def public_points(dimension: int, alpha: float, beta: float) -> int:
     """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): Theorem 2.13 at alpha / 8, as the proof
     of 6.2 needs it (printed: alpha / 4, erratum E4)."""
     _check(dimension, 1.0, alpha, beta)
-    return math.ceil(64 / alpha * (dimension * math.log(128 / alpha) + math.log(8 / beta)))
+    log_size = dimension * math.log(128 / alpha) + math.log(8 / beta)
+    return math.ceil(64 / alpha * log_size)
 
 
 def log_dichotomies(dimension: int, points: int) -> float:
@@ -289,7 +286,9 @@ def semi_private_examples(dimension: int, epsilon: float, alpha: float, beta: fl
     _check(dimension, epsilon, alpha, beta)
     size = log_dichotomies(dimension, public_points(dimension, alpha, beta))
     tail = math.log(4 / beta)
-    return math.ceil(max(24 / alpha * tail, 8 / (alpha * min(1, epsilon)) * (size + tail)))
+    sampling = 24 / alpha * tail
+    choosing = 8 / (alpha * min(1, epsilon)) * (size + tail)
+    return math.ceil(max(sampling, choosing))
 
 
 def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) -> int:

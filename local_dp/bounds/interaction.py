@@ -199,11 +199,9 @@ def _best_plan(d: int, rounds: int, n: int) -> Plan:
     def success(plan: Plan) -> float:
         return few_rounds_success(d, 1.0, n, plan)
 
+    lists = combinations(range(1, d), rounds - 1)
     best = max(
-        (
-            Plan((_FIRST,) * (rounds - 1), bits[::-1])
-            for bits in combinations(range(1, d), rounds - 1)
-        ),
+        (Plan((_FIRST,) * (rounds - 1), bits[::-1]) for bits in lists),
         key=success,
     )
     plan = replace(best, bits=())
@@ -261,7 +259,9 @@ def margin_constant(epsilon: float, success: float = 0.9) -> float:
     check_success(success, 0.5)
     # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
     half = math.sinh(epsilon / 4) ** 2
-    return -math.log(4 * success * (1 - success)) / ((math.exp(epsilon) + 1) * math.log1p(2 * half))
+    squared = 4 * success * (1 - success)
+    size = (math.exp(epsilon) + 1) * math.log1p(2 * half)
+    return -math.log(squared) / size
 
 
 def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
@@ -334,7 +334,8 @@ def public_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> in
     """
     check_distance(alpha)
     stretch = chi_square_quantile(beta, ROWS) / chi_square_quantile(1 - beta, ROWS)
-    return math.ceil((stretch - 1) * ROWS * k * response_gain(epsilon) ** 2 / (4 * alpha**2))
+    gain = response_gain(epsilon) ** 2
+    return math.ceil((stretch - 1) * ROWS * k * gain / (4 * alpha**2))
 
 
 def private_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:

@@ -41,9 +41,10 @@ def events_variance(odds: tuple[float, float], intervals: int, share: float) -> 
     independent, and one of them at most is of the change.
     """
     p, q = odds
-    return (intervals * q * (1 - q) + share * (p * (1 - p) - q * (1 - q))) / (
-        p - q
-    ) ** 2 + share * (1 - share)
+    noise = q * (1 - q)
+    return (intervals * q * (1 - q) + share * (p * (1 - p) - noise)) / (p - q) ** 2 + share * (
+        1 - share
+    )
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,8 @@ class Tree:
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """The waves of an interval at each level: powers of b below T."""
-        return tuple(
-            self.branches**level
-            for level in range(math.ceil(math.log(self.waves, self.branches) - 1e-9))
-        )
+        levels = math.ceil(math.log(self.waves, self.branches) - 1e-9)
+        return tuple(self.branches**level for level in range(levels))
 
     def parts(self, wave: int) -> tuple[range, ...]:
         """The numbers of the intervals at each level that together are the waves before `wave`, 0
@@ -104,9 +103,8 @@ class Tree:
         change C times, at times as likely; fewer changes are less.
         """
         check_whole("changes", changes, 1, self.waves)
-        return np.asarray(
-            changes**2 * (self.spreads(epsilon) / self.cohorts(epsilon)[:, None]).sum(axis=0)
-        )
+        terms = self.spreads(epsilon)
+        return np.asarray(changes**2 * (terms / self.cohorts(epsilon)[:, None]).sum(axis=0))
 
 
 def best_tree(epsilon: float, waves: int) -> Tree:
@@ -142,7 +140,9 @@ def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
     (p1, q1), (p2, q2) = odds
 
     def likelihood(right: float, wrong: float, zeros: int, ones: int) -> float:
-        return right * p2**zeros * q2**ones + wrong * q2**zeros * p2**ones
+        first = right * p2**zeros * q2**ones
+        second = wrong * q2**zeros * p2**ones
+        return first + second
 
     worst = 0.0
     for zeros in range(rounds + 1):
@@ -203,9 +203,8 @@ def lasting_answer(
     """The memoised response of two steps of least variance in one wave at equal shares, for k
     symbols, and n times that variance."""
     direct = MemoisedGRR(epsilon, k=k, first=first)
-    options: list[tuple[float, MemoisedGRR | MemoisedRAPPOR]] = [
-        (memoised_variance(direct.odds, 1 / k), direct)
-    ]
+    variance = memoised_variance(direct.odds, 1 / k)
+    options: list[tuple[float, MemoisedGRR | MemoisedRAPPOR]] = [(variance, direct)]
     for permanent in PERMANENT:
         unary = MemoisedRAPPOR(epsilon, k=k, first=first, permanent=permanent)
         options.append((rappor_variance(unary.odds, 1 / k), unary))

@@ -46,18 +46,20 @@ def best_size(epsilon: float, k: int, share: float, null: float) -> tuple[int, f
 def _exact(d: int, first: float, second: float) -> float:
     """Pr[(r, a) exact], normal approximation: each bit of r from a mean of 1 / (2 d) of variance 1
     / first, a from one of 1 / 2 of variance 1 / second."""
-    return (1 - normal_tail(math.sqrt(first) / (2 * d))) ** d * (
-        1 - normal_tail(math.sqrt(second) / 2)
-    )
+    bit = 1 - normal_tail(math.sqrt(first) / (2 * d))
+    mask = 1 - normal_tail(math.sqrt(second) / 2)
+    return bit**d * mask
 
 
 def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> float:
     """Pr[(r, a) exact] of hashing with `first` clients and the parity query with `second`, each by
     one hashed bit or blocks: normal (limits 3.2, P2)."""
+    index = best_size(epsilon, d, 1 / (2 * d), 1 / 2)
+    mask = best_size(epsilon, 1, 1 / 2, 1 / 2)
     return _exact(
         d,
-        first / best_size(epsilon, d, 1 / (2 * d), 1 / 2)[1],
-        second / best_size(epsilon, 1, 1 / 2, 1 / 2)[1],
+        first / index[1],
+        second / mask[1],
     )
 
 
@@ -83,9 +85,8 @@ def masked_parity_clients(d: int, epsilon: float, beta: float) -> int:
 def masked_parity_literal_success(d: int, epsilon: float, first: int, second: int) -> float:
     """Pr[(r, a) exact] of the paper's protocol, first / d clients on each g_j, `second` on g_d,
     noise Lap(2 / eps) (limits 3.2, P0)."""
-    return _exact(
-        d, first / (4 * d * (8 / epsilon**2 + 1 / (4 * d))), second / (4 * (8 / epsilon**2 + 1 / 4))
-    )
+    noise = 8 / epsilon**2
+    return _exact(d, first / (4 * d * (noise + 1 / (4 * d))), second / (4 * (noise + 1 / 4)))
 
 
 def masked_parity_literal_clients(d: int, epsilon: float, beta: float) -> int:
@@ -199,12 +200,8 @@ def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> flo
     apart = (growth - 1) / (growth + 3)
     hellinger = information * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)
     most = min(hellinger, 1 - math.sqrt(1 - apart**2))
-    return (
-        -math.log1p(-((2 * success - 1) ** 2))
-        * most
-        / (-2 * hellinger * math.log1p(-most))
-        * 2.0**d
-    )
+    distance = -2 * hellinger * math.log1p(-most)
+    return -math.log1p(-((2 * success - 1) ** 2)) * most / distance * 2.0**d
 
 
 @lru_cache(maxsize=1024)

@@ -39,9 +39,8 @@ def window_limit(epsilon: float, width: float, t: float) -> float:
     """
     check_positive_epsilon(epsilon)
     follows = width * math.expm1(epsilon) / (1 + width * math.exp(epsilon))
-    return (
-        (follows * width**2 + (1 - follows) * (1 + width) ** 2) / 3 + follows * (1 - follows) * t**2
-    ) / follows**2
+    moment = (follows * width**2 + (1 - follows) * (1 + width) ** 2) / 3
+    return (moment + follows * (1 - follows) * t**2) / follows**2
 
 
 def best_width(epsilon: float) -> float:
@@ -63,7 +62,8 @@ def staircase_variance(epsilon: float) -> float:
     b)^2, b = e^-eps. Source: Geng, Viswanath 2014."""
     check_positive_epsilon(epsilon)
     decay = math.exp(-epsilon)
-    return float(4 * ((decay * (1 + decay) / 2) ** (2 / 3) + decay) / (1 - decay) ** 2)
+    mixed = (decay * (1 + decay) / 2) ** (2 / 3)
+    return float(4 * (mixed + decay) / (1 - decay) ** 2)
 
 
 def random_coordinate_variance(epsilon: float, d: int) -> float:

@@ -33,9 +33,8 @@ def is_excluded(log_others: float, distance: CountLaw, epsilon: float, beta: flo
     """
     rest = np.minimum(distance.shares, np.maximum(0.0, np.cumsum(distance.shares) - beta))
     above = rest > 0
-    return log_others + log_sum(np.log(rest[above]) - epsilon * distance.sizes[above]) > math.log(
-        beta
-    )
+    logs = np.log(rest[above])
+    return log_others + log_sum(logs - epsilon * distance.sizes[above]) > math.log(beta)
 
 
 def least_not_excluded(
@@ -92,8 +91,9 @@ def k_point_records(bits: int, k: int, epsilon: float, alpha: float, beta: float
     log_family = k / 2 * (_log_below(bits, 1) - math.log(4 * math.e**2 * k))
     if log_family <= math.log(2):
         raise InputError(f"there are too few sets of {k} points among 2^{bits}; give more bits")
+    log_others = log_family + math.log1p(-math.exp(-log_family))
     return least_not_excluded(
-        log_family + math.log1p(-math.exp(-log_family)),
+        log_others,
         lambda m: CountLaw.binomial(m, 5 * _share(alpha, 5)),
         epsilon,
         beta,
@@ -130,9 +130,8 @@ def stable_success(loss: Approximate, m: int, alpha: float) -> float:
     not matter."""
     law = CountLaw.binomial(m, alpha)
     acceptance = best_acceptance(loss)
-    answers = np.array(
-        [acceptance[min(gap, len(acceptance) - 1)] / UNIT for gap in law.sizes.tolist()]
-    )
+    last = len(acceptance) - 1
+    answers = np.array([acceptance[min(gap, last)] / UNIT for gap in law.sizes.tolist()])
     return law.mean(answers * (law.sizes > 0))
 
 
@@ -184,9 +183,8 @@ def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:
     `error`, an unreleased one counting 0; shape (m + 1,)."""
     counts = np.arange(m + 1)
     top = max(m, noise.least)
-    over = np.where(
-        counts + error < top, _tail(noise, np.maximum(noise.least - counts, error + 1)), 0.0
-    )
+    starts = noise.least - counts
+    over = np.where(counts + error < top, _tail(noise, np.maximum(starts, error + 1)), 0.0)
     under = np.where(
         counts > error, 1 - _tail(noise, np.maximum(noise.least - counts, -error)), 0.0
     )
@@ -205,7 +203,8 @@ def per_cell_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
     all cells, every count released."""
     step = nano_epsilon(epsilon) / (2 * NANO)
     # of an error in one cell, on either side
-    log_chance = math.log(2) - step * (_error(alpha, m) + 1) - math.log1p(math.exp(-step))
+    log_total = math.log1p(math.exp(-step))
+    log_chance = math.log(2) - step * (_error(alpha, m) + 1) - log_total
     if log_chance > -30:
         if bits < 1000:
             return math.exp((2.0**bits) * math.log1p(-min(math.exp(log_chance), 1 - 1e-16)))
@@ -232,7 +231,8 @@ def _worst_database(costs: Floats, error: int) -> float:
 def _tail(noise: CellNoise, y: Ints) -> Floats:
     """Pr[Y >= y]."""
     step = float(noise.nano) / NANO
-    far = np.exp(-step * np.where(y > 0, y, 1 - y)) / (1 + math.exp(-step))
+    away = np.where(y > 0, y, 1 - y)
+    far = np.exp(-step * away) / (1 + math.exp(-step))
     return np.where(y > 0, far, 1 - far)
 
 

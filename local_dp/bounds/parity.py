@@ -50,10 +50,8 @@ def parity_rounds(d: int, n: int) -> list[int]:
     if n < d:
         raise InputError(f"halving 2^{d} parities takes {d} rounds; {n} clients are too few")
     survivors = [1 << (d - k) for k in range(d)]
-    ends = [
-        k + (n - d) * done // sum(survivors)
-        for k, done in enumerate(accumulate(survivors), start=1)
-    ]
+    total = sum(survivors)
+    ends = [k + (n - d) * done // total for k, done in enumerate(accumulate(survivors), start=1)]
     return [stop - start for start, stop in pairwise([0, *ends])]
 
 
@@ -63,7 +61,8 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
     sizes = parity_rounds(d, n)
     unit = sizes[0] / 2.0**d  # scores are in deviations of one parity's first-round score
     signal = math.sqrt(unit) / response_gain(epsilon)
-    grid = np.linspace(-6 * math.sqrt(d), 6 * math.sqrt(d) + signal * d, 1025)
+    width = 6 * math.sqrt(d)
+    grid = np.linspace(-6 * math.sqrt(d), width + signal * d, 1025)
     null = np.zeros(len(grid))
     right = np.zeros(len(grid))
     start = int(np.searchsorted(grid, 0.0))
@@ -73,7 +72,8 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
         share = size / survivors / unit
         null = add_normal(null, grid, 0.0, share)
         right = add_normal(right, grid, signal * share, share)
-        beaten_by = np.clip(1 - np.cumsum(null) / null.sum() + null / (2 * null.sum()), 0.0, 1.0)
+        total = null.sum()
+        beaten_by = np.clip(1 - np.cumsum(null) / total + null / (2 * total), 0.0, 1.0)
         survival = at_most(survivors // 2 - 1, survivors - 1, beaten_by)
         null, right = null * survival, right * survival
     return float(right.sum())
@@ -220,7 +220,8 @@ def support_information(d: int, epsilon: float) -> float:
 
 def _named_information(d: int, shrink: float) -> float:
     right, other = _chances(d, shrink)
-    return right * math.log(right * 2.0**d) + (2.0**d - 1) * other * math.log(other * 2.0**d)
+    count = 2.0**d
+    return right * math.log(right * count) + (count - 1) * other * math.log(other * count)
 
 
 def _chances(d: int, shrink: float) -> tuple[float, float]:
@@ -244,7 +245,9 @@ def named_counts(d: int, epsilon: float, n: int) -> tuple[Counts, Floats, Floats
     means = [n * chance for chance in _chances(d, 1 / response_gain(epsilon))]
     reach = 10 * math.sqrt(means[1]) + 30
     step = 1 + int(math.sqrt(means[1]) / _FINE)
-    counts = np.arange(max(0, int(means[0] - reach)), int(means[1] + reach), step)
+    first = max(0, int(means[0] - reach))
+    last = int(means[1] + reach)
+    counts = np.arange(first, last, step)
     edges = np.append(counts - 1, counts[-1] + step - 1).astype(np.float64)
     below = [np.where(edges < 0, 0.0, pdtr(np.maximum(edges, 0), mean)) for mean in means]
     return counts, np.diff(below[1]), np.diff(below[0])
@@ -256,9 +259,10 @@ def parity_deny_success(d: int, epsilon: float, n: int) -> float:
     _, other, right = named_counts(d, epsilon, n)
     above = np.clip(1 - np.cumsum(other), 0.0, 1.0)
     total = 2.0**d
+    least = np.maximum(other, 1e-9)
     ties = np.where(
         other > 1e-9,
-        ((above + other) ** total - above**total) / (total * np.maximum(other, 1e-9)),
+        ((above + other) ** total - above**total) / (total * least),
         above ** (total - 1),
     )
     return float((right * ties).sum())
@@ -281,7 +285,8 @@ def parity_cells_success(d: int, variance: float, n: int) -> float:
     noise = 2.0 ** (d + 1) * variance
     places = np.linspace(-8, 8, 4001)
     below = special.log_ndtr((n + places * math.sqrt(noise)) / math.sqrt(noise + n))
-    density = np.exp(-(places**2) / 2 + (2.0**d - 1) * below) / math.sqrt(2 * math.pi)
+    logs = -(places**2) / 2 + (2.0**d - 1) * below
+    density = np.exp(logs) / math.sqrt(2 * math.pi)
     return float(density.sum() * (places[1] - places[0]))
 
 

@@ -89,9 +89,10 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
             best = Factorization(best.gram, certificate, lower, best.upper)
         if best.upper <= best.lower * (1 + within):
             break
+        shares = certificate.symbols * np.maximum(np.diag(gram), 0.0)
         certificate = Certificate(
             _normal(certificate.queries * variances),
-            _normal(certificate.symbols * np.maximum(np.diag(gram), 0.0)),
+            _normal(shares),
         )
     assert best is not None
     # where they meet, rounding may make them cross
@@ -164,9 +165,8 @@ def one_query_clients(epsilon: float, queries: int, tau: float, beta: float) -> 
     """n for which one random yes/no query a client answers all of `queries` shares within tau,
     except with probability beta: Q z_{beta/2Q}^2 C^2 / 4 tau^2."""
     check_tolerance(tau)
-    return math.ceil(
-        queries * (normal_quantile(beta / (2 * queries)) * response_gain(epsilon) / (2 * tau)) ** 2
-    )
+    deviation = normal_quantile(beta / (2 * queries)) * response_gain(epsilon)
+    return math.ceil(queries * (deviation / (2 * tau)) ** 2)
 
 
 def prefix_clients(epsilon: float, k: int, tau: float, beta: float, factor: float = 1.0) -> int:

@@ -162,9 +162,8 @@ def chosen_examples(candidates: int, epsilon: float, alpha: float, beta: float) 
     """
     check_shares(alpha=alpha, beta=beta)
     t = min(epsilon / 2, math.log(2) / 2)
-    return math.ceil(
-        math.log(candidates / beta) / -math.log1p(-alpha * math.expm1(t) * (math.exp(-t) - 0.5))
-    )
+    rate = -alpha * math.expm1(t) * (math.exp(-t) - 0.5)
+    return math.ceil(math.log(candidates / beta) / -math.log1p(rate))
 
 
 def verified_parity_examples(d: int, epsilon: float, alpha: float, beta: float) -> int:
@@ -181,5 +180,6 @@ def verified_parity_examples(d: int, epsilon: float, alpha: float, beta: float) 
     if not 0 < alpha <= 0.5:
         raise InputError(f"alpha is {alpha}; give a number above 0 and at most 1/2")
     runs = math.ceil(math.log(2 / beta) / math.log(4 / 3))
-    learning = math.ceil(16 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(4)))
+    size = d * math.log(2) + math.log(4)
+    learning = math.ceil(16 * runs / (epsilon * alpha) * size)
     return learning + chosen_examples(runs, epsilon, alpha, beta / 2)

@@ -33,7 +33,8 @@ def mean_tail(share: Floats | float, n: int, at: Floats | float) -> Floats:
     Source: Hoeffding 1963.
     """
     high = np.clip(share, 0.0, 1.0)
-    return np.where(high > at, np.exp(-n * divergence(high, np.asarray(at, dtype=np.float64))), 1.0)
+    bound = np.exp(-n * divergence(high, np.asarray(at, dtype=np.float64)))
+    return np.where(high > at, bound, 1.0)
 
 
 def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floats:
@@ -42,9 +43,8 @@ def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floa
     away = np.linspace(-reach, reach, 2 * len(grid) - 1)
     kernel = np.exp(-((away - mean) ** 2) / (2 * variance))
     length = 4 * len(grid)
-    convolution = np.fft.irfft(
-        np.fft.rfft(mass, length) * np.fft.rfft(kernel / kernel.sum(), length), length
-    )
+    spectrum = np.fft.rfft(kernel / kernel.sum(), length)
+    convolution = np.fft.irfft(np.fft.rfft(mass, length) * spectrum, length)
     return np.maximum(convolution[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
 
 
@@ -64,8 +64,11 @@ class CountLaw:
         check_share("share", share)
         mean = n * share
         away = 13 * math.sqrt(mean * (1 - share)) + 40
-        sizes = np.arange(max(0, math.floor(mean - away)), min(n, math.ceil(mean + away)) + 1)
-        steps = np.log((n - sizes[:-1]) / (sizes[:-1] + 1)) + math.log(share / (1 - share))
+        first = max(0, math.floor(mean - away))
+        last = min(n, math.ceil(mean + away))
+        sizes = np.arange(first, last + 1)
+        log_odds = math.log(share / (1 - share))
+        steps = np.log((n - sizes[:-1]) / (sizes[:-1] + 1)) + log_odds
         logs = np.concatenate([[0.0], np.cumsum(steps)])
         shares = np.exp(logs - logs.max())
         return cls(sizes, shares / shares.sum())
@@ -102,10 +105,10 @@ def both_beyond(a: float, b: float, correlation: float) -> float:
     angle = end * (_NODES + 1) / 2
     square = a * a + b * b
     cross = 2 * a * b * np.sin(angle)
-    density = (
-        np.exp(-(square - cross) / (2 * np.cos(angle) ** 2))
-        - np.exp(-(square + cross) / (2 * np.cos(angle) ** 2))
-    ) / (2 * math.pi)
+    scale = 2 * np.cos(angle) ** 2
+    density = (np.exp(-(square - cross) / scale) - np.exp(-(square + cross) / scale)) / (
+        2 * math.pi
+    )
     gain = end / 2 * float(_WEIGHTS @ density)
     return 2 * (2 * normal_tail(a) * normal_tail(b) + gain)
 
@@ -138,9 +141,8 @@ class Errors:
         """Pr[some error is beyond the reach], at most: the larger, for errors that know nothing of
         one another (Sidak 1967)."""
         chances = self._tails(reach)
-        return -math.expm1(
-            sum(count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances)
-        )
+        logs = (count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances)
+        return -math.expm1(sum(logs))
 
     def beyond(self, reach: float) -> float:
         """Pr[some error is beyond the reach], at most: the lesser of Sidak's and Hunter's bounds.
@@ -161,10 +163,9 @@ class Errors:
     def _tails(self, reach: float) -> list[tuple[float, int]]:
         """Each error's chance to be beyond, and how many have it."""
         alike, counts = np.unique(self.variance, return_counts=True)
+        groups = zip(alike.tolist(), counts.tolist(), strict=True)
         return [
-            (2 * normal_tail(reach / math.sqrt(each)), count)
-            for each, count in zip(alike.tolist(), counts.tolist(), strict=True)
-            if each > 0
+            (2 * normal_tail(reach / math.sqrt(each)), count) for each, count in groups if each > 0
         ]
 
     def _pairs(self, reach: float) -> Floats:
@@ -207,9 +208,8 @@ def widest_reach(candidates: list[Errors], beta: float) -> float:
     open."""
     check_share("the failure probability", beta)
     widest = 0.0
-    for quick, errors in sorted(
-        ((each.reach(beta, quick=True), each) for each in candidates), key=lambda pair: -pair[0]
-    ):
+    quick_reaches = ((each.reach(beta, quick=True), each) for each in candidates)
+    for quick, errors in sorted(quick_reaches, key=lambda pair: -pair[0]):
         if quick <= widest:
             break
         widest = max(widest, errors.reach(beta))
