@@ -43,9 +43,8 @@ class Draws:
         if missing > 0:
             start = self._at
             self._at = self._at + max(missing, _BLOCK)
-            self._ready = np.concatenate(
-                [self._ready, self._noise.words(Draw(self._round), start, self._at, WORD_BITS)]
-            )
+            words = self._noise.words(Draw(self._round), start, self._at, WORD_BITS)
+            self._ready = np.concatenate([self._ready, words])
         head = self._ready[:count]
         self._ready = self._ready[count:]
         return head

@@ -101,7 +101,5 @@ def unknown(what: str, name: str, options: Iterable[str], listing: str = "") -> 
     candidates = [each for each in names[: 25 * LISTED] if len(each) <= _COMPARED]
     near = get_close_matches(name[:_COMPARED], candidates, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return (
-        f"{what} {brief(name, _COMPARED)!r}; {hint}there {'is' if len(names) == 1 else 'are'} "
-        f"{listed(names, listing)}"
-    )
+    verb = "is" if len(names) == 1 else "are"
+    return f"{what} {brief(name, _COMPARED)!r}; {hint}there {verb} {listed(names, listing)}"

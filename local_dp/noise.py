@@ -38,6 +38,12 @@ def stream_key(label: str, seed: int, index: int = 0) -> bytes:
     return blake2b(f"local-dp {label} {seed} {index}".encode(), digest_size=16).digest()
 
 
+def keyed_generator(label: str, seed: int) -> np.random.Generator:
+    """numpy's generator on the Philox stream of (label, seed)."""
+    key = int.from_bytes(stream_key(label, seed), "little")
+    return np.random.Generator(np.random.Philox(key=key))
+
+
 class _Key(ISeedSequence):
     """A key as a seed sequence: with `key=`, numpy would first read entropy for an unused seed, in
     four times the time."""
@@ -85,9 +91,8 @@ class Leading:
         if cut % _LAST and len(self.places):
             numbers = np.searchsorted(self.places, places)
             whole = np.take(self.whole, numbers, mode="clip")
-            below = np.where(
-                np.take(self.places, numbers, mode="clip") == places, whole < np.uint64(cut), below
-            )
+            places_of_cut = np.take(self.places, numbers, mode="clip")
+            below = np.where(places_of_cut == places, whole < np.uint64(cut), below)
         return below
 
 
@@ -181,8 +186,9 @@ class KeyedNoise:
         """`leading_words` of a draw. For simulations alone: the time that it takes depends on the
         words."""
         first, rest = {8: ("noise-8", "noise-tied"), 16: ("noise-16", "noise-16-tied")}[bits]
+        keys = (which.key(first, self.seed), partial(which.key, rest, self.seed))
         return leading_words(
-            (which.key(first, self.seed), partial(which.key, rest, self.seed)),
+            keys,
             start,
             stop,
             bits,

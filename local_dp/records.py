@@ -149,8 +149,9 @@ class Records:
         other one."""
         self[name]
         known = [each for each in self.known if each != name]
+        columns = {each: values for each, values in self.columns.items() if each != name}
         return Records(
-            {each: values for each, values in self.columns.items() if each != name},
+            columns,
             self.lengths,
             self.odd,
             known,
@@ -159,8 +160,9 @@ class Records:
     def only(self, names: Collection[str] | None) -> "Records":
         """The records with these of their columns, or with the first where they have none of these.
         Errors still list all. None: all columns."""
+        columns = {name: self.columns[name] for name in chosen(self.columns, names)}
         return Records(
-            {name: self.columns[name] for name in chosen(self.columns, names)},
+            columns,
             self.lengths,
             self.odd,
             self.known,
@@ -176,8 +178,9 @@ class Records:
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
+        columns = {name: values[rows] for name, values in self.columns.items()}
         return Records(
-            {name: values[rows] for name, values in self.columns.items()},
+            columns,
             self.lengths,
             self.odd,
             self.known,
@@ -225,11 +228,8 @@ def absent(values: Column) -> Bools:
 
 def letters(texts: Column) -> Words:
     """The code points of each text, 0 after its end, shape (n, width)."""
-    return (
-        np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
-        .view(np.uint32)
-        .reshape(len(texts), texts.dtype.itemsize // 4)
-    )
+    aligned = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
+    return aligned.view(np.uint32).reshape(len(texts), texts.dtype.itemsize // 4)
 
 
 def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:

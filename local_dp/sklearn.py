@@ -362,6 +362,5 @@ class LocalKMeans(ClusterMixin, _Private):
         scaled as there."""
         encoding = self.results_[0].answer.encoding
         away = self._rows(X, reset=False) - self.cluster_centers_[self.predict(X)]
-        return -float(
-            ((2 * away / (np.array(encoding.highs) - np.array(encoding.lows))) ** 2).sum()
-        )
+        highs = np.array(encoding.highs)
+        return -float(((2 * away / (highs - np.array(encoding.lows))) ** 2).sum())

@@ -159,9 +159,10 @@ class Atoms:
         return support + low, masses[support]
 
 
-def log_sum(powers: Floats) -> float:
-    peak = float(powers.max())
-    return peak + math.log(float(np.exp(powers - peak).sum()))
+def log_sum(logs: Floats) -> float:
+    """ln of the sum of e^log; minus infinity of nothing."""
+    most = float(logs.max(initial=-math.inf))
+    return most + math.log(float(np.exp(logs - most).sum())) if math.isfinite(most) else most
 
 
 @lru_cache(maxsize=64)

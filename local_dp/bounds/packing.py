@@ -8,8 +8,9 @@ from itertools import combinations, product
 
 import numpy as np
 
+from local_dp.accounting.laws import log_sum
 from local_dp.arrays import Floats, Ints
-from local_dp.bounds.tails import CountLaw, log_sum
+from local_dp.bounds.tails import CountLaw
 from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.counts import MAX_COUNTS
 from local_dp.curator.multisets import MAX_BITS

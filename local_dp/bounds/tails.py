@@ -83,14 +83,6 @@ class CountLaw:
         return float(self.shares @ values)
 
 
-def log_sum(logs: Floats) -> float:
-    """ln of the sum of e^log; minus infinity of nothing."""
-    most = float(logs.max(initial=-math.inf))
-    if math.isfinite(most):
-        return most + math.log(float(np.exp(logs - most).sum()))
-    return most
-
-
 # the errors of largest variance, whose pairs are looked at: the others' share in them is below a
 # thousandth
 NEAR = 16

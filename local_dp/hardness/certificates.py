@@ -131,11 +131,8 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
             False, f"the survivors are not two or more different concepts of {concepts.name}"
         )
     labels = len(survivors) * len(concepts.points)
-    if (
-        (len(queries) + len(survivors)) * labels > MAX_WORK
-        or labels > MAX_LABELS
-        or len(survivors) > MAX_SURVIVORS
-    ):
+    work = (len(queries) + len(survivors)) * labels
+    if work > MAX_WORK or labels > MAX_LABELS or len(survivors) > MAX_SURVIVORS:
         raise InputError(
             f"{len(queries)} queries, {len(survivors)} survivors and {len(concepts.points)} "
             "points are too many to check"
@@ -167,12 +164,13 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
                 "one of them is within 2 alpha of all others"
             ),
         )
+    figures = {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)}
     return Verdict(
         True,
         f"{len(queries)} answers are legal for {len(rows)} concepts of {concepts.name}, of which "
         f"no hypothesis has error below {float(alpha):g} for more than {nearest}: with the target "
         f"uniform among them, success is at most {most}",
-        {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)},
+        figures,
     )
 
 
@@ -213,10 +211,11 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
                 "says otherwise"
             ),
         )
+    figures = {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)}
     return Verdict(
         True,
         _hidden_statement(len(queries), d, rho),
-        {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)},
+        figures,
     )
 
 
@@ -245,7 +244,8 @@ def _hides(query: StatisticalQuery, d: int) -> Bools:
     low = d // 2
     # entries and sums are whole and below 2^53: exact
     square = gaps.reshape(1 << (d - low), 1 << low).astype(np.float64)
-    sums = np.rint(_characters(d - low) @ square @ _characters(low)).astype(np.int64).ravel()
+    transform = _characters(d - low) @ square @ _characters(low)
+    sums = np.rint(transform).astype(np.int64).ravel()
     return np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
 
 
@@ -275,9 +275,10 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
     sums = _transform(
         [weight * sign for weight, sign in zip(weights, concepts.signs().tolist(), strict=True)]
     )
-    most = max(
+    squares = (
         value**2 * concepts.b ** (concepts.t - S.bit_count()) for S, value in enumerate(sums)
     )
+    most = max(squares)
     margin = Fraction(most, total**2 * concepts.b**concepts.t)
     clients = margin_clients(1 / margin, epsilon, success)
     figures = {
@@ -295,9 +296,10 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
                     f"{str(data[name])[:80]}"
                 ),
             )
+    complexity = math.sqrt(1 / margin)
     statement = (
         f"{concepts.function} and its negation, of one variable of each of {concepts.t} blocks of "
-        f"{concepts.b}, xor a bit, have margin complexity {math.sqrt(1 / margin):.6g} or more, so "
+        f"{concepts.b}, xor a bit, have margin complexity {complexity:.6g} or more, so "
         f"no one-round protocol of epsilon {epsilon:g} with fewer than {clients:,} clients is "
         f"right more often than wrong with probability {success:g} for each of these functions of "
         f"{concepts.variables} variables and every law of them"
@@ -356,7 +358,8 @@ def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Frac
         shrink = (growth - 1) / (growth + 1)
         curvature = (-(1 - shrink).ln() - shrink) / shrink**2
         squares = shrink**2 if growth <= 3 else (growth - 1) / 8
-        divergence = guess * (guess / p).ln() + (1 - guess) * ((1 - guess) / (1 - p)).ln()
+        other = 1 - guess
+        divergence = guess * (guess / p).ln() + other * (other / (1 - p)).ln()
         clients = divergence / (curvature * squares * guess) * (1 - LEAST_OFF)
         units = (clients * shrink**2 * guess).quantize(Decimal("1e-10"), ROUND_FLOOR)
         return {"clients_at_least": Fraction(math.ceil(clients)), "units_at_least": Fraction(units)}

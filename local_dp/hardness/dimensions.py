@@ -161,9 +161,8 @@ def _up_to_negation(concepts: ConceptClass) -> tuple[Counts, Counts]:
             f"dimension is searched up to {MAX_GRAPH}"
         )
     signs = concepts.labels[np.sort(representatives)].astype(np.float64)
-    return np.sort(representatives), np.abs(np.rint((signs * concepts.weights) @ signs.T)).astype(
-        np.int64
-    )
+    products = (signs * concepts.weights) @ signs.T
+    return np.sort(representatives), np.abs(np.rint(products)).astype(np.int64)
 
 
 def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
@@ -191,7 +190,8 @@ def optimised_dimension(
     vectors = _coordinates(concepts)
     best = uniform_dimension(concepts)
     rank = vectors.shape[1]
-    steps = int(min(2000, max(100, operations / (3 * len(vectors) * rank**2 + 10 * rank**3))))
+    cost = 3 * len(vectors)
+    steps = int(min(2000, max(100, operations / (cost * rank**2 + 10 * rank**3))))
     losses = np.zeros(len(vectors))
     previous_loss = np.zeros(len(vectors))
     gains = np.zeros((rank, rank))

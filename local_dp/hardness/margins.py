@@ -51,16 +51,15 @@ class Margin:
         data for `certificates.verify_certificate`."""
         weights = np.rint(self.law / self.law.sum() * UNIT).astype(np.int64)
         # below 2^53: exact
-        sums = (
-            np.rint(walsh_hadamard((weights * self.concepts.signs()).astype(np.float64)))
-            .astype(np.int64)
-            .tolist()
-        )
+        transform = walsh_hadamard((weights * self.concepts.signs()).astype(np.float64))
+        sums = np.rint(transform).astype(np.int64).tolist()
         total = int(weights.sum())
-        margin = max(
+        squares = (
             Fraction(value**2, total**2 * self.concepts.b ** S.bit_count())
             for S, value in enumerate(sums)
         )
+        margin = max(squares)
+        clients = margin_clients(1 / margin, epsilon, success)
         return {
             "format": FORMAT,
             "kind": "margin",
@@ -73,7 +72,7 @@ class Margin:
             "squared_margin_at_most": str(margin),
             "epsilon": epsilon,
             "success": success,
-            "clients_at_least": margin_clients(1 / margin, epsilon, success),
+            "clients_at_least": clients,
         }
 
 
@@ -96,9 +95,9 @@ def on_the_matrix(program: Margin) -> tuple[float, float]:
     norm = np.linalg.norm(spread, 2)
     rules, points = vectors(program)
     lengths = np.linalg.norm(rules, axis=1).max() * np.linalg.norm(points, axis=1).max()
-    return float(np.abs(spread).sum() / (norm * math.sqrt(spread.size))), float(
-        lengths / ((rules @ points.T) * concepts.signs()[labels]).min()
-    )
+    lower = np.abs(spread).sum()
+    margins = (rules @ points.T) * concepts.signs()[labels]
+    return float(lower / (norm * math.sqrt(spread.size))), float(lengths / margins.min())
 
 
 def vectors(program: Margin) -> tuple[Floats, Floats]:
@@ -113,10 +112,9 @@ def vectors(program: Margin) -> tuple[Floats, Floats]:
     ):
         masks, place = np.unique(concepts.masks(S), return_inverse=True)
         indicators = (place[:, None] == np.arange(len(masks))).astype(np.float64)
-        rules.append(
-            np.kron(indicators, _characters(np.array([S]), flips))
-            * math.copysign(math.sqrt(abs(c) * cost), c)
-        )
+        size = math.copysign(math.sqrt(abs(c) * cost), c)
+        characters = _characters(np.array([S]), flips)
+        rules.append(np.kron(indicators, characters) * size)
         points.append(_characters(masks, x) * math.sqrt(abs(c) / cost))
     return np.hstack(rules), np.hstack(points)
 
@@ -144,9 +142,10 @@ def _solve(concepts: BlockClass, scales: Floats, prices: Floats) -> tuple[Floats
     from scipy.optimize import linprog
 
     values = walsh_hadamard(np.diag(scales)) * concepts.signs()[:, None]
+    bounds_above = np.hstack([-values, values])
     solution = linprog(
         np.tile(prices, 2),
-        A_ub=np.hstack([-values, values]),
+        A_ub=bounds_above,
         b_ub=-np.ones(len(values)),
         bounds=(0, None),
         method="highs",

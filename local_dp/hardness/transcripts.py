@@ -54,9 +54,8 @@ def cube_inputs(clients: int) -> Counts:
 def cut_inputs(clients: int) -> Counts:
     """Rows of bits: nobody has a 1, each client alone, everybody. Shape (clients + 2, clients)."""
     check_whole("clients", clients, 1, 16)
-    return np.vstack([np.zeros((1, clients)), np.eye(clients), np.ones((1, clients))]).astype(
-        np.int64
-    )
+    alone = np.eye(clients)
+    return np.vstack([np.zeros((1, clients)), alone, np.ones((1, clients))]).astype(np.int64)
 
 
 def cut_distances(laws: Floats) -> tuple[float, float]:
@@ -79,10 +78,8 @@ def random_protocol(
         )
     else:
         after = (None, None)
-    zero, one = (
-        np.clip(np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2)), least, SIXTEENTHS - least)
-        / SIXTEENTHS
-    )
+    sixteenths = np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2))
+    zero, one = np.clip(sixteenths, least, SIXTEENTHS - least) / SIXTEENTHS
     return Turn(int(generator.integers(clients)), (float(zero), float(one)), after)
 
 
@@ -191,7 +188,8 @@ class WorstProtocols:
     def grid(self) -> Floats:
         """The likelihood ratios: 0 among them, and 1 at place `steps + 1`."""
         even = np.linspace(-1, 1, 2 * self.steps + 1)
-        return np.concatenate([[0.0], np.exp(np.log(self.reach) * np.sign(even) * even**2)])
+        logs = np.log(self.reach) * np.sign(even) * even**2
+        return np.concatenate([[0.0], np.exp(logs)])
 
     def find(self) -> tuple[Turn, float]:
         """The worst protocol and its ratio: each search starts at the ratio of the last, until none
@@ -217,9 +215,8 @@ class WorstProtocols:
         values = [worth]
         for turn in range(self.turns):
             axis = turn % self.clients
-            values.append(
-                np.moveaxis(_hull(np.moveaxis(values[-1], axis, -1), self.grid), -1, axis)
-            )
+            hull = _hull(np.moveaxis(values[-1], axis, -1), self.grid)
+            values.append(np.moveaxis(hull, -1, axis))
         return self._protocol(values, (self.steps + 1,) * self.clients)
 
     def _protocol(self, values: Sequence[Floats], place: tuple[int, ...]) -> Turn | None:
@@ -228,7 +225,8 @@ class WorstProtocols:
         if len(values) == 1:
             return None
         axis = (len(values) - 2) % self.clients
-        row = np.moveaxis(values[-2], axis, -1)[place[:axis] + place[axis + 1 :]]
+        rest = place[:axis] + place[axis + 1 :]
+        row = np.moveaxis(values[-2], axis, -1)[rest]
         at = place[axis]
         split = _split(row, self.grid, at)
         if split is None:
@@ -238,20 +236,21 @@ class WorstProtocols:
         ]
         low, high = self.grid[list(split)]
         chance = float((self.grid[at] - low) / (high - low))
-        return Turn(
-            axis, (chance, min(1.0, chance * float(high / self.grid[at]))), (ends[0], ends[1])
-        )
+        one = min(1.0, chance * float(high / self.grid[at]))
+        return Turn(axis, (chance, one), (ends[0], ends[1]))
 
 
 def _hull(values: Floats, grid: Floats) -> Floats:
     """The least concave function above `values` along the last axis, at the grid's points."""
     hull = values.copy()
     for low, high in combinations(range(len(grid)), 2):
-        share = (grid[low + 1 : high] - grid[low]) / (grid[high] - grid[low])
+        width = grid[high] - grid[low]
+        share = (grid[low + 1 : high] - grid[low]) / width
         inside = hull[..., low + 1 : high]
+        chord = values[..., low, None] * (1 - share) + values[..., high, None] * share
         np.maximum(
             inside,
-            values[..., low, None] * (1 - share) + values[..., high, None] * share,
+            chord,
             out=inside,
         )
     return hull

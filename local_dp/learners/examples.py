@@ -119,9 +119,11 @@ def skewed_examples(d: int, gamma: float, rare: float, size: int = 1, seed: int 
     alternating = np.array([1.0, -1.0] * (d // 2) + [0.0] * (d % 2))
     y = np.array([1, -1, 1, -1], dtype=np.int8)
     side = np.array([1.0, 1.0, -1.0, -1.0])
-    x = y * (gamma + (1 - gamma) * alternating[:, None] * side) / math.sqrt(d)
+    offsets = (1 - gamma) * alternating[:, None] * side
+    x = y * (gamma + offsets) / math.sqrt(d)
+    columns = {**dict(zip(features(d), x, strict=True)), "y": y}
     return Finite(
-        Records({**dict(zip(features(d), x, strict=True)), "y": y}),
+        Records(columns),
         [1 - rare, 1 - rare, rare, rare],
         size,
         seed,
@@ -143,17 +145,16 @@ def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finit
     bits, law = cube(d), first_one_law(d)
     rows = np.flatnonzero(law)
     weights = list_weights(d)
-    score = np.asarray(
-        sum(weight * bits[name] for weight, name in zip(weights, features(d), strict=True))
-    )[rows]
-    columns = {name: (1.0 - 2.0 * bits[name][rows]) / math.sqrt(d + 1) for name in features(d)}
+    terms = (weight * bits[name] for weight, name in zip(weights, features(d), strict=True))
+    score = np.asarray(sum(terms))[rows]
+    norm_of_signs = math.sqrt(d + 1)
+    columns = {name: (1.0 - 2.0 * bits[name][rows]) / norm_of_signs for name in features(d)}
     constant = {f"x{d}": np.full(len(rows), 1 / math.sqrt(d + 1))}
     # of the same halfspace over the signs and the constant
     norm = math.sqrt(float((weights**2).sum() + weights.sum() ** 2)) / 2
     margin = float(np.abs(score).min()) / (math.sqrt(d + 1) * norm)
-    return Finite(
-        Records({**columns, **constant, "y": signs(score > 0)}), law[rows].tolist(), size, seed
-    ), margin
+    records = Records({**columns, **constant, "y": signs(score > 0)})
+    return Finite(records, law[rows].tolist(), size, seed), margin
 
 
 def faint_examples(d: int, strength: float, size: int = 1, seed: int = 0) -> Finite:
@@ -179,8 +180,9 @@ def correlated_examples(
     law[[0, -1]] += correlation / 2
     twice = np.concatenate([x, x], axis=1)
     y = np.array(weights) @ twice + noise * np.repeat([1.0, -1.0], 1 << d)
+    columns = {**dict(zip(features(d), twice, strict=True)), "y": y}
     return Finite(
-        Records({**dict(zip(features(d), twice, strict=True)), "y": y}),
+        Records(columns),
         np.concatenate([law, law]).tolist(),
         size,
         seed,
@@ -197,13 +199,13 @@ def cluster_examples(
     """Around each centre the 5^d points of a lattice of half-width `spread`, equally likely within
     a cluster."""
     d = len(centres[0])
-    offsets = np.array(np.meshgrid(*[np.linspace(-spread, spread, 5)] * d, indexing="ij")).reshape(
-        d, -1
-    )
+    steps = np.linspace(-spread, spread, 5)
+    offsets = np.array(np.meshgrid(*[steps] * d, indexing="ij")).reshape(d, -1)
     points = np.concatenate([np.array(centre)[:, None] + offsets for centre in centres], axis=1)
     kinds = Records(dict(zip(features(d), points, strict=True)))
+    points_each = offsets.shape[1]
     return Finite(
-        kinds, np.repeat(np.array(shares) / offsets.shape[1], offsets.shape[1]).tolist(), size, seed
+        kinds, np.repeat(np.array(shares) / points_each, points_each).tolist(), size, seed
     )
 
 
@@ -239,7 +241,8 @@ def conjunctions(learner: Conjunctions) -> Task[AllOf]:
     rare = min(BARELY * learner.alpha, 0.5)
     full = (1 << d) - 1
     rows = [full - 1, full, *(full - (1 << place) for place in range(1, d))]
-    shares = [(1 - rare) / 2, (1 - rare) / 2, *[rare / max(1, d - 1)] * (d - 1)]
+    common = (1 - rare) / 2
+    shares = [common, common, *[rare / max(1, d - 1)] * (d - 1)]
     points = cube(d).take(np.array(rows))
     return Task(learner, partial(labelled, points, shares, AllOf((Literal(0),))), beyond(0))
 
@@ -370,9 +373,8 @@ def trees(learner: Trees) -> Task[Tree]:
     costs barely more than alpha."""
     d = learner.d
     flip = (1 - min(1.0, 4 * BARELY * learner.alpha)) / 2
-    target: Classifier = AllOf(
-        tuple(Literal(d - 1 - place) for place in range(min(learner.depth, 2)))
-    )
+    literals = (Literal(d - 1 - place) for place in range(min(learner.depth, 2)))
+    target: Classifier = AllOf(tuple(literals))
     if learner.depth >= 3:
         target = multiplexer(d - 1, d - 2, d - 3)
     law = np.ones(1 << d)
@@ -398,11 +400,10 @@ def logistic_regression(learner: LogisticRegression) -> Task[Halfspace]:
     faint = range(1, d) if d > 1 else range(1)
     # the weights 0 miss by barely more than alpha
     strength = min(1.0, 2.25 * learner.alpha / learner.radius * math.sqrt(d / len(faint)))
-    best = Halfspace(
-        tuple(
-            learner.radius / math.sqrt(len(faint)) if place in faint else 0.0 for place in range(d)
-        )
+    weights = (
+        learner.radius / math.sqrt(len(faint)) if place in faint else 0.0 for place in range(d)
     )
+    best = Halfspace(tuple(weights))
     least = logistic_loss(best, faint_examples(d, strength))
     return Task(
         learner,

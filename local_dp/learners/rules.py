@@ -2,7 +2,7 @@
 trees."""
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -59,8 +59,8 @@ class Conjunctions(CubeLearner[AllOf]):
     9.
     """
 
-    name: ClassVar[str] = "conjunctions"
-    source: ClassVar[str] = "Kearns 1998"
+    name = "conjunctions"
+    source = "Kearns 1998"
     monotone: bool = False
 
     @property
@@ -80,12 +80,9 @@ class Conjunctions(CubeLearner[AllOf]):
         literals, most = self.literals, self.tolerance / 2
 
         def decode(answers: tuple[float, ...]) -> AllOf:
+            pairs = zip(literals, answers, strict=True)
             return AllOf(
-                tuple(
-                    literal
-                    for literal, answer in zip(literals, answers, strict=True)
-                    if share(answer) <= most * (1 + 1e-9)
-                )
+                tuple(literal for literal, answer in pairs if share(answer) <= most * (1 + 1e-9))
             )
 
         return Nonadaptive(
@@ -115,8 +112,8 @@ class Stumps(CubeLearner[Stump]):
     """Learns the best single literal over {0,1}^d, agnostically, from d correlations within alpha:
     error at most the best's plus alpha. Source: Kearns 1998."""
 
-    name: ClassVar[str] = "stumps"
-    source: ClassVar[str] = "Kearns 1998"
+    name = "stumps"
+    source = "Kearns 1998"
 
     @property
     def promise(self) -> Promise:
@@ -186,8 +183,8 @@ class DecisionLists(AdaptiveLearner[RuleList]):
     (Daniely, Feldman 2019). Source: Rivest 1987; Kearns 1998.
     """
 
-    name: ClassVar[str] = "decision-lists"
-    source: ClassVar[str] = "Rivest 1987; Kearns 1998"
+    name = "decision-lists"
+    source = "Rivest 1987; Kearns 1998"
     d: int = 5
 
     def check(self) -> None:
@@ -262,8 +259,8 @@ class Trees(AdaptiveLearner[Tree]):
     The greedy choice of splits promises nothing. Source: Quinlan 1986; limits 9.
     """
 
-    name: ClassVar[str] = "trees"
-    source: ClassVar[str] = "Quinlan 1986 (ID3) on statistical queries"
+    name = "trees"
+    source = "Quinlan 1986 (ID3) on statistical queries"
     d: int = 6
     depth: int = 3
 
@@ -273,9 +270,10 @@ class Trees(AdaptiveLearner[Tree]):
 
     @property
     def promise(self) -> Promise:
+        queries = sum((2 << level) * (self.d - level + 1) for level in range(self.depth))
         return Promise(
             self.alpha / (2 << self.depth),
-            sum((2 << level) * (self.d - level + 1) for level in range(self.depth)),
+            queries,
             self.depth,
         )
 
@@ -314,9 +312,8 @@ def _split(path: Path, places: list[int], mass: Floats) -> dict[Path, int]:
     = 1 for each place j, shape (1 + places, 2)."""
     ones = np.clip(mass[1:], 0, None)
     zeros = np.clip(mass[0] - mass[1:], 0, None)
-    impurity = sum(
-        side.prod(axis=1) / np.maximum(side.sum(axis=1), 1e-12) for side in (ones, zeros)
-    )
+    sides = (ones, zeros)
+    impurity = sum(side.prod(axis=1) / np.maximum(side.sum(axis=1), 1e-12) for side in sides)
     best = int(np.argmin(impurity))
     return {
         (*path, Literal(places[best], value)): LABELS[int(side[best].argmax())]

@@ -104,9 +104,8 @@ class Verdict(Query):
         if self.classifies:
             right: Bools = self.judged.predict(records) == np.sign(records.numbers("y"))
             return right.view(np.uint8)
-        return np.rint(
-            np.clip(np.nan_to_num(self._share(records), nan=1.0), 0.0, 1.0) * STEPS
-        ).astype(np.int64)
+        share = np.clip(np.nan_to_num(self._share(records), nan=1.0), 0.0, 1.0)
+        return np.rint(share * STEPS).astype(np.int64)
 
     def _share(self, records: Records) -> Floats:
         rule = self.judged
@@ -164,10 +163,11 @@ class TableKMeans(KMeans):
 
     def __post_init__(self) -> None:
         check_whole("k", self.k, 1, 100)
+        start = tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k))
         object.__setattr__(
             self,
             "start",
-            tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k)),
+            start,
         )
         super().__post_init__()
 
@@ -250,10 +250,11 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
             f"{_sum(tuple(half * weight for weight in hypothesis.weights), encoding, middle)}"
         )
     if isinstance(hypothesis, Centres):
-        return "; ".join(
+        rows = (
             ", ".join(_at(place, value, encoding) for place, value in enumerate(point))
             for point in hypothesis.points
         )
+        return "; ".join(rows)
     if isinstance(hypothesis, AtLeast):
         name = encoding.features[0]
         low = encoding.lows[0]
@@ -267,10 +268,8 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
                 if hypothesis.threshold < steps
                 else "never"
             )
-        return (
-            f"{name} >= "
-            f"{_to(low + (high - low) * hypothesis.threshold / steps, (high - low) / steps / 1000)}"
-        )
+        step = (high - low) / steps
+        return f"{name} >= {_to(low + (high - low) * hypothesis.threshold / steps, step / 1000)}"
     columns = zip(encoding.features, encoding.lows, encoding.highs, strict=False)
     bits = [
         text if question_in(text) else f"{text} > {_to((low + high) / 2, (high - low) / 1e6)}"
@@ -322,7 +321,5 @@ _ROUNDED = (
 def _at(place: int, value: float, encoding: Encoding) -> str:
     low = encoding.lows[place]
     high = encoding.highs[place]
-    return (
-        f"{encoding.features[place]} "
-        f"{_to(low + (high - low) * (value + 1) / 2, (high - low) / 1000)}"
-    )
+    number = low + (high - low) * (value + 1) / 2
+    return f"{encoding.features[place]} {_to(number, (high - low) / 1000)}"

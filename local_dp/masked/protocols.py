@@ -114,19 +114,18 @@ def list_law(query: MaskedList) -> Law:
 def mask_law(query: MaskedBent, r: int) -> Law:
     """Of the one question that serves every parity, for a = 0 and a = 1 under one vector r."""
     bent = query.d - query.told
-    odd = parity(np.arange(query.listed, dtype=np.uint64) & np.uint64(r >> bent)) ^ np.uint8(
-        bent_dual(bent, r)
-    )
+    dual = np.uint8(bent_dual(bent, r))
+    odd = parity(np.arange(query.listed, dtype=np.uint64) & np.uint64(r >> bent)) ^ dual
     signs = 2.0 ** -(bent // 2) * (1.0 - 2.0 * odd.astype(np.float64))
-    return _law(np.stack([signs, -signs], axis=1), np.tile(signs_of(query.d, [r]), 2), query.d)
+    positions = signs_of(query.d, [r])
+    return _law(np.stack([signs, -signs], axis=1), np.tile(positions, 2), query.d)
 
 
 def _law(parities: Floats, positions: Floats, d: int) -> Law:
     """The half with b = 0 is spread over the listed symbols, the half with b = 1 over d positions,
     some of which are asked for."""
-    shares = np.repeat(
-        [NULL_SHARE / max(len(parities), 1), (1 - NULL_SHARE) / d], [len(parities), len(positions)]
-    )[:, None]
+    each = [NULL_SHARE / max(len(parities), 1), (1 - NULL_SHARE) / d]
+    shares = np.repeat(each, [len(parities), len(positions)])[:, None]
     signs = np.concatenate([parities, positions])
     return np.broadcast_to(shares, signs.shape), shares * signs
 
@@ -236,9 +235,8 @@ class MaskedParityLiteral(MaskedParityProtocol):
                 LocalQuery(MaskedIndicator(self.d, j), laplace, cohort)
                 for j, cohort in enumerate(cohorts)
             )
-            r = sum(
-                1 << j for j, tally in enumerate(tallies) if expectation(tally) > 1 / (4 * self.d)
-            )
+            limit = 1 / (4 * self.d)
+            r = sum(1 << j for j, tally in enumerate(tallies) if expectation(tally) > limit)
             (tally,) = yield (
                 LocalQuery(MaskedDisagreement(self.d, r), laplace, Cohort(first, clients)),
             )
@@ -396,7 +394,8 @@ def default_bits(d: int, epsilon: float) -> int:
 def default_share(d: int, bits: int) -> float:
     """Round two's share of the clients: .45 (4/d)^.93, half as much again for each further open
     bit. Tuned by simulation; a flat optimum."""
-    return min(0.6, 0.45 * math.pow(min(1.0, 4 / d), 0.93) * (1 + max(0, bits - _few(d)) / 2))
+    more = max(0, bits - _few(d))
+    return min(0.6, 0.45 * math.pow(min(1.0, 4 / d), 0.93) * (1 + more / 2))
 
 
 def _few(d: int) -> int:

@@ -71,9 +71,8 @@ class MaskedIndicator(_Position):
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        return np.asarray(
-            LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64))
-        )
+        yes = self.asks(records) & (records.whole("y") < 0)
+        return np.asarray(LATTICE // 2 * (1 + yes.astype(np.int64)))
 
 
 @dataclass(frozen=True)
@@ -86,11 +85,8 @@ class MaskedDisagreement(_Parity):
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        return np.asarray(
-            LATTICE
-            // 2
-            * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64))
-        )
+        yes = (records.whole("b") == 0) & (self.differs(records) == 1)
+        return np.asarray(LATTICE // 2 * (1 + yes.astype(np.int64)))
 
 
 @dataclass(frozen=True)
@@ -197,11 +193,12 @@ def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) 
     """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `symbol_of[i]` with the
     label's sign, for b = 1, or null where that is -1."""
     masked = records.whole("b") == 0
+    places = records.whole("i").clip(0, len(symbol_of) - 1)
     magnitude = (
         np.where(
             masked,
             symbol.astype(np.int64),
-            symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)],
+            symbol_of[places.astype(np.int64)],
         )
         + 1
     )
@@ -243,10 +240,11 @@ class MaskedParity(_Parity):
     def __call__(self, records: Records) -> Ints:
         # signed, or 1 - 2 * odd would wrap
         odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)
+        labels = records.whole("y").astype(np.int64, copy=False)
         return np.asarray(
             np.where(
                 records.whole("b") == 0,
-                (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False),
+                (1 - 2 * odd) * labels,
                 0,
             )
         )

@@ -81,10 +81,11 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
         both += int((plus + minus).sum())
         difference += plus - minus
         bits.append(tuple(2 * int(numerators(i, 1, y).sum()) for y in (1, -1)))
+    start = np.array([both], dtype=np.int64)
     centre = reduce(
         lambda sums, bit: np.concatenate([sums + bit[0], sums + bit[1]]),
         bits,
-        np.array([both], dtype=np.int64),
+        start,
     )
     # whole numbers far below 2^53: exact
     half = np.rint(walsh_hadamard(difference)).astype(np.int64)
@@ -135,13 +136,14 @@ def hidden_set_certificate(queries: tuple[StatisticalQuery, ...], d: int) -> dic
     probability 1 - rho / 2 at most, rho the share of hidden r."""
     mask = hidden_set(tuple(spectrum(query, d) for query in queries))
     count = int(mask.sum())
+    share = Fraction(count, 1 << d)
     return {
         "format": FORMAT,
         "kind": "hidden-set",
         "d": d,
         "queries": [described(query) for query in queries],
         "hidden": np.packbits(mask, bitorder="little").tobytes().hex(),
-        "rho": str(Fraction(count, 1 << d)),
+        "rho": str(share),
         "success_at_most": str(1 - Fraction(count, 2 << d)),
     }
 

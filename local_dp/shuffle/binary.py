@@ -58,11 +58,13 @@ def _binomial(count: int, share: float) -> _Binomial:
     odds = share / (1 - share)
     up = np.arange(mode, high, dtype=np.float64)
     down = np.arange(mode, low, -1, dtype=np.float64)
+    falling = np.cumprod(down / (count - down + 1) / odds)
+    rising = np.cumprod((count - up) / (up + 1) * odds)
     masses = np.concatenate(
         [
-            np.cumprod(down / (count - down + 1) / odds)[::-1],
+            falling[::-1],
             [1.0],
-            np.cumprod((count - up) / (up + 1) * odds),
+            rising,
         ]
     )
     masses /= masses.sum()
@@ -120,17 +122,15 @@ class Others:
         if low > high:
             return 0.0
         start = place - high - self.second.low
-        return float(
-            (
-                self.first.masses[low - self.first.low : high - self.first.low + 1]
-                * self.second.masses[start : start + high - low + 1][::-1]
-            ).sum()
-        )
+        first = self.first.masses[low - self.first.low : high - self.first.low + 1]
+        second = self.second.masses[start : start + high - low + 1]
+        return float((first * second[::-1]).sum())
 
     def tail(self, place: int) -> float:
         """Pr[S >= place]."""
+        places = np.arange(self.first.low, self.first.high + 1)
         from_second = np.clip(
-            place - self.second.low - np.arange(self.first.low, self.first.high + 1),
+            place - self.second.low - places,
             0,
             len(self.second.masses),
         )
@@ -150,29 +150,27 @@ class Others:
             return 0.0, 2 * rounding
         first, last, top = self._crossing(gain, loss)
         tests = [(self.at(place - 1), self.tail(place)) for place in range(first, last + 1)]
+        above = 1 + self.error
+        below = 1 - self.error
         least = max(
-            (gain - rounding) * here * (1 - self.error)
-            - (growth - 1 + rounding) * beyond * (1 + self.error)
+            (gain - rounding) * here * below - (growth - 1 + rounding) * beyond * above
             for here, beyond in tests
         )
         most = max(
-            (gain + rounding) * here * (1 + self.error)
-            - (growth - 1 - rounding) * beyond * (1 - self.error)
+            (gain + rounding) * here * above - (growth - 1 - rounding) * beyond * below
             for here, beyond in tests
         )
+        most = max(0.0, most)
         if last == top <= self.first.count + self.second.count:
-            rest = (gain + rounding) * self.tail(top - 1) * (1 + self.error)
-        else:
-            rest = 0.0
-        return max(0.0, least - 2 * _BEYOND), min(1.0, max(0.0, most) + rest + 2 * _BEYOND)
+            most += (gain + rounding) * self.tail(top - 1) * above
+        return max(0.0, least - 2 * _BEYOND), min(1.0, most + 2 * _BEYOND)
 
     def _crossing(self, gain: float, loss: float) -> tuple[int, int, int]:
         """The first and the last place where a s_(k-1) - b s_k may turn positive, and the last
         place examined."""
         mean = round(self.bits.high * self.first.count + self.bits.low * self.second.count)
-        top = least_whole(
-            mean - 1, self.first.high + self.second.high + 1, lambda place: self.at(place) < _SEEN
-        )
+        end = self.first.high + self.second.high
+        top = least_whole(mean - 1, end + 1, lambda place: self.at(place) < _SEEN)
         margin = 2 * self.error + 16 * _ULP
         last = least_whole(
             mean - 1,
@@ -190,9 +188,9 @@ class Others:
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Bounds on the least epsilon (nats) beside this delta."""
         most = self.bits.epsilon
-        return bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0], bracket(
-            lambda epsilon: self.deltas(epsilon)[1], delta, most
-        )[1]
+        least = bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)
+        upper = bracket(lambda epsilon: self.deltas(epsilon)[1], delta, most)
+        return least[0], upper[1]
 
 
 @dataclass(frozen=True)

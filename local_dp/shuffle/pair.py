@@ -51,18 +51,17 @@ def bracket(
         turns += 1
         step = close * max(high, _LEAST) / 3
         secant = low + (high - low) * (at_low / (at_low - at_high) if turns % 3 else 0.5)
-        middle = min(
-            max(secant + math.copysign(step, low + high - 2 * secant), low + step), high - step
-        )
+        side = math.copysign(step, low + high - 2 * secant)
+        middle = min(max(secant + side, low + step), high - step)
         at_middle = _over(delta_of(middle), delta)
         low, at_low, high, at_high = (
             (middle, at_middle, high, at_high)
             if at_middle > 0
             else (low, at_low, middle, at_middle)
         )
-    return max(0.0, low * (1 - _ROUNDING) - _ROUNDING), min(
-        most, high * (1 + _ROUNDING) + _ROUNDING
-    )
+    least = max(0.0, low * (1 - _ROUNDING) - _ROUNDING)
+    largest = min(most, high * (1 + _ROUNDING) + _ROUNDING)
+    return least, largest
 
 
 def _over(value: float, delta: float) -> float:
@@ -70,7 +69,8 @@ def _over(value: float, delta: float) -> float:
     eps^2)."""
     if value <= delta:
         return math.sqrt(-math.log(delta)) - math.sqrt(-math.log(max(value, 1e-300)))
-    return max(1e-12, math.sqrt(-math.log(delta)) - math.sqrt(-math.log(min(value, 1.0))))
+    limit = math.sqrt(-math.log(delta))
+    return max(1e-12, limit - math.sqrt(-math.log(min(value, 1.0))))
 
 
 _APART = (
@@ -101,9 +101,8 @@ class Tilted:
             tilt = high / 2 if high > 1e-9 else 0.0
             tilt, _ = crossing(tilt, high, lambda each: _moments(parts, each)[0] < place, _TURNS)
         apart = _APART / max(_moments(parts, tilt)[1], 1e-3)
-        window = Window.of(
-            parts, tilt, [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)]
-        )
+        tilts = [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)]
+        window = Window.of(parts, tilt, tilts)
         weights, error = transformed(parts, tilt, window)
         return cls(window.low, weights, tilt, window.scale, error)
 
@@ -167,20 +166,19 @@ class Pair:
     @property
     def kind(self) -> bytes:
         """Equal for pairs that differ in the names of reports, or in the order of the two laws."""
+        there = _sort_columns(self.first, self.second, self.others)
+        back = _sort_columns(self.second, self.first, self.others)
         return min(
-            _sort_columns(self.first, self.second, self.others).tobytes(),
-            _sort_columns(self.second, self.first, self.others).tobytes(),
+            there.tobytes(),
+            back.tobytes(),
         )
 
     @property
     def symmetric(self) -> bool:
         """Whether renaming the reports can swap the two laws and keep that of the others."""
-        return bool(
-            (
-                _sort_columns(self.first, self.second, self.others)
-                == _sort_columns(self.second, self.first, self.others)
-            ).all()
-        )
+        there = _sort_columns(self.first, self.second, self.others)
+        back = _sort_columns(self.second, self.first, self.others)
+        return bool((there == back).all())
 
     @property
     def apart(self) -> float:
@@ -229,9 +227,10 @@ def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
     mesh = _mesh(gains, masses, clients)
     places = np.floor(gains / mesh).astype(np.int64)
     upper = masses * (gains / mesh - places)
+    rest = max(0.0, 1 - math.fsum(masses))
     part = _on_mesh(
         np.concatenate([places, places + 1, [0]]),
-        np.concatenate([masses - upper, upper, [max(0.0, 1 - math.fsum(masses))]]),
+        np.concatenate([masses - upper, upper, [rest]]),
         clients,
     )
     return alone + Tilted.near([part], 0).mean_above(0) * mesh / clients * (1 + _MARGIN)

@@ -60,9 +60,9 @@ def curated_from_sq(
         mechanisms: tuple[NoisySum, ...],
         sums: tuple[int, ...],
     ) -> tuple[float, ...]:
+        pairs = zip(mechanisms, sums, strict=True)
         return tuple(
-            2 * total / (mechanism.sensitivity * records) - 1
-            for mechanism, total in zip(mechanisms, sums, strict=True)
+            2 * total / (mechanism.sensitivity * records) - 1 for mechanism, total in pairs
         )
 
     return translate(algorithm, ask, read)
@@ -116,9 +116,8 @@ class PublicLearner(Generic[D, H, B]):
         """ceil(e^(eps n) ln(1 / failure) / success) public hypotheses hold a good one except with
         probability `failure` (group privacy)."""
         check_shares(success=success, failure=failure)
-        return math.ceil(
-            math.exp(self.learner.loss.epsilon * self.records) * math.log(1 / failure) / success
-        )
+        ratio = math.exp(self.learner.loss.epsilon * self.records)
+        return math.ceil(ratio * math.log(1 / failure) / success)
 
 
 def one_way_from_learner(

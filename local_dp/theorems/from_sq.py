@@ -15,7 +15,7 @@ from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Game, Nonadaptive, R, translate
 from local_dp.loss import split_epsilon
-from local_dp.noise import philox_words, stream_key
+from local_dp.noise import keyed_generator, philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import (
     RealQuery,
@@ -119,13 +119,12 @@ def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
         return (query,)
     tolerances = bit_tolerances(query.tolerance)
     # g = 1 is all ones
-    places = np.minimum(
-        np.floor((values + 1) / 2 * 2 ** len(tolerances)), 2 ** len(tolerances) - 1
-    ).astype(np.int64)
+    top = 2 ** len(tolerances)
+    places = np.minimum(np.floor((values + 1) / 2 * top), top - 1).astype(np.int64)
     digits = [(places >> (len(tolerances) - m)) & 1 for m in range(1, len(tolerances) + 1)]
+    pairs = zip(tolerances, digits, strict=True)
     return tuple(
-        RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist()))
-        for tau, digit in zip(tolerances, digits, strict=True)
+        RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist())) for tau, digit in pairs
     )
 
 
@@ -190,7 +189,7 @@ class Rescaled(Query):
     """A real function of another query's value, as a level: `places` holds one lattice point for
     each value of that query's domain."""
 
-    name: ClassVar[str] = "rescaled"
+    name = "rescaled"
     domain: ClassVar[Domain] = levels(STEPS)
     query: Query
     places: tuple[int, ...]
@@ -205,9 +204,8 @@ def put_to_records(query: StatisticalQuery) -> Query:
     range."""
     if not isinstance(query, RealQuery):
         return query.query
-    return Rescaled(
-        query.query, tuple(np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64).tolist())
-    )
+    places = np.rint((on_domain(query) + 1) / 2 * STEPS)
+    return Rescaled(query.query, tuple(places.astype(np.int64).tolist()))
 
 
 def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:
@@ -227,10 +225,8 @@ def read(
     tallies: tuple[Tally, ...],
 ) -> tuple[float, ...]:
     """The answers to statistical queries, on the [-1, 1] scale."""
-    return tuple(
-        2 * float(query.randomizer.estimate(tally).value) - 1
-        for query, tally in zip(questions, tallies, strict=True)
-    )
+    pairs = zip(questions, tallies, strict=True)
+    return tuple(2 * float(query.randomizer.estimate(tally).value) - 1 for query, tally in pairs)
 
 
 @overload
@@ -313,10 +309,7 @@ def one_random_query(
     client.
     """
     t = len(algorithm.queries)
-    generator = np.random.Generator(
-        np.random.Philox(key=int.from_bytes(stream_key("one-random-query", seed), "little"))
-    )
-    sizes = generator.multinomial(clients, np.full(t, 1 / t))
+    sizes = keyed_generator("one-random-query", seed).multinomial(clients, np.full(t, 1 / t))
     if sizes.min() < 1:
         raise InputError(
             f"{clients} clients drew one of {t} queries each, and one query was drawn by nobody; "
@@ -352,12 +345,8 @@ def from_own_bits(
         questions: tuple[LocalQuery, ...],
         tallies: tuple[Tally, ...],
     ) -> tuple[float, ...]:
-        shares = np.array(
-            [
-                float(query.randomizer.estimate(tally).value)
-                for query, tally in zip(questions, tallies, strict=True)
-            ]
-        )
+        pairs = zip(questions, tallies, strict=True)
+        shares = np.array([float(query.randomizer.estimate(tally).value) for query, tally in pairs])
         ends = (
             tuple(query.numerators(table) / query.span for table in (zero, one))
             for query in queries
@@ -372,7 +361,7 @@ class SignOfAll(Query):
     """1 where the sum of all yes/no queries, as +1 and -1, each under a public sign of this
     client's, is positive; an odd number of terms is never 0."""
 
-    name: ClassVar[str] = "sign-of-all"
+    name = "sign-of-all"
     domain: ClassVar[Domain] = symbols(2)
     queries: tuple[StatisticalQuery, ...]
     seed: int
@@ -386,7 +375,8 @@ class SignOfAll(Query):
         words = philox_words(
             stream_key("one-sign-each", self.seed, self.client), 0, -(-terms // 64)
         )
-        return np.asarray(2 * np.unpackbits(words.view(np.uint8))[:terms].astype(np.int64) - 1)
+        bits = np.unpackbits(words.view(np.uint8))[:terms]
+        return np.asarray(2 * bits.astype(np.int64) - 1)
 
     def __call__(self, records: Records) -> Ints:
         signs = self.signs
@@ -400,7 +390,8 @@ def sign_correlation(terms: int) -> float:
     """E[z_j sign(<z, v>)] v_j for fair signs z, any v of +1 and -1, and every j: C(t - 1, (t - 1) /
     2) / 2^(t - 1) for an odd t, about sqrt(2 / (pi t))."""
     half = terms // 2
-    return math.exp(math.lgamma(2 * half + 1) - 2 * math.lgamma(half + 1) - 2 * half * math.log(2))
+    log_ways = math.lgamma(2 * half + 1) - 2 * math.lgamma(half + 1)
+    return math.exp(log_ways - 2 * half * math.log(2))
 
 
 def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
@@ -434,9 +425,8 @@ def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed:
     ) -> tuple[float, ...]:
         sums = np.zeros(len(queries))
         for query, sign, tally in zip(questions, sums_of, tallies, strict=True):
-            sums += (2 * float(query.randomizer.estimate(tally).value) - 1) * sign.signs[
-                : len(queries)
-            ]
+            sign_estimate = 2 * float(query.randomizer.estimate(tally).value)
+            sums += (sign_estimate - 1) * sign.signs[: len(queries)]
         return tuple((sums / (clients * sign_correlation(len(queries) | 1))).tolist())
 
     return translate(algorithm, ask, read)

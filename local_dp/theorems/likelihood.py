@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def density(randomizer: FiniteChannel, reports: Ints, values: Ints, cell: int) -
 class Joint(Query):
     """Several queries to one record at once, as one symbol of the product of their domains."""
 
-    name: ClassVar[str] = "joint"
+    name = "joint"
     queries: tuple[Query, ...]
 
     def check(self) -> None:

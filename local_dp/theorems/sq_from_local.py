@@ -21,7 +21,7 @@ from local_dp.bounds.simulations import relative_error
 from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive, R, expand, translate
-from local_dp.noise import stream_key
+from local_dp.noise import keyed_generator
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import (
     Statistical,
@@ -80,12 +80,6 @@ class _Transcript:
         ), _Transcript(replies, mean)
 
 
-def _generator(label: str, seed: int) -> np.random.Generator:
-    return np.random.Generator(
-        np.random.Philox(key=int.from_bytes(stream_key(label, seed), "little"))
-    )
-
-
 def _reports(
     randomizer: FiniteChannel, cells: list[int], generator: np.random.Generator
 ) -> list[int]:
@@ -94,9 +88,9 @@ def _reports(
     words: Words = generator.integers(
         0, randomizer.total - 1, len(cells), dtype=dtype.type, endpoint=True
     )
-    draws: list[int] = randomizer.respond(
-        np.full(len(cells), randomizer.domain.low), words, np.array(cells, dtype=np.uint64)
-    ).tolist()
+    lowest = np.full(len(cells), randomizer.domain.low)
+    coins = np.array(cells, dtype=np.uint64)
+    draws: list[int] = randomizer.respond(lowest, words, coins).tolist()
     return draws
 
 
@@ -193,7 +187,7 @@ def sq_from_local(
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
     def begin() -> Callable[[tuple[LocalQuery, ...]], StatisticalPlay[tuple[Tally, ...]]]:
-        generator = _generator("sq-from-local", seed)
+        generator = keyed_generator("sq-from-local", seed)
         transcripts = dict[int, _Transcript]()
         return lambda queries: _round(queries, transcripts, tolerance, trials, generator)
 
@@ -202,17 +196,18 @@ def sq_from_local(
 
 def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) -> Statistical[R]:
     """Every draw's candidates first, then the answers."""
-    generator = _generator("sq-from-local candidates", seed)
+    generator = keyed_generator("sq-from-local candidates", seed)
     draws: list[tuple[tuple[int, ...], list[tuple[Observed, ...]]]] = []
     for cohort, asks in _shares(algorithm.queries):
         kinds = _kinds(algorithm.queries, asks)
         cells = _cells(kinds, len(cohort), generator)
+        columns = [[cell for cell in own for _ in range(trials)] for own in cells]
         draws.append(
             (
                 asks,
                 list(
                     _candidates(
-                        [(kinds, [[cell for cell in own for _ in range(trials)] for own in cells])],
+                        [(kinds, columns)],
                         generator,
                     )
                 ),
@@ -233,7 +228,7 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
         questions: tuple[StatisticalQuery, ...],
         answers: tuple[float, ...],
     ) -> tuple[Tally, ...]:
-        coins = _generator("sq-from-local coins", seed).random(len(answers)).tolist()
+        coins = keyed_generator("sq-from-local coins", seed).random(len(answers)).tolist()
         start = _Transcript()
         done = 0
         records: list[list[Observed]] = [[] for _ in queries]
@@ -286,13 +281,15 @@ def _round(
             transcripts.get(shares[share][0].start + place, _Transcript())
             for share, place, _ in candidates
         ]
+        pairs = zip(earlier, candidates, strict=True)
         answers = yield tuple(
             likelihood_query((*before.replies, *candidate), tolerance)
-            for before, (_, _, candidate) in zip(earlier, candidates, strict=True)
+            for before, (_, _, candidate) in pairs
         )
         waiting = defaultdict(list)
+        coins = generator.random(len(candidates)).tolist()
         for (share, place, candidate), before, answer, coin in zip(
-            candidates, earlier, answers, generator.random(len(candidates)).tolist(), strict=True
+            candidates, earlier, answers, coins, strict=True
         ):
             success, transcript = before.accepts(candidate, answer, tolerance, coin)
             if success or trial == trials:
