@@ -71,13 +71,12 @@ def random_protocol(
 ) -> Turn:
     """`turns` turns after every history; the speaker and its chances, from `least` to 16 - least
     sixteenths, are drawn, many of them the least or the most."""
+    after: tuple[Turn | None, Turn | None] = (None, None)
     if turns > 1:
         after = (
             random_protocol(clients, turns - 1, generator, least),
             random_protocol(clients, turns - 1, generator, least),
         )
-    else:
-        after = (None, None)
     sixteenths = np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2))
     zero, one = np.clip(sixteenths, least, SIXTEENTHS - least) / SIXTEENTHS
     return Turn(int(generator.integers(clients)), (float(zero), float(one)), after)

@@ -149,13 +149,13 @@ def test_each_way_keeps_to_the_budget(parts: int) -> None:
     """By the exact formula, Theorem 2.5 and the printed split spend too little; the optimum is the
     largest part. Theorem 2.5 is below adding up to 31 parts."""
     budget = approximate(1, 1e-6)
-    best, advanced, printed = (
+    best, theorem, simple = (
         part(budget, parts) for part in (optimal_part, advanced_part, printed_part)
     )
-    spent = [optimal_delta(part, parts, Pure(budget.nano)) for part in (best, advanced, printed)]
-    assert max(spent) <= budget.atto < optimal_delta(Pure(best.nano + 1), parts, Pure(budget.nano))
-    assert (advanced.nano < budget.nano // parts) == (parts < 32)
-    assert parts < 824 or [round(part.epsilon, 5) for part in (best, advanced, printed)] == [
+    deltas = [optimal_delta(part, parts, Pure(budget.nano)) for part in (best, theorem, simple)]
+    assert max(deltas) <= budget.atto < optimal_delta(Pure(best.nano + 1), parts, Pure(budget.nano))
+    assert (theorem.nano < budget.nano // parts) == (parts < 32)
+    assert parts < 824 or [round(part.epsilon, 5) for part in (best, theorem, simple)] == [
         0.00826,
         0.00621,
         0.00331,
@@ -188,10 +188,10 @@ def test_a_chain_of_coins_reaches_it(tenths: int, records: int) -> None:
             <= hockey_stick(here, there, growth)
             == Fraction(1, 100)
         )
-    reached = hockey_stick(laws[-1], laws[0], growth**records) * ATTO
-    stated = group_loss(Approximate(nano, HUNDREDTH), records)
-    assert (stated.nano, reached <= stated.atto <= reached + 1) == (records * nano, True)
-    assert (growth**records * HUNDREDTH < reached) == (tenths < 7)
+    delta = hockey_stick(laws[-1], laws[0], growth**records) * ATTO
+    group = group_loss(Approximate(nano, HUNDREDTH), records)
+    assert (group.nano, delta <= group.atto <= delta + 1) == (records * nano, True)
+    assert (growth**records * HUNDREDTH < delta) == (tenths < 7)
 
 
 def test_pure_and_concentrated_groups() -> None:

@@ -30,11 +30,13 @@ def test_no_channel_tells_more_than_the_capacity(epsilon: float) -> None:
     """The best channel of all on a uniform record of 2 to 12 values, by its linear program, stays
     below, and the best of them is near."""
 
-    def told(columns: Floats) -> Floats:
+    def information(columns: Floats) -> Floats:
         mean = columns.mean(axis=1, keepdims=True)
         return np.asarray((columns * np.log(columns / mean)).mean(axis=1))
 
-    values = [channels.best_channel(epsilon, symbols, told).value for symbols in (2, 3, 5, 8, 12)]
+    values = [
+        channels.best_channel(epsilon, symbols, information).value for symbols in (2, 3, 5, 8, 12)
+    ]
     assert max(values) <= channels.report_capacity(epsilon) * (1 + 1e-9)
     assert max(values) >= 0.97 * channels.report_capacity(epsilon)
 
@@ -43,12 +45,12 @@ def test_no_channel_tells_more_than_the_capacity(epsilon: float) -> None:
 def test_report_squares_are_the_most_of_all_channels(epsilon: float) -> None:
     """No channel on two, four or eight examples has more than G; on eight the best reaches it up to
     ln 3, and comes within 4 % at epsilon 2."""
-    found = [channels.best_channel(epsilon, symbols, squares) for symbols in (2, 4, 8)]
-    assert max(best.value for best in found) <= channels.report_squares(epsilon) * (1 + 1e-9)
-    assert found[-1].value >= {2.0: 0.96, 3.0: 0.8}.get(
+    bests = [channels.best_channel(epsilon, symbols, squares) for symbols in (2, 4, 8)]
+    assert max(best.value for best in bests) <= channels.report_squares(epsilon) * (1 + 1e-9)
+    assert bests[-1].value >= {2.0: 0.96, 3.0: 0.8}.get(
         epsilon, 1 - 1e-9
     ) * channels.report_squares(epsilon)
-    for best in found:
+    for best in bests:
         assert best.columns.sum(axis=0) == pytest.approx(1)
         assert (
             best.columns.max(axis=1) <= math.exp(epsilon) * best.columns.min(axis=1) * (1 + 1e-12)
@@ -126,10 +128,10 @@ def test_parity_whatever_is_asked(d: int, epsilon: float, units: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "turn", "again", "carried"),
+    ("epsilon", "turn", "again", "gain"),
     [(0.5, 0.972, 0.833, 1.051), (1.0, 0.755, 0.650, 1.351), (2.0, 0.353, 0.303, 2.879)],
 )
-def test_two_laws(epsilon: float, turn: float, again: float, carried: float) -> None:
+def test_two_laws(epsilon: float, turn: float, again: float, gain: float) -> None:
     """The bounds in units of C^2 / t^2, below yes-or-no's 1.64, and what the best report carries
     beside it."""
     bounds = [
@@ -143,7 +145,7 @@ def test_two_laws(epsilon: float, turn: float, again: float, carried: float) -> 
         10 * response_gain(epsilon)
     ) ** 2 == pytest.approx(1.645, abs=0.003)
     yes = 1 - math.sqrt(1 - (0.1 / response_gain(epsilon)) ** 2)
-    assert channels.best_two_laws(epsilon, 0.1).value / yes == pytest.approx(carried, abs=0.0005)
+    assert channels.best_two_laws(epsilon, 0.1).value / yes == pytest.approx(gain, abs=0.0005)
 
 
 def test_ladders() -> None:
@@ -166,12 +168,12 @@ def test_randomized_response_has_equality(epsilon: float) -> None:
     """To a known f the steps of the proof, -ln affinity over sum b^2/A and |psi|^2, are equalities:
     the constant is L over the product of the two."""
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
-    lost = -math.log(2 * math.sqrt(keep * (1 - keep)))
+    loss = -math.log(2 * math.sqrt(keep * (1 - keep)))
     length = (keep - 0.5) ** 2 * 2 / (1 - keep)
     for success in (0.6, 0.9, 0.99):
-        needed = -math.log(2 * math.sqrt(success * (1 - success)))
+        need = -math.log(2 * math.sqrt(success * (1 - success)))
         assert interaction.margin_constant(epsilon, success) == pytest.approx(
-            needed * (2 * keep - 1) ** 2 / (lost * length), rel=1e-9
+            need * (2 * keep - 1) ** 2 / (loss * length), rel=1e-9
         )
     assert interaction.margin_constant(1.0) == pytest.approx(2.28752, abs=1e-5)
     assert interaction.margin_constant(1e-6) * 1e-12 == pytest.approx(8 * math.log(5 / 3), rel=1e-5)

@@ -107,11 +107,11 @@ def test_rows_of_lower_bounds() -> None:
     proven = {bits: packing.sanitizer_records(bits, 1.0, 0.1, 0.1) for bits in (*BITS, 65536)}
     assert list(proven.values()) == [65, 120, 230, 450, 895, 227_140]
     for bits, m in proven.items():
-        excluded = [
+        verdicts = [
             packing.is_excluded(math.log((1 << bits) - 1), CountLaw.always(size), 1.0, 0.1)
             for size in (m // 5, m // 5 + 1)
         ]
-        assert excluded == [True, False]  # m - 1 records: more than .2 (m - 1) are m / 5
+        assert verdicts == [True, False]  # m - 1 records: more than .2 (m - 1) are m / 5
     assert packing.point_records(65536, 1.0, 0.1, 0.1) / packing.point_records(
         32768, 1.0, 0.1, 0.1
     ) == pytest.approx(2, rel=0.01)
@@ -165,10 +165,10 @@ def best_of_all(k: int, n: int, epsilon: float, t: int) -> float:
 def test_the_best_of_all_mechanisms(k: int, sizes: tuple[int, ...], epsilon: float, t: int) -> None:
     """The best of all, by linear programming, falls with the records towards `best_within`: for one
     count and 30 records it is 3 % above at most."""
-    found = [best_of_all(k, n, epsilon, t) for n in sizes]
+    successes = [best_of_all(k, n, epsilon, t) for n in sizes]
     limit = packing.best_within(k, epsilon, t)
-    assert [*found, limit - 1e-9] == sorted([*found, limit - 1e-9], reverse=True)
-    assert k > 1 or found[-1] < 1.03 * limit
+    assert [*successes, limit - 1e-9] == sorted([*successes, limit - 1e-9], reverse=True)
+    assert k > 1 or successes[-1] < 1.03 * limit
 
 
 def best_of_records(k: int, n: int, epsilon: float) -> float:
@@ -177,9 +177,9 @@ def best_of_records(k: int, n: int, epsilon: float) -> float:
     records = np.array(list(product((0, 1), repeat=k)))
     histograms = np.array([h for h in product(range(n + 1), repeat=len(records)) if sum(h) == n])
     answers = np.array(list(product(range(n + 1), repeat=k)))
-    replaced = np.abs(histograms[:, None] - histograms).sum(axis=2) == 2
+    neighbours = np.abs(histograms[:, None] - histograms).sum(axis=2) == 2
     return best_of(
-        np.argwhere(replaced), ((histograms @ records)[:, None] == answers).all(axis=2), epsilon
+        np.argwhere(neighbours), ((histograms @ records)[:, None] == answers).all(axis=2), epsilon
     )
 
 

@@ -44,21 +44,21 @@ def masked_success(d: int, n: int, score: tuple[float, float]) -> float:
     upto = np.minimum(1.0, np.cumsum(other))
     below = upto - other
     # a random one of those with the largest score
-    tied = (upto ** (2**d) - below ** (2**d)) / np.maximum(other * 2**d, 1e-300)
-    return float(law(math.e / (math.e + 1)) @ np.where(other > 1e-9, tied, below ** (2**d - 1)))
+    ties = (upto ** (2**d) - below ** (2**d)) / np.maximum(other * 2**d, 1e-300)
+    return float(law(math.e / (math.e + 1)) @ np.where(other > 1e-9, ties, below ** (2**d - 1)))
 
 
 @pytest.mark.parametrize(
-    ("d", "n", "summed", "likeliest"), [(6, 3_880, 0.873, 0.893), (8, 19_700, 0.872, 0.894)]
+    ("d", "n", "plain", "likeliest"), [(6, 3_880, 0.873, 0.893), (8, 19_700, 0.872, 0.894)]
 )
 def test_the_likeliest_mask_is_right_more_often(
-    d: int, n: int, summed: float, likeliest: float
+    d: int, n: int, plain: float, likeliest: float
 ) -> None:
     """The two decoders of masks at the counts of limits 4.2; the count of the normal approximation
     is that of the plain sum."""
     logs = math.log(2 * math.e / (math.e + 1)), math.log(2 / (math.e + 1))
     assert [masked_success(d, n, score) for score in ((1.0, -1.0), logs)] == pytest.approx(
-        [summed, likeliest], abs=6e-4
+        [plain, likeliest], abs=6e-4
     )
     enough = parity_channels.parity_one_round_clients(d, 1.0, 0.1)
     assert masked_success(d, enough, (1.0, -1.0)) == pytest.approx(0.9, abs=2e-3)

@@ -52,7 +52,7 @@ def test_two_normal_errors_are_both_large_as_often_as_the_integral_says(
     1 against what is known."""
     spread = math.sqrt(1 - correlation**2)
 
-    def given(x: float) -> float:
+    def density(x: float) -> float:
         return float(
             stats.norm.pdf(x)
             * (
@@ -62,10 +62,10 @@ def test_two_normal_errors_are_both_large_as_often_as_the_integral_says(
         )
 
     if spread == 0:
-        known = normal_tail(max(a, b))
+        integral = normal_tail(max(a, b))
     else:
-        known = integrate.quad(given, a, 12, limit=400, points=[max(a, b)])[0]
-    assert both_beyond(a, b, correlation) == pytest.approx(2 * known, rel=1e-6, abs=1e-12)
+        integral = integrate.quad(density, a, 12, limit=400, points=[max(a, b)])[0]
+    assert both_beyond(a, b, correlation) == pytest.approx(2 * integral, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -102,10 +102,10 @@ def test_the_channel_has_the_errors_of_the_closed_form(epsilon: float) -> None:
     formulas, for both oracles."""
     reports = Reports.of(frequency_randomizer(epsilon, 8), Aim.shares(8))
     assert reports is not None
-    found = reports.errors(ZIPF)
+    enumeration = reports.errors(ZIPF)
     formula = shares_errors(epsilon, ZIPF)
-    assert found.variance == pytest.approx(formula.variance, rel=1e-5)
-    assert sorted(found.near.ravel()) == pytest.approx(
+    assert enumeration.variance == pytest.approx(formula.variance, rel=1e-5)
+    assert sorted(enumeration.near.ravel()) == pytest.approx(
         sorted(formula.near.ravel()), rel=1e-4, abs=1e-4
     )
     assert max(each.reach(0.05) for each in reports.unfavourable()) == pytest.approx(
@@ -163,19 +163,19 @@ def test_the_tail_of_noise_on_a_sample_is_the_integral(
 ) -> None:
     """Normal plus Laplace beyond tau: the closed form, against an integral over the noise."""
 
-    def given(y: float) -> float:
+    def density(y: float) -> float:
         return math.exp(-y) * float(
             stats.norm.sf((tau - scale * y) / deviation)
             + stats.norm.sf((tau + scale * y) / deviation)
         )
 
     edge = min(tau / scale, 30.0)
-    known = sum(
-        integrate.quad(given, *ends, limit=400, epsabs=1e-16)[0]
+    integral = sum(
+        integrate.quad(density, *ends, limit=400, epsabs=1e-16)[0]
         for ends in ((0, edge / 2), (edge / 2, edge), (edge, edge + 40))
     )
     assert noisy_tail(tau, deviation, scale) == pytest.approx(
-        known, rel=1e-6 if scale >= deviation / 20 else 2e-2, abs=1e-12
+        integral, rel=1e-6 if scale >= deviation / 20 else 2e-2, abs=1e-12
     )
     assert noisy_tail(tau, 0, scale) == pytest.approx(math.exp(-tau / scale))
 
@@ -193,19 +193,19 @@ WORKLOADS = (
 def test_both_sides_meet(workload: Floats) -> None:
     """Within 1 %, and both are what they say: the certificate's trace norm, and the worst variance
     of the Gram matrix; no other weights prove more."""
-    found = factorize(workload)
+    bounds = factorize(workload)
     generator = np.random.default_rng(1)
-    assert found.lower <= found.upper <= 1.0101 * found.lower
-    assert found.certificate.norm(workload) == pytest.approx(found.lower, rel=1e-6)
-    assert np.diag(found.gram).max() == pytest.approx(1.0)
-    assert np.linalg.eigvalsh(found.gram).min() > -1e-9
-    variances = workload @ known_totals(found.gram + 1e-12 * np.eye(len(found.gram))) @ workload.T
-    assert math.sqrt(np.diag(variances).max()) <= found.upper * (1 + 1e-3)
+    assert bounds.lower <= bounds.upper <= 1.0101 * bounds.lower
+    assert bounds.certificate.norm(workload) == pytest.approx(bounds.lower, rel=1e-6)
+    assert np.diag(bounds.gram).max() == pytest.approx(1.0)
+    assert np.linalg.eigvalsh(bounds.gram).min() > -1e-9
+    variances = workload @ known_totals(bounds.gram + 1e-12 * np.eye(len(bounds.gram))) @ workload.T
+    assert math.sqrt(np.diag(variances).max()) <= bounds.upper * (1 + 1e-3)
     for concentration in (0.1, 10.0):
         weights = Certificate(
             *(generator.dirichlet(np.full(size, concentration)) for size in workload.shape)
         )
-        assert weights.norm(workload) <= found.upper * (1 + 1e-9)
+        assert weights.norm(workload) <= bounds.upper * (1 + 1e-9)
 
 
 def test_known_norms() -> None:
@@ -216,9 +216,9 @@ def test_known_norms() -> None:
             math.sqrt(k - 1)
         )
     for k in range(2, 33):
-        found = factorize(np.eye(k))
-        assert found.lower <= found.upper <= found.lower * (1 + 1e-9)
-        assert found.lower == pytest.approx(1 - 1 / k)
+        bounds = factorize(np.eye(k))
+        assert bounds.lower <= bounds.upper <= bounds.lower * (1 + 1e-9)
+        assert bounds.lower == pytest.approx(1 - 1 / k)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
@@ -235,9 +235,9 @@ def test_no_local_randomizer_is_below_the_bound(workload: Floats, epsilon: float
         information = np.zeros((8, 8))
         for cell in range(randomizer.cells):
             channel = randomizer.channel(cell).astype(np.float64) / randomizer.total
-            seen = law @ channel
-            away = (channel - seen) / seen
-            information += (away * seen) @ away.T / randomizer.cells
+            reports = law @ channel
+            away = (channel - reports) / reports
+            information += (away * reports) @ away.T / randomizer.cells
         assert np.trace(np.diag(law) @ information) <= (1 + 1e-6) * limit
         scale = np.sqrt(law)
         inverse = np.linalg.pinv(information * np.outer(scale, scale), rcond=1e-9, hermitian=True)

@@ -38,10 +38,6 @@ from tests.support.wrong import wrong
 
 # limits 5.2 at d = 6: uniform prior, optimised prior, SQ dimension by a greedy search. The
 # optimised ones there are lower bounds, 1 to 3 % short.
-
-
-# limits 5.2 at d = 6: uniform prior, optimised prior, SQ dimension by a greedy search. The
-# optimised ones there are lower bounds, 1 to 3 % short.
 KNOWN: list[tuple[conceptss.ConceptClass, float, float, int]] = [
     (conceptss.parities(6), 64, 64, 64), (conceptss.signed_conjunctions(6), 1.4, 7.8, 7),
     (conceptss.stumps(6), 6, 6, 6),
@@ -51,18 +47,18 @@ KNOWN: list[tuple[conceptss.ConceptClass, float, float, int]] = [
 
 @pytest.mark.long(keep="stumps-6-6-6")
 @pytest.mark.parametrize(
-    ("concepts", "uniform", "optimised", "greedy"),
+    ("concepts", "uniform", "best", "greedy"),
     KNOWN,
     ids=lambda value: getattr(value, "name", None),
 )
 def test_known_dimensions(
-    concepts: conceptss.ConceptClass, uniform: float, optimised: float, greedy: int
+    concepts: conceptss.ConceptClass, uniform: float, best: float, greedy: int
 ) -> None:
     """The classes of limits 5.2 have its values with the uniform prior, at least its values with
     the optimised one, and at least its SQ dimensions."""
     dims = dimensionss.dimensions(concepts, np.random.default_rng(0))
     assert dims.uniform.value == pytest.approx(uniform, rel=0.02)
-    assert optimised * 0.995 <= dims.optimised.value <= dims.optimised.at_most <= optimised * 1.04
+    assert best * 0.995 <= dims.optimised.value <= dims.optimised.at_most <= best * 1.04
     assert dims.sq.value >= greedy
 
 
@@ -121,10 +117,9 @@ def test_sq_dimensions_are_attained_and_maximal() -> None:
         assert all(
             m * correlations[pair] <= concepts.total for pair in combinations(dimension.concepts, 2)
         )
-        larger = (subset for subset in combinations(range(9), m + 1))
         assert not any(
             all((m + 1) * correlations[pair] <= concepts.total for pair in combinations(subset, 2))
-            for subset in larger
+            for subset in combinations(range(9), m + 1)
         )
 
 
@@ -208,7 +203,7 @@ def test_the_checker_shares_no_shortcut_with_the_oracles() -> None:
     """The checker's module imports neither adversary nor the Walsh-Hadamard transform, so a bug
     there cannot vouch for itself."""
     tree = ast.parse(Path(local_dp.hardness.certificates.__file__).read_text())
-    imported = {
+    names = {
         alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
@@ -220,7 +215,7 @@ def test_the_checker_shares_no_shortcut_with_the_oracles() -> None:
         "local_dp.masked.statistical",
         "local_dp.cube",
     }
-    assert "walsh_hadamard" not in imported
+    assert "walsh_hadamard" not in names
 
 
 def test_hidden_sets_verify_and_bound_success() -> None:
@@ -338,8 +333,8 @@ def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
 def test_no_hypothesis_beats_a_certificate(concepts: conceptss.ConceptClass) -> None:
     """Against all 256 hypotheses on 8 points, in fractions, around every alpha where a distance is
     met: never less than the best, and the definition."""
-    asked = StatisticalQuery(Question("y == y"), 0.3)
-    answer = Fraction(int(asked.numerators(concepts.labelled(0)).sum()), 8)
+    query_of_all = StatisticalQuery(Question("y == y"), 0.3)
+    answer = Fraction(int(query_of_all.numerators(concepts.labelled(0)).sum()), 8)
     base: Data = {
         "format": "local-dp certificate 1",
         "kind": "survivors",
@@ -375,7 +370,7 @@ def test_no_hypothesis_beats_a_certificate(concepts: conceptss.ConceptClass) -> 
     st.integers(0, 63),
 )
 def test_hidden_sets_agree_with_the_definition(
-    d: int, tolerance: float, seeds: list[int], moved: int
+    d: int, tolerance: float, seeds: list[int], place: int
 ) -> None:
     """For random functions and tolerances the certificate verifies, equals the hidden set of the
     definition, and fails with any one string moved."""
@@ -386,13 +381,13 @@ def test_hidden_sets_agree_with_the_definition(
         )
     )
     assert verify_certificate(certificate).valid
-    claimed = int.from_bytes(bytes.fromhex(certificate["hidden"]), "little")
+    claim = int.from_bytes(bytes.fromhex(certificate["hidden"]), "little")
     for r in range(1 << d):
-        assert (claimed >> r & 1) == all(
+        assert (claim >> r & 1) == all(
             abs(function.mean(r, 0) - function.mean(r, 1)) <= 2 * tolerance
             for function in functions
         )
-    other = (claimed ^ 1 << moved % (1 << d)).to_bytes(max(1, (1 << d) // 8), "little").hex()
+    other = (claim ^ 1 << place % (1 << d)).to_bytes(max(1, (1 << d) // 8), "little").hex()
     assert not verify_certificate(certificate | {"hidden": other}).valid
 
 

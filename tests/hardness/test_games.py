@@ -54,12 +54,12 @@ def test_transcripts_factor(clients: int, turns: int) -> None:
     inputs = np.array(list(product((0, 1), repeat=clients)))
     for _ in range(20):
         laws = transcript_laws(random_protocol(clients, turns, generator), inputs)
-        seen = dict[tuple[int, ...], list[int]]()
+        affinities = dict[tuple[int, ...], list[int]]()
         assert laws.sum(axis=1).tolist() == [1.0] * len(inputs)
         whole = (laws * 2**40).astype(np.int64).astype(object)  # ten turns in sixteenths
         for (a, first), (b, second) in product(zip(inputs, whole, strict=True), repeat=2):
             affinity = (first * second).tolist()
-            assert seen.setdefault(tuple((a + b).tolist()), affinity) == affinity
+            assert affinities.setdefault(tuple((a + b).tolist()), affinity) == affinity
 
 
 @wrong(
@@ -333,12 +333,12 @@ def test_the_certified_figure_is_the_definition() -> None:
     """max_S E_mu[f chi_S]^2 / b^|S| summed in fractions, set by set and point by point, for an
     uneven law; no other b has it."""
     data, worst = certified(), Fraction(0)
-    for chosen in range(16):
+    for blocks in range(16):
         terms = zip(
             data["weights"], BlockClass(LISTS, 4, 2).signs().tolist(), range(16), strict=True
         )
-        value = sum(weight * sign * (-1) ** (u & chosen).bit_count() for weight, sign, u in terms)
-        worst = max(worst, Fraction(value, sum(data["weights"])) ** 2 / 2 ** chosen.bit_count())
+        value = sum(weight * sign * (-1) ** (u & blocks).bit_count() for weight, sign, u in terms)
+        worst = max(worst, Fraction(value, sum(data["weights"])) ** 2 / 2 ** blocks.bit_count())
     assert worst == Fraction(data["squared_margin_at_most"])
     assert [b for b in range(1, 41) if verify_certificate(data | {"b": b}).valid] == [2]
 
@@ -355,14 +355,14 @@ FORGED: list[Data] = [
 
 def test_forged_margins_fail() -> None:
     """Nor do those with one weight more, less, twice or none."""
-    data, forged = certified(), list(FORGED)
+    data, changes = certified(), list(FORGED)
     for place, weight in enumerate(data["weights"]):
         others = {weight + 1, weight - 1, 0, 2 * weight} - {weight}
-        forged += [
+        changes += [
             {"weights": [*data["weights"][:place], other, *data["weights"][place + 1 :]]}
             for other in others
         ]
-    assert [change for change in forged if verify_certificate(data | change).valid] == []
+    assert [change for change in changes if verify_certificate(data | change).valid] == []
 
 
 MALFORMED: list[Data] = [
@@ -379,8 +379,8 @@ def test_malformed_margins_are_refused() -> None:
     without = {name: value for name, value in data.items() if name != "weights"}
     refuse(
         *(
-            (".", partial(verify_certificate, spoiled))
-            for spoiled in (without, *(data | change for change in MALFORMED))
+            (".", partial(verify_certificate, broken_data))
+            for broken_data in (without, *(data | change for change in MALFORMED))
         )
     )
 

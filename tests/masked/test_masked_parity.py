@@ -94,13 +94,13 @@ def test_laws_by_enumeration(query: Query, a: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("d", "r", "told"),
+    ("d", "r", "bits"),
     [(2, 3, 0), (2, 3, 2), (4, 11, 0), (4, 11, 2), (5, 19, 1), (5, 7, 3), (5, 30, 5)],
 )
-def test_bent_law_by_enumeration(d: int, r: int, told: int) -> None:
+def test_bent_law_by_enumeration(d: int, r: int, bits: int) -> None:
     """For any number t of bits in the symbol, the bent query's law equals an enumeration, and its
     coefficients given them are 2^-((d - t) / 2) in size."""
-    query = MaskedBent(d, told)
+    query = MaskedBent(d, bits)
     for a in (0, 1):
         law = MaskedParityPopulation(Concept(d, r, a), 1, 0).law(query)
         assert law == pytest.approx(enumerated(Concept(d, r, a), query), abs=1e-15)
@@ -108,7 +108,7 @@ def test_bent_law_by_enumeration(d: int, r: int, told: int) -> None:
         law[query.domain.high + 1 :][: query.listed]
         - law[: query.domain.high][::-1][: query.listed]
     )
-    assert np.abs(lean) == pytest.approx(0.5 / query.listed * 2.0 ** -((d - told) // 2))
+    assert np.abs(lean) == pytest.approx(0.5 / query.listed * 2.0 ** -((d - bits) // 2))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 4])
@@ -130,7 +130,7 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
         np.testing.assert_allclose(np.moveaxis(randomizer.mixture(*law), -1, 0), laws, atol=1e-12)
         return randomizer.log_likelihood(tally, *law), np.array(expected)
 
-    asked = MaskedList(d, 1, 0b110, 0b011)
+    listing = MaskedList(d, 1, 0b110, 0b011)
     for query, law, concepts in [
         (
             MaskedIndex(d),
@@ -138,9 +138,9 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
             [Concept(d, r, 0) for r in range(8)],
         ),
         (
-            asked,
-            protocols.list_law(asked),
-            [Concept(d, r, a) for a in (0, 1) for r in asked.vectors()],
+            listing,
+            protocols.list_law(listing),
+            [Concept(d, r, a) for a in (0, 1) for r in listing.vectors()],
         ),
         (
             MaskedBent(d, 1),
@@ -148,9 +148,9 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
             [Concept(d, 6, a) for a in (0, 1)],
         ),
     ]:
-        found, expected = found_and_expected(query, law, concepts)
-        assert np.ptp(found - expected) < 1e-6
-        assert np.ptp(found) > 0.01
+        likelihoods, expected = found_and_expected(query, law, concepts)
+        assert np.ptp(likelihoods - expected) < 1e-6
+        assert np.ptp(likelihoods) > 0.01
 
 
 ALIKE = [
@@ -200,25 +200,25 @@ def test_the_list_is_decoded_by_both_rounds() -> None:
         population = protocol.synthetic(n, seed)
         generator = np.random.default_rng(seed)
         oracle = AggregateOracle(population, generator, 1.0)
-        seen = list[tuple[tuple[LocalQuery, ...], tuple[Tally, ...]]]()
-        found = run(
+        log = list[tuple[tuple[LocalQuery, ...], tuple[Tally, ...]]]()
+        concept = run(
             protocol.algorithm(1.0, n),
-            Watched(oracle, after=lambda *both, seen=seen: seen.append(both)),
+            Watched(oracle, after=lambda *both, log=log: log.append(both)),
         )
-        (((first,), (hashed,)), ((second,), (tally,))) = seen
+        (((first,), (hashed,)), ((second,), (tally,))) = log
         query = second.query
         assert isinstance(query, MaskedList)
         candidates = query.vectors()
-        index, listed = (without_coin(each.randomizer) for each in (first, second))
+        index, oracle_of_list = (without_coin(each.randomizer) for each in (first, second))
         parts = (
             np.tile(index.log_likelihood(hashed, *protocols.index_law(d, candidates)), 2),  # type: ignore[attr-defined]
-            listed.log_likelihood(tally, *protocols.list_law(query)),  # type: ignore[attr-defined]
+            oracle_of_list.log_likelihood(tally, *protocols.list_law(query)),  # type: ignore[attr-defined]
         )
         best, other = (
             divmod(int(np.argmax(weight * parts[0] + parts[1])), len(candidates))
             for weight in (1, 0.5)
         )
-        assert found == Concept(d, candidates[best[1]], best[0])
+        assert concept == Concept(d, candidates[best[1]], best[0])
         differing += best != other
     assert differing
 

@@ -268,9 +268,9 @@ def test_every_order_is_as_likely() -> None:
     """The six orders of three reports over 6,000 batches: chi-square of 5 degrees below 30.9, which
     a uniform order exceeds once in 100,000."""
     role = shuffler(3, seed=3)
-    seen = Counter(role.passed(rows(b"abc")).tobytes() for _ in range(6000))
-    assert set(seen) == {bytes(order) for order in permutations(b"abc")}
-    assert sum((count - 1000) ** 2 / 1000 for count in seen.values()) < 30.9
+    orders = Counter(role.passed(rows(b"abc")).tobytes() for _ in range(6000))
+    assert set(orders) == {bytes(order) for order in permutations(b"abc")}
+    assert sum((count - 1000) ** 2 / 1000 for count in orders.values()) < 30.9
 
 
 def test_where_the_order_comes_from() -> None:
@@ -370,10 +370,10 @@ def counts_law(histogram: BlanketHistogram, values: tuple[int, ...]) -> Law:
         further: Law = {}
         for (counts, chance), (symbol, part) in product(law.items(), turns):
             if symbol is None:
-                seen = counts
+                sums = counts
             else:
-                seen = (*counts[:symbol], counts[symbol] + 1, *counts[symbol + 1 :])
-            further[seen] = further.get(seen, Fraction(0)) + chance * part
+                sums = (*counts[:symbol], counts[symbol] + 1, *counts[symbol + 1 :])
+            further[sums] = further.get(sums, Fraction(0)) + chance * part
         law = further
     return law
 
@@ -426,8 +426,8 @@ def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
     assert np.abs(estimates.var(axis=0) / variance - 1).max() < 0.1
 
 
-def batch(start: int, stop: int, answered: int, randomizer: Randomizer | None = None) -> Batch:
-    return Batch(survey_query(stop, start, randomizer), answered)
+def batch(start: int, stop: int, reports: int, randomizer: Randomizer | None = None) -> Batch:
+    return Batch(survey_query(stop, start, randomizer), reports)
 
 
 def test_one_batch_is_what_the_accountant_says_of_those_that_answered() -> None:

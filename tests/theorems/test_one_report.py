@@ -129,20 +129,20 @@ def test_a_sign_is_told_of_yes_and_no_alone() -> None:
 def test_one_sign_each_is_unbiased() -> None:
     """Three clients, two bits: over 300 draws the answers average to the table's; counted twice,
     they do not (normal test at 1e-6). It costs epsilon."""
-    held = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
-    asked = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
-    plain: Statistical[tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
-    oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(300)]
-    told: Floats = np.array(
+    rows = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
+    questions = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
+    plain: Statistical[tuple[float, ...]] = Nonadaptive(questions, lambda answers: answers)
+    oracles = [PopulationOracle(Rows(rows), KeyedNoise(seed), 0, 3.0) for seed in range(300)]
+    results: Floats = np.array(
         [
             run(from_sq.one_sign_each(plain, 3.0, 3, seed), oracle)
             for seed, oracle in enumerate(oracles)
         ]
     )
-    truth = np.array(ExactOracle(Rows(held)).answer(asked))
-    reach = stats.norm.isf(FAILURE / 4) * np.std(told, axis=0) / np.sqrt(len(told))
-    assert np.all(np.abs(np.mean(told, axis=0) - truth) < reach)
-    assert np.any(np.abs(2 * np.mean(told, axis=0) - truth) > reach)
+    truth = np.array(ExactOracle(Rows(rows)).answer(questions))
+    reach = stats.norm.isf(FAILURE / 4) * np.std(results, axis=0) / np.sqrt(len(results))
+    assert np.all(np.abs(np.mean(results, axis=0) - truth) < reach)
+    assert np.any(np.abs(2 * np.mean(results, axis=0) - truth) > reach)
     assert {summary.epsilon for oracle in oracles for summary in oracle.rounds} == {3.0}
 
 
@@ -169,8 +169,8 @@ def test_a_learner_makes_a_protocol() -> None:
     learner, problem = PureThresholds(EPSILON_ONE_WAY), NEEDLE
     for a in range(1, 1 << BITS):
         success = learner.chance(LabelledMultiset.of_pairs([(a - 1, 0), (a, 1)] * 4, BITS), a, a)
-        missed = 1 - learner.chance(public(8).database, a, a)
-        assert missed ** public(8).tries(success, 0.05) <= 0.05
+        miss = 1 - learner.chance(public(8).database, a, a)
+        assert miss ** public(8).tries(success, 0.05) <= 0.05
     assert public(8).tries(0.3, 0.05) > public(7).tries(0.3, 0.05)
     protocol = one_way_from_learner(public(6), problem, 200, Draws(KeyedNoise(4)))
     assert protocol.bits == 8
@@ -180,8 +180,8 @@ def test_a_learner_makes_a_protocol() -> None:
 def test_a_protocol_makes_a_learner() -> None:
     """Where Alice says her threshold, it is the pure learner of thresholds, law for law, and
     private on all pairs of examples; at twice epsilon it is not."""
-    told: OneWay[int, int] = OneWay(5, lambda a: a, lambda message, b: int(b >= message))
-    mechanism = learner_from_one_way(told, EPSILON_ONE_WAY)
+    protocol: OneWay[int, int] = OneWay(5, lambda a: a, lambda message, b: int(b >= message))
+    mechanism = learner_from_one_way(protocol, EPSILON_ONE_WAY)
     examples = [(0, 0), (1, 1), (3, 1), (2, 0)]
     assert mechanism.law(examples) == PureThresholds(EPSILON_ONE_WAY).law(
         LabelledMultiset.of_pairs(examples, 2)
@@ -192,7 +192,7 @@ def test_a_protocol_makes_a_learner() -> None:
     assert databases.worst_delta(mechanism) == 0
     assert (
         databases.worst_delta(
-            learner_from_one_way(told, 2 * EPSILON_ONE_WAY), Pure(mechanism.loss.nano)
+            learner_from_one_way(protocol, 2 * EPSILON_ONE_WAY), Pure(mechanism.loss.nano)
         )
         > 0.01
     )
@@ -254,17 +254,17 @@ WITH_HOLES = Records(
 
 
 def posed(name: str) -> tuple[Any, Encoding]:
-    seen = TABULAR[name]
-    features = ("a",) if seen.form == "grid" else ("a", "b", "c > 0.2")
+    view = TABULAR[name]
+    features = ("a",) if view.form == "grid" else ("a", "b", "c > 0.2")
     d = len(features)
-    y = (-1.0, 2.0) if seen.answer == "number" else (0.0, 0.0)
+    y = (-1.0, 2.0) if view.answer == "number" else (0.0, 0.0)
     lows = (-2.0, -2.0, 0.0)[:d]
     highs = (2.0, 2.0, 1.0)[:d]
-    learner = seen.make(d, {"steps": 5} if name in ("local-sgd", "logistic-regression") else {})
+    learner = view.make(d, {"steps": 5} if name in ("local-sgd", "logistic-regression") else {})
     return learner, Encoding(
-        features=features, lows=lows, highs=highs, form=seen.form, scale=seen.scale(d),
-        constant=seen.constant,
-        steps=16, label="" if seen.answer == "none" else "z", label_low=y[0], label_high=y[1],
+        features=features, lows=lows, highs=highs, form=view.form, scale=view.scale(d),
+        constant=view.constant,
+        steps=16, label="" if view.answer == "none" else "z", label_low=y[0], label_high=y[1],
     )  # fmt: skip
 
 
@@ -273,10 +273,10 @@ def test_expectations_over_complete_rows_are_exact(name: str) -> None:
     """Every learner on an exact oracle over the table with holes gives what it gives on the encoded
     complete rows; undivided answers give some another."""
     learner, encoding = posed(name)
-    kept = encoding.present(WITH_HOLES)
-    assert 0.4 < kept.mean() < 0.9
+    present = encoding.present(WITH_HOLES)
+    assert 0.4 < present.mean() < 0.9
     complete = Finite(
-        encoding.encode(WITH_HOLES.take(np.flatnonzero(kept))), [1.0] * int(kept.sum()), 1, 0
+        encoding.encode(WITH_HOLES.take(np.flatnonzero(present))), [1.0] * int(present.sum()), 1, 0
     )
     expected = run(learner.algorithm(), ExactOracle(complete))
     algorithm = from_sq.among_complete(learner.algorithm(), encoding)

@@ -83,12 +83,12 @@ def test_clipped_rows_are_pure_and_near() -> None:
         assert moved(rows, pure) <= delta
         furthest = max(furthest, float(moved(rows, pure) / delta)) if delta else furthest
     assert furthest > 0.5
-    published = [
+    table = [
         [Fraction(1, 1000) * (place == value) for place in range(30)] + [Fraction(999, 1000)]
         for value in range(30)
     ]
     # so no less than delta would do
-    assert 0.9 < moved(published, clipped(published, GROWTH)) / exact_delta(published, GROWTH) <= 1
+    assert 0.9 < moved(table, clipped(table, GROWTH)) / exact_delta(table, GROWTH) <= 1
 
 
 def transcripts(first: Exact, later: Sequence[Exact], inputs: tuple[int, ...]) -> list[Fraction]:
@@ -152,11 +152,11 @@ def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
     )
 
     def play() -> LocalPlay[list[float]]:
-        found = []
+        means = []
         for half in halves:
             (tally,) = yield (half,)
-            found.append(float(inner.estimate(tally).value))
-        return found
+            means.append(float(inner.estimate(tally).value))
+        return means
 
     for algorithm in (pure_from_approximate(once), pure_from_approximate(Adaptive(play))):
         answers = run(algorithm, population_oracle(records, 2.0))
@@ -168,8 +168,8 @@ def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
 
 def information(rows: Floats, prior: Floats) -> float:
     mean = prior @ rows
-    seen = np.where(rows > 0, rows, 1.0) / np.where(mean > 0, mean, 1.0)
-    return float(prior @ (rows * np.log(seen)).sum(axis=1))
+    ratios = np.where(rows > 0, rows, 1.0) / np.where(mean > 0, mean, 1.0)
+    return float(prior @ (rows * np.log(ratios)).sum(axis=1))
 
 
 def test_a_report_with_delta_reveals_hardly_more() -> None:

@@ -139,14 +139,14 @@ def test_truncation_by_enumeration() -> None:
     accept = [Fraction(1, 4), Fraction(1), Fraction(2, 3)]
     hits = [a * b for a, b in zip(q, accept, strict=True)]
     law = [Fraction(0)] * 3
-    missed = Fraction(1)
+    miss = Fraction(1)
     for trials in range(1, 5):
         assert truncated_law(q, accept, trials) == [
-            done + missed * last for done, last in zip(law, q, strict=True)
+            done + miss * last for done, last in zip(law, q, strict=True)
         ]
-        law = [done + missed * hit for done, hit in zip(law, hits, strict=True)]
-        missed *= 1 - sum(hits)
-        assert total_variation(truncated_law(q, accept, trials), accepted_law(q, accept)) <= missed
+        law = [done + miss * hit for done, hit in zip(law, hits, strict=True)]
+        miss *= 1 - sum(hits)
+        assert total_variation(truncated_law(q, accept, trials), accepted_law(q, accept)) <= miss
 
 
 def _tree(growths: tuple[Fraction, Fraction], seed: int) -> extremal.Tree:
@@ -187,17 +187,17 @@ def test_two_replies_of_one_client(growths: tuple[Fraction, Fraction]) -> None:
 def test_the_ceiling_is_never_exceeded() -> None:
     """No answers within the tolerance push a conditional acceptance probability above 1: the
     constant E_k (1 + tau')/(1 - tau') leaves nothing to clip."""
-    seen: list[Fraction] = []
+    ratios: list[Fraction] = []
 
-    def watched(ratio: Fraction, ceiling: Fraction) -> Fraction:
-        seen.append(ratio / ceiling)
+    def record(ratio: Fraction, ceiling: Fraction) -> Fraction:
+        ratios.append(ratio / ceiling)
         return acceptance(ratio, ceiling)
 
     for seed in range(3):
         tree = _tree((Fraction(3, 2), Fraction(2)), seed)
-        for _ in tree.simulated(Fraction(9, 10) * 2 / 8, watched):
+        for _ in tree.simulated(Fraction(9, 10) * 2 / 8, record):
             pass
-    assert max(seen) <= 1
+    assert max(ratios) <= 1
 
 
 YES = StatisticalQuery(Question("vote == 1"), 0.1)
@@ -239,9 +239,9 @@ def test_the_same_algorithms_run() -> None:
     once: Statistical[float] = Nonadaptive((YES,), lambda answers: answers[0])
     twice: StatisticalRounds[float] = Adaptive(play)
     for algorithm in (once, twice):
-        curated = curated_from_sq(algorithm, split_epsilon(1.0, 2), n)
+        noisy = curated_from_sq(algorithm, split_epsilon(1.0, 2), n)
         assert (
-            abs(run(curated, trusted(population, 1.0, 1)) - run(algorithm, ExactOracle(population)))
+            abs(run(noisy, trusted(population, 1.0, 1)) - run(algorithm, ExactOracle(population)))
             < 0.1
         )
 
@@ -292,19 +292,19 @@ def test_the_result_is_that_of_the_interaction(seed: int) -> None:
     """With the same draws the handed-over algorithm gives the same result in one round, for the
     same price."""
     interactive = oracle(NANO, seed)
-    handed = oracle(NANO, seed)
-    assert run(cni_from_ci(Adaptive(two_rounds), Pure(NANO)), handed) == run(
+    one_round = oracle(NANO, seed)
+    assert run(cni_from_ci(Adaptive(two_rounds), Pure(NANO)), one_round) == run(
         Adaptive(two_rounds), interactive
     )
-    assert (interactive.rounds, handed.rounds) == (2, 1)
-    assert interactive.account.spent == handed.account.spent == Pure(NANO)
+    assert (interactive.rounds, one_round.rounds) == (2, 1)
+    assert interactive.account.spent == one_round.account.spent == Pure(NANO)
 
 
 def test_it_spends_no_more_than_it_says() -> None:
     """An algorithm that asks for more than its budget is refused inside, and its budget is charged
     before anything is drawn."""
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RefusedError) as refusal:
         run(cni_from_ci(Adaptive(two_rounds), Pure(NANO // 2)), oracle(NANO, 1))
-    assert refused.value.code == "budget"
+    assert refusal.value.code == "budget"
     with pytest.raises(RefusedError):
         run(cni_from_ci(Adaptive(two_rounds), Pure(NANO)), oracle(NANO // 2, 1))

@@ -148,8 +148,8 @@ def test_likelihood_queries_recover_the_law(
     for cell in range(randomizer.cells):
         channel = randomizer.channel(cell).astype(np.float64) / randomizer.total
         for report in range(randomizer.alphabet):
-            asked = likelihood_query((Observed(query, randomizer, cell, report),), tau)
-            exact = asked.expectation(law)
+            question = likelihood_query((Observed(query, randomizer, cell, report),), tau)
+            exact = question.expectation(law)
             q = channel[0, report]
             p = float(law @ channel[:, report])
             assert q * mean_ratio(exact, growth) == pytest.approx(p, abs=1e-12)
@@ -167,19 +167,19 @@ def test_joint_likelihood_of_several_replies() -> None:
         Observed(Y, GRR(1.0, k=2), 0, 0),
         Observed(X, BinaryRR(0.25), 0, 1),
     )
-    asked = likelihood_query(replies, 0.01)
-    assert asked.query == Joint((X, Y))
+    question = likelihood_query(replies, 0.01)
+    assert question.query == Joint((X, Y))
     first, second, third = (
         reply.randomizer.channel()[:, reply.report] / reply.randomizer.total for reply in replies
     )
     law = np.outer(first * third, second)
-    mean = mean_ratio(asked.expectation(WORLD.law(asked.query)), math.exp(1.75))
+    mean = mean_ratio(question.expectation(WORLD.law(question.query)), math.exp(1.75))
     assert mean * law[0, 0] == pytest.approx((law * [[0.4, 0.1], [0.1, 0.4]]).sum(), rel=1e-12)
 
 
-def _sized(asked: list[int]) -> Watched[StatisticalQuery, float]:
+def _counting(sizes: list[int]) -> Watched[StatisticalQuery, float]:
     """Exact answers; `asked` gets the number of queries of every round."""
-    return Watched(Memoised(ExactOracle(WORLD)), before=lambda queries: asked.append(len(queries)))
+    return Watched(Memoised(ExactOracle(WORLD)), before=lambda queries: sizes.append(len(queries)))
 
 
 @pytest.mark.long
@@ -208,15 +208,15 @@ def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
     """A conditional reply takes its acceptance constant c of candidates, n c within 5.1 deviations
     (4e-7); three quarters of it miss by 10."""
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
-    asked: list[int] = []
-    run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _sized(asked))
-    second = asked.index(n, 1)
+    counts: list[int] = []
+    run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _counting(counts))
+    second = counts.index(n, 1)
     constant = ceiling_after(
         math.exp(epsilon),
         relative_error(2 * epsilon, tolerance),
         relative_error(epsilon, tolerance),
     )
-    for sizes, expected in ((asked[:second], math.exp(epsilon)), (asked[second:], constant)):
+    for sizes, expected in ((counts[:second], math.exp(epsilon)), (counts[second:], constant)):
         assert abs(sum(sizes) - n * expected) <= 5.1 * math.sqrt(n * expected * (expected - 1))
 
 
@@ -256,8 +256,8 @@ def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
     """A record's value is off by half of one of 2^16 steps at the most; rounded down, it would be
     off by a whole one."""
     values = tuple(np.random.default_rng(2).uniform(-1, 1, 200).tolist())
-    asked = put_to_records(RealQuery(Category("x", tuple(map(str, range(200)))), 0.1, values))
-    places = asked.values(Records({"x": np.array(list(map(str, range(200))))}))
+    question = put_to_records(RealQuery(Category("x", tuple(map(str, range(200)))), 0.1, values))
+    places = question.values(Records({"x": np.array(list(map(str, range(200))))}))
     assert np.abs(places / (1 << 16) * 2 - 1 - np.array(values)).max() <= 1.0001 / (1 << 16)
 
 
@@ -284,9 +284,9 @@ def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
     (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
 ])  # fmt: skip
 def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says) as caught:
+    with pytest.raises(error, match=says) as refusal:
         wrong()
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)
 
 
 QUERY = StatisticalQuery(Question("yes == 1"), 0.1)

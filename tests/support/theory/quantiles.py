@@ -63,8 +63,8 @@ class LawOracle:
         n, randomizer = len(query.cohort), query.randomizer
         if isinstance(query.query, Below):
             assert isinstance(randomizer, OneBitMean)
-            held = float(self.heights[int(np.searchsorted(self.edges, query.query.end))])
-            chance = (randomizer.base + randomizer.slope * STEPS * held) / randomizer.total
+            share = float(self.heights[int(np.searchsorted(self.edges, query.query.end))])
+            chance = (randomizer.base + randomizer.slope * STEPS * share) / randomizer.total
             ones = int(self.generator.binomial(n, min(chance, 1.0)))
             return Tally(np.array([[n - ones, ones]]))
         assert isinstance(randomizer, PrefixSigns)

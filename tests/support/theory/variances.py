@@ -34,10 +34,10 @@ class Sample:
         )
         reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, n), cells)
         tally = reader.tally(reports, cells)
-        moved = influence(reader, tally)
+        moves = influence(reader, tally)
         value = np.atleast_1d(reader.estimate(tally).value)
         if isinstance(reader, FiniteChannel):
-            return cls(value, moved[0] + moved[1:], tally.counts.ravel())
+            return cls(value, moves[0] + moves[1:], tally.counts.ravel())
         whole = np.rec.fromarrays(
             [
                 np.broadcast_to(cells, (n,)),
@@ -46,13 +46,13 @@ class Sample:
         )
         _, first, counts = np.unique(whole, return_index=True, return_counts=True)
         cells = np.broadcast_to(cells, (n,))
-        told = np.stack(
+        rows = np.stack(
             [
                 reader.tally(reports[at : at + 1], cells[at : at + 1]).counts.ravel()
                 for at in first.tolist()
             ]
         )
-        return cls(value, moved[0] + told @ moved[1:], counts)
+        return cls(value, moves[0] + rows @ moves[1:], counts)
 
     def variances(self, total: bool) -> tuple[Floats, Floats]:
         """The measured ones, or their sum if `total`, and their standard errors."""
@@ -69,17 +69,17 @@ def influence(randomizer: Randomizer, tally: Tally) -> Floats:
     each report stands for less the estimate itself; for a quotient, as far as it is linear."""
     flat, n = tally.counts.ravel(), tally.n
     value = np.atleast_1d(randomizer.estimate(tally).value)
-    moved = [
+    moves = [
         (n + 1) * (np.atleast_1d(randomizer.estimate(Tally(tally.counts, n + 1)).value) - value)
     ]
     for place in range(len(flat)):
         more = flat.copy()
         more[place] += 1
-        moved.append(
+        moves.append(
             n
             * (
                 np.atleast_1d(randomizer.estimate(Tally(more.reshape(tally.counts.shape), n)).value)
                 - value
             )
         )
-    return np.stack(moved)
+    return np.stack(moves)
