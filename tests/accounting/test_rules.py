@@ -145,9 +145,8 @@ def test_unequal_parts_are_brute_force_in_fractions(
     in fractions, 1e-6 above at most; so is epsilon."""
     nano = NANO // 10
     growth = exp_epsilon(nano)
-    laws = [response(growth, steps).times(count) for steps, count in parts] + [
-        response(growth, 2, Fraction(atto, ATTO))
-    ]
+    one = response(growth, 2, Fraction(atto, ATTO))
+    laws = [response(growth, steps).times(count) for steps, count in parts] + [one]
     exact = sum(laws[1:], laws[0])
     losses: Counter[Pure | Approximate] = Counter(
         {Pure(steps * nano): count for steps, count in parts}
@@ -172,11 +171,9 @@ def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
         truth = float(exact.delta(exp_epsilon(whole)))
         assert truth * (1 - 1e-12) <= curve.delta(whole / NANO) <= truth * (1 + 1e-6)
     least = curve.epsilon(1e-3)
-    assert (
-        exact.delta(exp_epsilon(math.ceil(least * NANO)))
-        <= Fraction(1, 1000)
-        < exact.delta(exp_epsilon(max(0, math.floor((least - 1e-6) * NANO))))
-    )
+    cost = exact.delta(exp_epsilon(math.ceil(least * NANO)))
+    less = math.floor((least - 1e-6) * NANO)
+    assert cost <= Fraction(1, 1000) < exact.delta(exp_epsilon(max(0, less)))
 
 
 @pytest.mark.parametrize(("each", "parts"), [(0.01, 10**4), (0.001, 10**6), (0.3, 7)])

@@ -95,14 +95,16 @@ def test_sums_of_laws() -> None:
     worst law of theirs, rounded up to the step."""
     one = response(HALF)
     assert one + one == one.times(2)
-    assert one.times(5).delta(Fraction(1)) == (one.times(2) + one + one.times(2)).delta(Fraction(1))
+    five = one.times(2) + one + one.times(2)
+    assert one.times(5).delta(Fraction(1)) == five.delta(Fraction(1))
     leaky = response(HALF, 1, Fraction(1, 100))
     assert (one + leaky).delta(HALF**2) == leaky.delta(HALF) == Fraction(1, 100)
     pure = Pure(NANO // 10)  # a quarter of a step
     assert (one + pure).delta(HALF) == (pure + one).delta(HALF) == one.times(2).delta(HALF)
-    assert (Approximate(0, 10**16) + one).delta(Fraction(1)) == Fraction(1, 100) + Fraction(
-        99, 100
-    ) * one.delta(Fraction(1))
+    rest = Fraction(99, 100)
+    assert (Approximate(0, 10**16) + one).delta(Fraction(1)) == Fraction(1, 100) + rest * one.delta(
+        Fraction(1)
+    )
 
 
 HUNDREDTH = ATTO // 100
@@ -137,9 +139,8 @@ def test_optimal_is_brute_force(parts: int, epsilon: float, whole: float) -> Non
     p = math.exp(epsilon) / (1 + math.exp(epsilon))
     exact = 0.0
     for answers in product((p, 1 - p), repeat=parts):
-        exact += max(
-            0.0, math.prod(answers) - math.exp(whole) * math.prod(1 - answer for answer in answers)
-        )
+        other = math.prod(1 - answer for answer in answers)
+        exact += max(0.0, math.prod(answers) - math.exp(whole) * other)
     delta = optimal_delta(Pure(nano_epsilon(epsilon)), parts, Pure(round(whole * 1e9))) / ATTO
     assert delta == pytest.approx(exact, rel=1e-12, abs=2e-18)
 
@@ -243,19 +244,13 @@ def test_counts_lose_the_binomial_curve(n: int, rounds: int) -> None:
         )
         expected = sum(terms, Fraction(0)) / (1 + GROWTH) ** rounds
         assert curve.delta(whole) == expected == response(GROWTH).times(rounds).delta(whole)
-        sticks = [
-            hockey_stick(law(ones), law(there), whole)
-            for ones, there in (*pairwise(range(n + 1)), *pairwise(range(n, -1, -1)))
-        ]
+        pairs = (*pairwise(range(n + 1)), *pairwise(range(n, -1, -1)))
+        sticks = [hockey_stick(law(ones), law(there), whole) for ones, there in pairs]
         assert max(sticks) == expected if n == 1 else max(sticks) <= expected
     few = min(rounds, 4)
-    assert (
-        hockey_stick(
-            transcripts(n, 0, few, 6 * NANO // 10), transcripts(n, 1, few, 6 * NANO // 10), GROWTH
-        )
-        > curve.delta(GROWTH)
-        or rounds > 4
-    )
+    first = transcripts(n, 0, few, 6 * NANO // 10)
+    second = transcripts(n, 1, few, 6 * NANO // 10)
+    assert hockey_stick(first, second, GROWTH) > curve.delta(GROWTH) or rounds > 4
 
 
 def test_bad_input() -> None:

@@ -48,9 +48,10 @@ def test_masked_parity_clients_match_the_tables(d: int, union: int, best: int) -
     first = masked_parity.masked_parity_split(d, 1.0, clients)
     assert clients == pytest.approx(best, rel=0.03)
     assert 0.93 * union < clients <= union
+    parts = np.linspace(1, clients - 1, 200)
     chances = [
         masked_parity.masked_parity_success(d, 1.0, part, clients - part)
-        for part in np.linspace(1, clients - 1, 200).astype(int).tolist()
+        for part in parts.astype(int).tolist()
     ]
     assert (
         0.9 + 2e-3
@@ -80,9 +81,8 @@ def test_frequency_clients_keep_every_label_within_tolerance(epsilon: float, k: 
     assert all(
         stats.binom.cdf(within(clients, support), 300, 0.95) > ALPHA for support in (1, 2, k)
     )
-    assert any(
-        stats.binom.cdf(within(clients // 3, support), 300, 0.95) < ALPHA for support in (1, 2, k)
-    )
+    few = clients // 3
+    assert any(stats.binom.cdf(within(few, support), 300, 0.95) < ALPHA for support in (1, 2, k))
 
 
 @pytest.mark.parametrize("groups", [1, 2, 5])
@@ -92,8 +92,9 @@ def test_clients_for_shares_within_groups(groups: int) -> None:
     p, q = np.array([math.exp(4), 1]) / (math.exp(4) + 2 * groups)
     rates = q + np.array([0, 0.5, 1]) / groups * (p - q)
     variance = (rates * (1 - rates)).max() / (p - q) ** 2
+    quantile = stats.norm.isf(0.05 / (2 * groups))
     assert grouped_clients(4.0, groups, 0.05, 0.05) == math.ceil(
-        variance * (groups * stats.norm.isf(0.05 / (2 * groups)) / 0.05) ** 2
+        variance * (groups * quantile / 0.05) ** 2
     )
 
 

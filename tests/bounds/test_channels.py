@@ -52,9 +52,8 @@ def test_report_squares_are_the_most_of_all_channels(epsilon: float) -> None:
     ) * channels.report_squares(epsilon)
     for best in bests:
         assert best.columns.sum(axis=0) == pytest.approx(1)
-        assert (
-            best.columns.max(axis=1) <= math.exp(epsilon) * best.columns.min(axis=1) * (1 + 1e-12)
-        ).all()
+        most = math.exp(epsilon) * best.columns.min(axis=1)
+        assert (best.columns.max(axis=1) <= most * (1 + 1e-12)).all()
 
 
 CURVES: list[tuple[Callable[[float], float], Callable[[Floats], Floats]]] = [
@@ -79,9 +78,8 @@ def test_the_curvature_is_the_largest(
 def test_the_constant_is_a_product_over_doublings() -> None:
     """K_n = 1, 2, 8/3, 64/21 for 1, 2, 4, 8 clients, the next power of two's between them, and
     3.4627 without end."""
-    assert [channels.pasting_constant(n) for n in (1, 2, 4, 5, 8)] == pytest.approx(
-        [1, 2, 8 / 3, 64 / 21, 64 / 21]
-    )
+    constants = [channels.pasting_constant(n) for n in (1, 2, 4, 5, 8)]
+    assert constants == pytest.approx([1, 2, 8 / 3, 64 / 21, 64 / 21])
     assert (
         channels.pasting_constant(10**9)
         < channels.pasting_constant()
@@ -93,10 +91,8 @@ def test_total_variation_needs_so_much_distance() -> None:
     """No pair of laws drawn at random has less squared Hellinger distance than its total variation
     needs; the symmetric pair of two symbols has no more."""
     for first, second in np.random.default_rng(2).dirichlet(np.full(4, 0.5), size=(500, 2)):
-        assert (
-            1 - np.sqrt(first * second).sum()
-            >= channels.distance_needed(float(abs(first - second).sum() / 2)) - 1e-12
-        )
+        variation = float(abs(first - second).sum() / 2)
+        assert 1 - np.sqrt(first * second).sum() >= channels.distance_needed(variation) - 1e-12
     assert 1 - 2 * math.sqrt(0.9 * 0.1) == pytest.approx(channels.distance_needed(0.8))
     assert channels.distance_needed(1.0) == 1.0
 
@@ -119,11 +115,8 @@ def test_parity_whatever_is_asked(d: int, epsilon: float, units: float) -> None:
     assert bound / response_gain(epsilon) ** 2 / 2**d == pytest.approx(units, abs=0.0005)
     assert d > 10 or bound < parity_halving_clients(d, epsilon, 0.1)
     for success in (0.1, 0.5, 0.99):
-        huber = (
-            -math.log1p(-((success - 1 / 64) ** 2))
-            * 64
-            / (channels.divergence_curvature(epsilon) * channels.report_squares(epsilon))
-        )
+        carriage = channels.divergence_curvature(epsilon) * channels.report_squares(epsilon)
+        huber = -math.log1p(-((success - 1 / 64) ** 2)) * 64 / carriage
         assert channels.parity_interactive_bound(6, epsilon, success) > huber
 
 
@@ -154,10 +147,10 @@ def test_ladders() -> None:
     assert interaction.ladder_one_round_least(1, 1.0, 0.1) == pytest.approx(2.985, abs=5e-4)
     assert interaction.ladder_one_round_least(16, 1.0, 0.1) == pytest.approx(1_565_038, abs=1)
     lean = math.tanh(0.5)
-    assert interaction.ladder_success(1, 1.0, 1, 100) == pytest.approx(
-        0.5 * math.erfc(-lean * 10 / math.sqrt(2 * (1 - lean**2)))
-    )
-    assert [interaction.group_lengths(*each) for each in ((12, 5), (4, 1))] == [
+    deviations = -lean * 10 / math.sqrt(2 * (1 - lean**2))
+    assert interaction.ladder_success(1, 1.0, 1, 100) == pytest.approx(0.5 * math.erfc(deviations))
+    lengths = [interaction.group_lengths(*each) for each in ((12, 5), (4, 1))]
+    assert lengths == [
         (3, 3, 2, 2, 2),
         (4,),
     ]
@@ -172,9 +165,8 @@ def test_randomized_response_has_equality(epsilon: float) -> None:
     length = (keep - 0.5) ** 2 * 2 / (1 - keep)
     for success in (0.6, 0.9, 0.99):
         need = -math.log(2 * math.sqrt(success * (1 - success)))
-        assert interaction.margin_constant(epsilon, success) == pytest.approx(
-            need * (2 * keep - 1) ** 2 / (loss * length), rel=1e-9
-        )
+        constant = need * (2 * keep - 1) ** 2 / (loss * length)
+        assert interaction.margin_constant(epsilon, success) == pytest.approx(constant, rel=1e-9)
     assert interaction.margin_constant(1.0) == pytest.approx(2.28752, abs=1e-5)
     assert interaction.margin_constant(1e-6) * 1e-12 == pytest.approx(8 * math.log(5 / 3), rel=1e-5)
 
@@ -184,10 +176,11 @@ def test_counts_are_whole_and_not_rounded_up() -> None:
     floats; the vote's count is C^2 MC^2 p / (1 - p)."""
     for k in (1, 7, 18_110):
         squared = Fraction(k) / Fraction(interaction.margin_constant(1.0))
-        assert [
+        counts = [
             interaction.margin_clients(squared * (1 + Fraction(more, 10**9)), 1.0)
             for more in (0, 1)
-        ] == [k, k + 1]
+        ]
+        assert counts == [k, k + 1]
     assert interaction.margin_clients(88.975**2, 1.0) == 18_110
     assert interaction.vote_clients(100.0, 1.0) == math.ceil(900 * response_gain(1.0) ** 2) == 4215
     assert interaction.direction_clients(100.0, 1.0) == math.ceil(
@@ -201,27 +194,23 @@ def test_four_clients_do_not_learn_a_dictator_barely() -> None:
     keep = math.e / (1 + math.e)
     cube = np.array(list(product((0, 1), repeat=2)))
     # the label of each point under each dictator
-    wrong = np.array([cube[:, j] ^ flip for j, flip in product((0, 1), repeat=2)])
+    bits = product((0, 1), repeat=2)
+    wrong = np.array([cube[:, j] ^ flip for j, flip in bits])
     tables = np.array(list(product((keep, 1 - keep), repeat=8))).reshape(-1, 4, 2)
     chances = tables[:, np.arange(4), wrong].mean(axis=2).round(12)  # of the bit under each concept
     kinds = np.unique(np.vstack([chances, (1 - chances).round(12)]), axis=0)
     kinds = kinds[: len(kinds) // 2 + 1]  # another word for 0 and 1 is no other bit
     reports = np.stack([kinds, 1 - kinds], axis=1)
-    pairs = np.array(
-        [
-            (one[:, None] * other).reshape(4, 4)
-            for one, other in combinations_with_replacement(reports, 2)
-        ]
-    )
+    two = combinations_with_replacement(reports, 2)
+    pairs = np.array([(one[:, None] * other).reshape(4, 4) for one, other in two])
     best = 0.0
     for pair in pairs:
         laws = pair[None, :, None] * pairs[:, None]  # of all four replies: any two pairs
         # an h may serve both variables
+        hits = laws[..., :2].max(axis=-1) + laws[..., 2:].max(axis=-1)
         best = max(
             best,
-            float(
-                (laws[..., :2].max(axis=-1) + laws[..., 2:].max(axis=-1)).sum(axis=(1, 2)).max() / 4
-            ),
+            float(hits.sum(axis=(1, 2)).max() / 4),
         )
     assert interaction.margin_clients(2.0, 1.0) == 5
     assert best == pytest.approx(0.776487, abs=1e-6)

@@ -75,14 +75,12 @@ def test_the_hashing_bound_is_a_sum_over_agreements() -> None:
     p = 1 / (1 + math.exp(-1.0))
     total = 0.0
     for count in range(n + 1):
+        others = range(count, n + 1)
         beaten = (
-            sum(
-                math.comb(n, other) * (1.0 if other > count else 0.5)
-                for other in range(count, n + 1)
-            )
-            / 2**n
+            sum(math.comb(n, other) * (1.0 if other > count else 0.5) for other in others) / 2**n
         )
-        total += math.comb(n, count) * p**count * (1 - p) ** (n - count) * min(1.0, 7 * beaten)
+        chance = math.comb(n, count) * p**count * (1 - p) ** (n - count)
+        total += chance * min(1.0, 7 * beaten)
     assert common_hashing_success(bits, 1.0, n) == pytest.approx(1 - total, rel=1e-9)
 
 

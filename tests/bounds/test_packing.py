@@ -107,8 +107,9 @@ def test_rows_of_lower_bounds() -> None:
     proven = {bits: packing.sanitizer_records(bits, 1.0, 0.1, 0.1) for bits in (*BITS, 65536)}
     assert list(proven.values()) == [65, 120, 230, 450, 895, 227_140]
     for bits, m in proven.items():
+        log_others = math.log((1 << bits) - 1)
         verdicts = [
-            packing.is_excluded(math.log((1 << bits) - 1), CountLaw.always(size), 1.0, 0.1)
+            packing.is_excluded(log_others, CountLaw.always(size), 1.0, 0.1)
             for size in (m // 5, m // 5 + 1)
         ]
         assert verdicts == [True, False]  # m - 1 records: more than .2 (m - 1) are m / 5
@@ -126,12 +127,15 @@ def best_of(edges: Ints, near: Bools, epsilon: float) -> float:
     whole = eye_array(near.shape[1])
     one = np.ones((1, near.shape[1]))
     units = eye_array(size, format="csr")
-    ratios = kron(units[edges[:, 0]] - math.exp(epsilon) * units[edges[:, 1]], whole)
+    growth = math.exp(epsilon)
+    ratios = kron(units[edges[:, 0]] - growth * units[edges[:, 1]], whole)
     hits = block_diag([row[None, :].astype(float) for row in near])
+    upper = hstack([ratios, csr_array((ratios.shape[0], 1))])
+    lower = hstack([-hits, csr_array(np.ones((size, 1)))])
     inequalities = vstack(
         [
-            hstack([ratios, csr_array((ratios.shape[0], 1))]),
-            hstack([-hits, csr_array(np.ones((size, 1)))]),
+            upper,
+            lower,
         ]
     )
     sums = hstack([kron(units, one), csr_array((size, 1))])
@@ -175,7 +179,8 @@ def best_of_records(k: int, n: int, epsilon: float) -> float:
     """The same at t = 0, for mechanisms that see n records of k bits: databases are histograms of
     the 2^k records."""
     records = np.array(list(product((0, 1), repeat=k)))
-    histograms = np.array([h for h in product(range(n + 1), repeat=len(records)) if sum(h) == n])
+    lists = product(range(n + 1), repeat=len(records))
+    histograms = np.array([h for h in lists if sum(h) == n])
     answers = np.array(list(product(range(n + 1), repeat=k)))
     neighbours = np.abs(histograms[:, None] - histograms).sum(axis=2) == 2
     return best_of(
@@ -216,7 +221,8 @@ def test_the_best_by_records(k: int, n: int, epsilon: float) -> None:
     best = best_of_records(k, n, epsilon)
     apart = packing.least_replaced(k, n)
     assert packing.best_by_records(k, n, epsilon) == pytest.approx(best, abs=1e-9)
-    assert 1 / np.exp(-epsilon * (apart + (apart > 0))).sum(axis=1).max() > best + 0.01
+    longer = apart + (apart > 0)
+    assert 1 / np.exp(-epsilon * longer).sum(axis=1).max() > best + 0.01
 
 
 def test_gaussian_noise_of_the_printed_scale_fails_for_parities() -> None:
@@ -237,9 +243,8 @@ def test_the_safe_scale_is_linear_in_m() -> None:
     on."""
     for m in (1, 2, 100, 10_000):
         sigma = safe_sigma(m, 1.0, 1e-6)
-        assert 2 * (
-            m * math.sqrt(2 / math.pi) + math.sqrt(2 * m * math.log(1e6))
-        ) / sigma + 2 * m / sigma**2 == pytest.approx(1.0)
+        norm = m * math.sqrt(2 / math.pi) + math.sqrt(2 * m * math.log(1e6))
+        assert 2 * norm / sigma + 2 * m / sigma**2 == pytest.approx(1.0)
         assert parity_delta(m, sigma, 1.0) == 0
     assert [
         m

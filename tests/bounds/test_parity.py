@@ -31,21 +31,25 @@ def masked_success(d: int, n: int, score: tuple[float, float]) -> float:
     """Pr[r has the largest score of 2^d masks] at epsilon 1. A client who agrees with its mask
     scores `score[0]`, another `score[1]`; counts are Poisson."""
     mean = n / 2.0**d
-    counts = np.arange(int(n / 2.0**d + 12 * math.sqrt(n / 2.0**d) + 20))
-    scores, place = np.unique(
-        np.round(np.add.outer(counts * score[0], counts * score[1]), 9), return_inverse=True
-    )
+    reach = 12 * math.sqrt(n / 2.0**d)
+    counts = np.arange(int(n / 2.0**d + reach + 20))
+    sums = np.add.outer(counts * score[0], counts * score[1])
+    scores, place = np.unique(np.round(sums, 9), return_inverse=True)
 
     def law(share: float) -> Floats:
-        joint = np.outer(poisson.pmf(counts, mean * share), poisson.pmf(counts, mean * (1 - share)))
+        agree = poisson.pmf(counts, mean * share)
+        differ = poisson.pmf(counts, mean * (1 - share))
+        joint = np.outer(agree, differ)
         return np.bincount(place.ravel(), joint.ravel(), len(scores)).astype(np.float64)
 
     other = law(0.5)
     upto = np.minimum(1.0, np.cumsum(other))
     below = upto - other
     # a random one of those with the largest score
-    ties = (upto ** (2**d) - below ** (2**d)) / np.maximum(other * 2**d, 1e-300)
-    return float(law(math.e / (math.e + 1)) @ np.where(other > 1e-9, ties, below ** (2**d - 1)))
+    least = np.maximum(other * 2**d, 1e-300)
+    ties = (upto ** (2**d) - below ** (2**d)) / least
+    keep = math.e / (math.e + 1)
+    return float(law(keep) @ np.where(other > 1e-9, ties, below ** (2**d - 1)))
 
 
 @pytest.mark.parametrize(
@@ -56,10 +60,10 @@ def test_the_likeliest_mask_is_right_more_often(
 ) -> None:
     """The two decoders of masks at the counts of limits 4.2; the count of the normal approximation
     is that of the plain sum."""
-    logs = math.log(2 * math.e / (math.e + 1)), math.log(2 / (math.e + 1))
-    assert [masked_success(d, n, score) for score in ((1.0, -1.0), logs)] == pytest.approx(
-        [plain, likeliest], abs=6e-4
-    )
+    scale = math.e + 1
+    logs = math.log(2 * math.e / scale), math.log(2 / scale)
+    successes = [masked_success(d, n, score) for score in ((1.0, -1.0), logs)]
+    assert successes == pytest.approx([plain, likeliest], abs=6e-4)
     enough = parity_channels.parity_one_round_clients(d, 1.0, 0.1)
     assert masked_success(d, enough, (1.0, -1.0)) == pytest.approx(0.9, abs=2e-3)
 
@@ -124,10 +128,10 @@ def test_the_best_of_all_channels_has_the_published_share(
     best = parity_channels.best_parity_information(d, epsilon)
     columns = staircase_columns(epsilon, 2 << d)
     assert best / parity_channels.parity_report_bound(d, epsilon) == pytest.approx(share, abs=1e-3)
-    orbits = np.stack([columns[:, 0], columns[:, 1], columns[:, 2:].mean(axis=1)])
-    assert -linprog(
-        -parity_channels.parity_information(d, columns), A_eq=orbits, b_eq=np.ones(3)
-    ).fun == pytest.approx(best, rel=1e-7)
+    rest = columns[:, 2:].mean(axis=1)
+    orbits = np.stack([columns[:, 0], columns[:, 1], rest])
+    information = parity_channels.parity_information(d, columns)
+    assert -linprog(-information, A_eq=orbits, b_eq=np.ones(3)).fun == pytest.approx(best, rel=1e-7)
 
 
 def test_deny_is_near_the_best_of_all_channels() -> None:

@@ -86,12 +86,9 @@ def test_exact_count_is_the_last_failure_plus_one(epsilon: float, tau: float, be
 def test_exact_count_holds_for_every_mean(epsilon: float) -> None:
     """At the exact count and the next 30, no mean on a grid of 301 fails with more than beta."""
     n = response.rr_clients_exact(epsilon, 0.1, 0.05)
+    means = np.linspace(0, 0.9, 301)
     assert (
-        max(
-            response.rr_failure(m, epsilon, 0.1, mean)
-            for m in range(n, n + 30)
-            for mean in np.linspace(0, 0.9, 301)
-        )
+        max(response.rr_failure(m, epsilon, 0.1, mean) for m in range(n, n + 30) for mean in means)
         <= 0.05
     )
 
@@ -117,9 +114,8 @@ def test_binomial_tail_against_reference() -> None:
         (300_000, 149_000, 0.5),
         (5000, 200, 0.03),
     ):
-        assert response.binomial_tail(n, k, p) == pytest.approx(
-            float(stats.binom.sf(k - 1, n, p)), rel=1e-8
-        )
+        tail = float(stats.binom.sf(k - 1, n, p))
+        assert response.binomial_tail(n, k, p) == pytest.approx(tail, rel=1e-8)
 
 
 def test_laplace_tail_constant() -> None:
@@ -232,10 +228,11 @@ POINTS = 7
 def labellings(*edges: int) -> int:
     """How many sets of POINTS points are unions of at most `edges` / 2 intervals (an odd edge: up
     to the end); VC dimension `edges`."""
+    masks = range(1 << POINTS)
     return sum(
         bin(mask ^ (mask << 1) & ~(1 << POINTS)).count("1") <= edge
         for edge in edges
-        for mask in range(1 << POINTS)
+        for mask in masks
     )
 
 
@@ -263,10 +260,11 @@ def chance_of_the_bad_one(n: int, epsilon: float, alone: tuple[float, float]) ->
 def test_enough_examples_choose_well(epsilon: float, alpha: float, beta: float) -> None:
     """With a test set, for a perfect hypothesis and agnostically: the bad one of two is chosen with
     its part of beta at most, with a sixth more often."""
+    likely = (1 + alpha) / 2
     sizes = {
         chosen_examples(1, epsilon, alpha, beta): (alpha, alpha / 2),
         occam_examples_realizable(1, epsilon, alpha, beta): (alpha, 0.0),
-        occam_examples(1, epsilon, alpha, beta): ((1 + alpha) / 2, (1 - alpha) / 2),
+        occam_examples(1, epsilon, alpha, beta): (likely, (1 - alpha) / 2),
     }
     for n, alone in sizes.items():
         assert (
@@ -286,8 +284,9 @@ def test_vc_sizes_are_those_of_so_many_labellings() -> None:
 def test_a_test_set_removes_a_logarithm(d: int, exponent: int) -> None:
     """In ln(1/beta) the size with a test set grows in a line, that of Theorem 3.8 as a square; they
     cross near the stated beta, and not before."""
+    powers = (20, 40, 60, 80)
     verified_sizes, paper_sizes = (
-        np.diff([size(d, 0.5, 0.1, 10.0**-power) for power in (20, 40, 60, 80)])
+        np.diff([size(d, 0.5, 0.1, 10.0**-power) for power in powers])
         for size in (verified_parity_examples, paper_parity_examples)
     )
     assert verified_sizes.max() < 1.02 * verified_sizes.min()

@@ -53,13 +53,9 @@ def test_two_normal_errors_are_both_large_as_often_as_the_integral_says(
     spread = math.sqrt(1 - correlation**2)
 
     def density(x: float) -> float:
-        return float(
-            stats.norm.pdf(x)
-            * (
-                stats.norm.sf((b - correlation * x) / spread)
-                + stats.norm.cdf((-b - correlation * x) / spread)
-            )
-        )
+        above = stats.norm.sf((b - correlation * x) / spread)
+        below = stats.norm.cdf((-b - correlation * x) / spread)
+        return float(stats.norm.pdf(x) * (above + below))
 
     if spread == 0:
         integral = normal_tail(max(a, b))
@@ -83,7 +79,8 @@ def test_the_reach_is_enough_and_hardly_more(epsilon: float, law: Floats) -> Non
     fewer = reach * math.sqrt(0.98)
     least = sum(2 * normal_tail(fewer / each) for each in deviation)
     for (i, one), (j, other) in combinations(enumerate(deviation), 2):
-        least -= both_beyond(fewer / one, fewer / other, errors.near[i, j] / (one * other))
+        correlation = errors.near[i, j] / (one * other)
+        least -= both_beyond(fewer / one, fewer / other, correlation)
     assert least > 0.05
 
 
@@ -108,7 +105,8 @@ def test_the_channel_has_the_errors_of_the_closed_form(epsilon: float) -> None:
     assert sorted(enumeration.near.ravel()) == pytest.approx(
         sorted(formula.near.ravel()), rel=1e-4, abs=1e-4
     )
-    assert max(each.reach(0.05) for each in reports.unfavourable()) == pytest.approx(
+    reaches = (each.reach(0.05) for each in reports.unfavourable())
+    assert max(reaches) == pytest.approx(
         math.sqrt(frequency_clients(epsilon, 8, 0.001, 0.05)) * 0.001, rel=1e-3
     )
 
@@ -117,9 +115,9 @@ def test_only_unbiased_estimators_of_the_aim_apply() -> None:
     """Randomized response estimates the share of ones, k-ary response has it as one of two; prefix
     sums and shares of other symbols are something else."""
     other = Aim("symbols", np.array([[0.0], [0.5]]))
+    randomizers = (BinaryRR(1.0), GRR(1.0, k=2), PrefixSigns(1.0, k=2))
     applies = [
-        Reports.of(randomizer, Aim.share_of_ones()) is not None
-        for randomizer in (BinaryRR(1.0), GRR(1.0, k=2), PrefixSigns(1.0, k=2))
+        Reports.of(randomizer, Aim.share_of_ones()) is not None for randomizer in randomizers
     ]
     assert applies == [True, True, False]
     assert Reports.of(BinaryRR(1.0), Aim.shares(2)) is None is Reports.of(GRR(1.0, k=2), other)
@@ -138,18 +136,17 @@ def test_no_law_of_numbers_is_less_favourable(
     size = len(aim.target)
     assert reports is not None
     (worst,) = reports.unfavourable()
-    mixtures = (
-        np.linspace(1, 0, 201)[:, None] * np.eye(size)[0]
-        + np.linspace(0, 1, 201)[:, None] * np.eye(size)[-1]
-    )
+    first = np.linspace(1, 0, 201)[:, None] * np.eye(size)[0]
+    last = np.linspace(0, 1, 201)[:, None] * np.eye(size)[-1]
+    mixtures = first + last
     laws = np.vstack([mixtures, np.random.default_rng(5).dirichlet(np.full(size, 0.2), 300)])
-    assert max(float(reports.errors(law).variance[0]) for law in laws) == pytest.approx(
-        float(worst.variance[0]), rel=1e-4
-    )
+    variances = (float(reports.errors(law).variance[0]) for law in laws)
+    assert max(variances) == pytest.approx(float(worst.variance[0]), rel=1e-4)
     if randomizer.name == "one-bit-mean":  # numbers on 1,000 steps keep their mean on 16
         fine = np.random.default_rng(1).dirichlet(np.ones(1001))
+        mean = float(fine @ np.arange(1001))
         assert float(reports.law(fine) @ reports.contributions[:, 0]) == pytest.approx(
-            float(fine @ np.arange(1001)) / 1000, abs=1e-9
+            mean / 1000, abs=1e-9
         )
 
 
@@ -164,16 +161,13 @@ def test_the_tail_of_noise_on_a_sample_is_the_integral(
     """Normal plus Laplace beyond tau: the closed form, against an integral over the noise."""
 
     def density(y: float) -> float:
-        return math.exp(-y) * float(
-            stats.norm.sf((tau - scale * y) / deviation)
-            + stats.norm.sf((tau + scale * y) / deviation)
-        )
+        above = stats.norm.sf((tau - scale * y) / deviation)
+        below = stats.norm.sf((tau + scale * y) / deviation)
+        return math.exp(-y) * float(above + below)
 
     edge = min(tau / scale, 30.0)
-    integral = sum(
-        integrate.quad(density, *ends, limit=400, epsabs=1e-16)[0]
-        for ends in ((0, edge / 2), (edge / 2, edge), (edge, edge + 40))
-    )
+    parts = ((0, edge / 2), (edge / 2, edge), (edge, edge + 40))
+    integral = sum(integrate.quad(density, *ends, limit=400, epsabs=1e-16)[0] for ends in parts)
     assert noisy_tail(tau, deviation, scale) == pytest.approx(
         integral, rel=1e-6 if scale >= deviation / 20 else 2e-2, abs=1e-12
     )
@@ -199,7 +193,8 @@ def test_both_sides_meet(workload: Floats) -> None:
     assert bounds.certificate.norm(workload) == pytest.approx(bounds.lower, rel=1e-6)
     assert np.diag(bounds.gram).max() == pytest.approx(1.0)
     assert np.linalg.eigvalsh(bounds.gram).min() > -1e-9
-    variances = workload @ known_totals(bounds.gram + 1e-12 * np.eye(len(bounds.gram))) @ workload.T
+    gram = bounds.gram + 1e-12 * np.eye(len(bounds.gram))
+    variances = workload @ known_totals(gram) @ workload.T
     assert math.sqrt(np.diag(variances).max()) <= bounds.upper * (1 + 1e-3)
     for concentration in (0.1, 10.0):
         weights = Certificate(
@@ -212,9 +207,8 @@ def test_known_norms() -> None:
     """The shares of k symbols: 1 - 1/k; the k - 1 parities of k points: sqrt(k - 1). Where the
     sides meet, rounding does not make them cross."""
     for k in (4, 16):
-        assert factorize(sylvester(k)[1:].astype(np.float64)).lower == pytest.approx(
-            math.sqrt(k - 1)
-        )
+        parities = sylvester(k)[1:].astype(np.float64)
+        assert factorize(parities).lower == pytest.approx(math.sqrt(k - 1))
     for k in range(2, 33):
         bounds = factorize(np.eye(k))
         assert bounds.lower <= bounds.upper <= bounds.lower * (1 + 1e-9)
@@ -242,9 +236,8 @@ def test_no_local_randomizer_is_below_the_bound(workload: Floats, epsilon: float
         scale = np.sqrt(law)
         inverse = np.linalg.pinv(information * np.outer(scale, scale), rcond=1e-9, hermitian=True)
         rows = workload * scale
-        assert np.diag(rows @ inverse @ rows.T).max() >= local_variance_bound(
-            epsilon, workload, certificate
-        ) * (1 - 1e-6)
+        bound = local_variance_bound(epsilon, workload, certificate)
+        assert np.diag(rows @ inverse @ rows.T).max() >= bound * (1 - 1e-6)
 
 
 def test_bad_input() -> None:

@@ -70,9 +70,10 @@ def test_optimised_priors_have_closed_forms() -> None:
             conceptss.monotone_conjunctions(d)
         ).value == pytest.approx(d + 1, rel=0.006)
     labels = conceptss.parities(4).labels
+    matrix = conceptss.sign_matrix(np.concatenate([labels, -labels, labels]))
     assert (
         dimensionss.sq_dimension(
-            conceptss.sign_matrix(np.concatenate([labels, -labels, labels])),
+            matrix,
             np.random.default_rng(0),
         ).value
         == 16
@@ -83,8 +84,11 @@ def test_the_value_belongs_to_the_prior() -> None:
     """1 / lambda_max of the correlations weighted by its own prior, also off the uniform domain; no
     prior does better than the upper bound."""
     generator = np.random.default_rng(5)
+    random_class = conceptss.sign_matrix(
+        generator.choice([-1, 1], (9, 30)), generator.integers(0, 6, 30)
+    )
     for concepts in (
-        conceptss.sign_matrix(generator.choice([-1, 1], (9, 30)), generator.integers(0, 6, 30)),
+        random_class,
         conceptss.thresholds(4),
     ):
         correlations = concepts.correlations() / concepts.total
@@ -117,9 +121,10 @@ def test_sq_dimensions_are_attained_and_maximal() -> None:
         assert all(
             m * correlations[pair] <= concepts.total for pair in combinations(dimension.concepts, 2)
         )
+        subsets = combinations(range(9), m + 1)
         assert not any(
             all((m + 1) * correlations[pair] <= concepts.total for pair in combinations(subset, 2))
-            for subset in combinations(range(9), m + 1)
+            for subset in subsets
         )
 
 
@@ -307,8 +312,9 @@ def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
     oracle = VersionSpaceOracle(concepts, 0.2, "count")
     oracle.answer((query,))
     data = travelled(oracle.certificate("all"))
+    size = len(concepts.points)
     means = [
-        Fraction(int(query.numerators(concepts.labelled(index)).sum()), len(concepts.points))
+        Fraction(int(query.numerators(concepts.labelled(index)).sum()), size)
         for index in data["survivors"]
     ]
     for edge in (
@@ -383,11 +389,13 @@ def test_hidden_sets_agree_with_the_definition(
     assert verify_certificate(certificate).valid
     claim = int.from_bytes(bytes.fromhex(certificate["hidden"]), "little")
     for r in range(1 << d):
-        assert (claim >> r & 1) == all(
+        gaps = (
             abs(function.mean(r, 0) - function.mean(r, 1)) <= 2 * tolerance
             for function in functions
         )
-    other = (claim ^ 1 << place % (1 << d)).to_bytes(max(1, (1 << d) // 8), "little").hex()
+        assert (claim >> r & 1) == all(gaps)
+    length = max(1, (1 << d) // 8)
+    other = (claim ^ 1 << place % (1 << d)).to_bytes(length, "little").hex()
     assert not verify_certificate(certificate | {"hidden": other}).valid
 
 

@@ -87,7 +87,8 @@ def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(
             assert (one.server.sum(axis=1) == 1).all()
         # those of one client's two bits, side by side
         pairs = (laws.reshape(1 << client, 2, -1) for client in range(clients))
-        assert own.growth == max(max((pair / pair[:, ::-1]).ravel()) for pair in pairs)
+        ratios = (max((pair / pair[:, ::-1]).ravel()) for pair in pairs)
+        assert own.growth == max(ratios)
         refuse(
             (
                 "needs",
@@ -254,18 +255,16 @@ def test_who_asks_all_parities_wins_exactly_when_it_must(d: int) -> None:
 def test_bent_cosets_meet_the_bound(k: int) -> None:
     """Just below tolerance 2^(-k/2) they find all 64 targets with k queries more than any learner
     needs; at it the adversary stays silent to all."""
-    for tolerance, wins in ((2.0 ** (-k / 2) * (1 - 1e-9), 64), (2.0 ** (-k / 2), 1)):
+    edge = 2.0 ** (-k / 2)
+    for tolerance, wins in ((edge * (1 - 1e-9), 64), (edge, 1)):
         oracles = [SilentOracle(6, target) for target in range(64)]
-        assert (
-            sum(
-                run(bent_cosets(6, tolerance, k), oracle) == target
-                for target, oracle in enumerate(oracles)
-            )
-            == wins
+        wins_of_64 = (
+            run(bent_cosets(6, tolerance, k), oracle) == target
+            for target, oracle in enumerate(oracles)
         )
-        assert wins == 1 or {(oracle.queries, oracle.rounds) for oracle in oracles} == {
-            (parity_sq_queries(6, tolerance) + k, 2)
-        }
+        assert sum(wins_of_64) == wins
+        counts = {(oracle.queries, oracle.rounds) for oracle in oracles}
+        assert wins == 1 or counts == {(parity_sq_queries(6, tolerance) + k, 2)}
 
 
 def test_bad_cosets_are_refused() -> None:
@@ -321,9 +320,8 @@ def certified(function: str = LISTS, t: int = 4, b: int = 2) -> Data:
 def test_limits_are_fibonacci_numbers() -> None:
     """For large b odd-max-bit has sqrt(b) times 1, 2, 4, 7, 12, ...: near it from b = 10^6 on; AND
     has t, and parity, no halfspace, no limit."""
-    assert [margin_limit(BlockClass(LISTS, t, 1)) for t in range(1, 9)] == pytest.approx(
-        [1, 2, 4, 7, 12, 20, 33, 54]
-    )
+    limits = [margin_limit(BlockClass(LISTS, t, 1)) for t in range(1, 9)]
+    assert limits == pytest.approx([1, 2, 4, 7, 12, 20, 33, 54])
     assert margin_limit(BlockClass("and", 6, 1)) == pytest.approx(6)
     assert margin(BlockClass(LISTS, 3, 10**6)).at_least / 1e3 == pytest.approx(4, rel=1e-2)
     refuse(("parity", lambda: margin_limit(BlockClass("parity", 2, 1))))
@@ -337,7 +335,8 @@ def test_the_certified_figure_is_the_definition() -> None:
         terms = zip(
             data["weights"], BlockClass(LISTS, 4, 2).signs().tolist(), range(16), strict=True
         )
-        value = sum(weight * sign * (-1) ** (u & blocks).bit_count() for weight, sign, u in terms)
+        values = (weight * sign * (-1) ** (u & blocks).bit_count() for weight, sign, u in terms)
+        value = sum(values)
         worst = max(worst, Fraction(value, sum(data["weights"])) ** 2 / 2 ** blocks.bit_count())
     assert worst == Fraction(data["squared_margin_at_most"])
     assert [b for b in range(1, 41) if verify_certificate(data | {"b": b}).valid] == [2]

@@ -254,21 +254,19 @@ def test_a_verdict_is_the_hypothesiss_own(name: str) -> None:
     if isinstance(hypothesis, LinearModel):
         errors = (np.clip(hypothesis.predict(kinds), -1, 1) - kinds["y"]) ** 2 / 4
     else:
-        points = (
-            np.stack([kinds["x0"], kinds["x1"]])[:, None, :]
-            - np.array(hypothesis.points).T[:, :, None]
-        )
+        centres = np.array(hypothesis.points)
+        points = np.stack([kinds["x0"], kinds["x1"]])[:, None, :] - centres.T[:, :, None]
         errors = (points**2).sum(axis=0).min(axis=0) / 8
-    assert law @ np.arange(STEPS + 1) / STEPS == pytest.approx(
-        population.shares @ errors, abs=1 / STEPS
-    )
+    mean = law @ np.arange(STEPS + 1) / STEPS
+    assert mean == pytest.approx(population.shares @ errors, abs=1 / STEPS)
 
 
 def test_every_hypothesis_has_a_verdict() -> None:
-    assert {
+    names = {
         type(run(task.learner.algorithm(), ExactOracle(task.population(1, 0)))).__name__
         for task in TASKS.values()
-    } == HYPOTHESES.keys()
+    }
+    assert names == HYPOTHESES.keys()
 
 
 @pytest.mark.parametrize(("kind", "hypothesis"), [

@@ -54,12 +54,13 @@ def everybody(concept: Concept) -> Records:
         concept.r >> place & 1 if masked else ((concept.r & word).bit_count() + concept.a) & 1
         for word, place, masked in rows
     ]
+    y = (1 - 2 * np.array(odd)).astype(np.int8)
     return Records(
         {
             "x": x.astype(np.uint64),
             "i": i.astype(np.uint8),
             "b": b.astype(np.uint8),
-            "y": (1 - 2 * np.array(odd)).astype(np.int8),
+            "y": y,
         }
     )
 
@@ -72,11 +73,9 @@ def enumerated(concept: Concept, query: Query) -> Floats:
 def tally_law(concept: Concept, query: Query, randomizer: FiniteChannel) -> Floats:
     """Pr[cell, report] by enumeration of the records and of the channel."""
     law = enumerated(concept, query)
+    cells = range(randomizer.cells)
     channel = np.array(
-        [
-            randomizer.channel(cell).astype(np.float64) / randomizer.total
-            for cell in range(randomizer.cells)
-        ]
+        [randomizer.channel(cell).astype(np.float64) / randomizer.total for cell in cells]
     )
     return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
@@ -104,11 +103,11 @@ def test_bent_law_by_enumeration(d: int, r: int, bits: int) -> None:
     for a in (0, 1):
         law = MaskedParityPopulation(Concept(d, r, a), 1, 0).law(query)
         assert law == pytest.approx(enumerated(Concept(d, r, a), query), abs=1e-15)
-    lean = (
-        law[query.domain.high + 1 :][: query.listed]
-        - law[: query.domain.high][::-1][: query.listed]
-    )
-    assert np.abs(lean) == pytest.approx(0.5 / query.listed * 2.0 ** -((d - bits) // 2))
+    plus = law[query.domain.high + 1 :]
+    minus = law[: query.domain.high][::-1]
+    lean = plus[: query.listed] - minus[: query.listed]
+    size = 2.0 ** -((d - bits) // 2)
+    assert np.abs(lean) == pytest.approx(0.5 / query.listed * size)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 4])
@@ -214,9 +213,9 @@ def test_the_list_is_decoded_by_both_rounds() -> None:
             np.tile(index.log_likelihood(hashed, *protocols.index_law(d, candidates)), 2),  # type: ignore[attr-defined]
             oracle_of_list.log_likelihood(tally, *protocols.list_law(query)),  # type: ignore[attr-defined]
         )
+        count = len(candidates)
         best, other = (
-            divmod(int(np.argmax(weight * parts[0] + parts[1])), len(candidates))
-            for weight in (1, 0.5)
+            divmod(int(np.argmax(weight * parts[0] + parts[1])), count) for weight in (1, 0.5)
         )
         assert concept == Concept(d, candidates[best[1]], best[0])
         differing += best != other
@@ -242,7 +241,8 @@ def test_bounds_have_the_published_values() -> None:
     assert [
         masked_parity.masked_parity_fresh_clients(d, 1.0, 0.1) for d in (4, 16, 64)
     ] == pytest.approx([5_092, 4.88e5, 4.27e7], rel=0.1)
-    assert [
+    counts = [
         masked_parity.masked_parity_one_round_clients(d, 1.0, 0.1) for d in (2, 4, 8, 12, 16, 20)
-    ] == pytest.approx([251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03)
+    ]
+    assert counts == pytest.approx([251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03)
     assert [masked_parity.masked_parity_curator_clients(d, 1.0, 0.1) for d in (8, 16)] == [47, 75]

@@ -197,9 +197,10 @@ def test_a_search_that_stops_early_still_bounds_the_worst(monkeypatch: pytest.Mo
         (Bits(0.6, 0.12), 8, 0.01),
         (Bits(0.88, 0.12), 12, 0.2),
     ):
+        sides = (bits, bits.mirrored)
         each = [
             one.others(ones, clients - 1 - ones).epsilon(delta)[0]
-            for one in (bits, bits.mirrored)
+            for one in sides
             for ones in range(clients)
         ]
         assert worst(bits, clients, delta).most >= max(each)
@@ -282,9 +283,9 @@ def test_where_the_order_comes_from() -> None:
     assert first == again != other
     assert isinstance(system.draws._noise, SystemNoise)
     assert system.passed(many).tobytes() != Shuffler.of(None, 2).passed(many).tobytes()
-    assert not set(Shuffler.of(5, 2).draws.words(200).tolist()) & set(
-        KeyedNoise(5).words(Draw(1), 0, 200, 64).tolist()
-    )
+    own = Shuffler.of(5, 2).draws.words(200).tolist()
+    of_clients = KeyedNoise(5).words(Draw(1), 0, 200, 64).tolist()
+    assert not set(own) & set(of_clients)
 
 
 def asked(randomizer: Randomizer, label: str = "") -> LocalQuery:
@@ -347,11 +348,8 @@ def test_coins_are_drawn_by_whom_they_are_of() -> None:
     mixed = with_coins(algorithm)
     assert isinstance(algorithm, Nonadaptive)
     assert isinstance(mixed, Nonadaptive)
-    assert mixed.queries == (
-        LocalQuery(
-            algorithm.queries[0].query, WithCoin.of(algorithm.queries[0].randomizer), Cohort(0, 9)
-        ),
-    )
+    first = algorithm.queries[0]
+    assert mixed.queries == (LocalQuery(first.query, WithCoin.of(first.randomizer), Cohort(0, 9)),)
     assert all(not query.randomizer.uses_coins for query in mixed.queries)
     plain = with_coins(Survey().algorithm(1.0, 9))
     assert isinstance(plain, Nonadaptive)
@@ -410,9 +408,8 @@ def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
     histogram = BlanketHistogram(4, 1 << 28, 3)
     values = np.array([0, 0, 1, 3, 3] * 10)
     runs = 4000
-    words = (
-        KeyedNoise(7).words(Draw(1), 0, runs * len(values) * 3, 32).reshape(runs, len(values), 3)
-    )
+    stop = runs * len(values) * 3
+    words = KeyedNoise(7).words(Draw(1), 0, stop, 32).reshape(runs, len(values), 3)
     estimates = np.array(
         [
             histogram.estimate(histogram.tally(histogram.respond(values, each), len(values))).value
@@ -420,9 +417,8 @@ def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
         ]
     )
     variance = histogram.variance(len(values))
-    assert np.abs(estimates.mean(axis=0) - np.array([0.4, 0.2, 0, 0.4])).max() < 4.5 * np.sqrt(
-        variance / runs
-    )
+    away = estimates.mean(axis=0) - np.array([0.4, 0.2, 0, 0.4])
+    assert np.abs(away).max() < 4.5 * np.sqrt(variance / runs)
     assert np.abs(estimates.var(axis=0) / variance - 1).max() < 0.1
 
 
@@ -461,7 +457,8 @@ def test_several_reports_of_one_client_add_up() -> None:
 
 
 def test_of_many_kinds_the_general_bound_is_taken() -> None:
-    loss = central([batch(1000 * at, 1000 * at + 500 + at, 500 + at) for at in range(5)], DELTA)
+    batches = [batch(1000 * at, 1000 * at + 500 + at, 500 + at) for at in range(5)]
+    loss = central(batches, DELTA)
     assert loss.upper == pytest.approx(
         variation_ratio(1.0).epsilon_at_most(500, DELTA, 1.0), rel=1e-4
     )

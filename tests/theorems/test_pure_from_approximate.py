@@ -46,9 +46,8 @@ def random_rows(generator: np.random.Generator) -> Exact:
     table = generator.integers(1000, 2200, reports) * np.exp(
         generator.uniform(-0.45, 0.45, (values, reports))
     )
-    table = np.hstack(
-        [table, np.diag(generator.exponential(generator.choice([1, 30, 300]), values))]
-    ).astype(np.int64)
+    own = np.diag(generator.exponential(generator.choice([1, 30, 300]), values))
+    table = np.hstack([table, own]).astype(np.int64)
     return [[Fraction(int(part), int(row.sum())) for part in row] for row in table]
 
 
@@ -130,10 +129,8 @@ def test_the_randomizer_is_pure_where_the_inner_one_is_not() -> None:
     assert pure.loss == Pure(2_000_000_000)
     assert exact_ratio(pure) <= Fraction(math.exp(2)) < exact_ratio(pure) * Fraction(1001, 1000)
     assert pure.moved <= delta_above(inner) <= 1e-3
-    assert (
-        pure.variance(pure.domain.values(), np.eye(pure.domain.size)).max()
-        < 1.05 * inner.spread / 25
-    )
+    variances = pure.variance(pure.domain.values(), np.eye(pure.domain.size))
+    assert variances.max() < 1.05 * inner.spread / 25
     # a pure one stays as it is
     assert moved(exact_rows(Purified(1.0)), exact_rows(Purified(1.0)._channel)) < 1e-9
     with pytest.raises(InputError, match="too large"):

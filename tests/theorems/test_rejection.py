@@ -51,8 +51,9 @@ def _cases(growth: Fraction, number: int) -> Iterator[tuple[extremal.Channel, ex
 
 def _taus(growth: Fraction) -> list[Fraction]:
     """Tolerances with tau' = 1/10, 1/2, 1 and 3, none above 9/10."""
+    unit = growth**2 - 1
     return [
-        min(Fraction(9, 10), share * 2 / (growth**2 - 1))
+        min(Fraction(9, 10), share * 2 / unit)
         for share in (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(3))
     ]
 
@@ -97,10 +98,8 @@ def test_exact_answers_give_the_exact_law() -> None:
     """With tau = 0 the accepted candidate has the law of R(z), as equal Fractions."""
     for growth in GROWTHS:
         for channel, shares in _cases(growth, 10):
-            assert all(
-                law == extremal.mixture(shares, channel)
-                for law in extremal.draw_laws(channel, shares, growth, Fraction(0), acceptance)
-            )
+            laws = extremal.draw_laws(channel, shares, growth, Fraction(0), acceptance)
+            assert all(law == extremal.mixture(shares, channel) for law in laws)
 
 
 @pytest.mark.parametrize(
@@ -114,14 +113,11 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
         q = channel[0]
         p = extremal.mixture(shares, channel)
         for pattern in extremal.signs(len(q)):
-            ratios = [
-                own / base + sign * tau / 2 * unit
-                for own, base, sign in zip(p, q, pattern, strict=True)
-            ]
+            triples = zip(p, q, pattern, strict=True)
+            ratios = [own / base + sign * tau / 2 * unit for own, base, sign in triples]
+            accepts = [min(Fraction(1), max(Fraction(0), ratio / growth)) for ratio in ratios]
             distance = total_variation(
-                accepted_law(
-                    q, [min(Fraction(1), max(Fraction(0), ratio / growth)) for ratio in ratios]
-                ),
+                accepted_law(q, accepts),
                 p,
             )
             assert extremal.within_draw_bound(distance, growth, tau)
@@ -141,9 +137,8 @@ def test_truncation_by_enumeration() -> None:
     law = [Fraction(0)] * 3
     miss = Fraction(1)
     for trials in range(1, 5):
-        assert truncated_law(q, accept, trials) == [
-            done + miss * last for done, last in zip(law, q, strict=True)
-        ]
+        pairs = zip(law, q, strict=True)
+        assert truncated_law(q, accept, trials) == [done + miss * last for done, last in pairs]
         law = [done + miss * hit for done, hit in zip(law, hits, strict=True)]
         miss *= 1 - sum(hits)
         assert total_variation(truncated_law(q, accept, trials), accepted_law(q, accept)) <= miss
@@ -175,9 +170,8 @@ def test_two_replies_of_one_client(growths: tuple[Fraction, Fraction]) -> None:
         assert next(tree.simulated(Fraction(0), acceptance)) == truth
         for share in (Fraction(1, 10), Fraction(1, 2), Fraction(95, 100)):
             tau = share * 2 / (both**2 - 1)
-            bound = draw_distance(math.log(growths[0]), float(tau)) + conditional_draw_distance(
-                math.log(both), float(tau)
-            )
+            second = conditional_draw_distance(math.log(both), float(tau))
+            bound = draw_distance(math.log(growths[0]), float(tau)) + second
             assert all(
                 float(total_variation(law, truth)) <= bound
                 for law in tree.simulated(tau, acceptance)
@@ -257,7 +251,8 @@ def test_enough_records_are_enough(epsilon: float, t: int) -> None:
 
     def failure(n: int) -> float:
         # of the mean in [-1, 1]: tau
-        beyond = np.abs((np.arange(n + 1)[:, None] + noise) / n - 0.5) > 0.1
+        means = (np.arange(n + 1)[:, None] + noise) / n
+        beyond = np.abs(means - 0.5) > 0.1
         return float(binom.pmf(np.arange(n + 1), n, 0.5) @ beyond @ law)
 
     assert t * failure(n) <= 0.2 < failure(n // 60)

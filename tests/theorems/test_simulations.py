@@ -174,7 +174,8 @@ def test_joint_likelihood_of_several_replies() -> None:
     )
     law = np.outer(first * third, second)
     mean = mean_ratio(question.expectation(WORLD.law(question.query)), math.exp(1.75))
-    assert mean * law[0, 0] == pytest.approx((law * [[0.4, 0.1], [0.1, 0.4]]).sum(), rel=1e-12)
+    joint = law * [[0.4, 0.1], [0.1, 0.4]]
+    assert mean * law[0, 0] == pytest.approx(joint.sum(), rel=1e-12)
 
 
 def _counting(sizes: list[int]) -> Watched[StatisticalQuery, float]:
@@ -217,7 +218,8 @@ def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
         relative_error(epsilon, tolerance),
     )
     for sizes, expected in ((counts[:second], math.exp(epsilon)), (counts[second:], constant)):
-        assert abs(sum(sizes) - n * expected) <= 5.1 * math.sqrt(n * expected * (expected - 1))
+        deviation = math.sqrt(n * expected * (expected - 1))
+        assert abs(sum(sizes) - n * expected) <= 5.1 * deviation
 
 
 def test_nonadaptive_simulation_asks_everything_first() -> None:
@@ -239,7 +241,8 @@ class Leaky(BinaryRR):
     name: ClassVar[str] = "leaky"
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return np.where(reports == values, np.uint64(2**32 * math.exp(1.0001)), np.uint64(2**32))
+        leak = np.uint64(2**32 * math.exp(1.0001))
+        return np.where(reports == values, leak, np.uint64(2**32))
 
 
 def _one(randomizer: Randomizer) -> Local[int]:
@@ -258,7 +261,8 @@ def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
     values = tuple(np.random.default_rng(2).uniform(-1, 1, 200).tolist())
     question = put_to_records(RealQuery(Category("x", tuple(map(str, range(200)))), 0.1, values))
     places = question.values(Records({"x": np.array(list(map(str, range(200))))}))
-    assert np.abs(places / (1 << 16) * 2 - 1 - np.array(values)).max() <= 1.0001 / (1 << 16)
+    answers = places / (1 << 16) * 2 - 1
+    assert np.abs(answers - np.array(values)).max() <= 1.0001 / (1 << 16)
 
 
 @wrong(

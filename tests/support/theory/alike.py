@@ -36,9 +36,8 @@ def check_alike(protocol: LocalProtocol[Any], n: int, few: int, many: int) -> No
 
     def deviations(successes: int) -> float:
         mean = (users + successes) / (few + many)
-        return (users / few - successes / many) / math.sqrt(
-            mean * (1 - mean) * (1 / few + 1 / many)
-        )
+        variance = mean * (1 - mean) * (1 / few + 1 / many)
+        return (users / few - successes / many) / math.sqrt(variance)
 
     assert abs(deviations(exact_recovery(protocol, 1.0, 1)(n, many))) < Z_TAIL
     assert deviations(exact_recovery(protocol, 1.0, 2)(n // 3, many)) > Z_TAIL

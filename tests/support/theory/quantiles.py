@@ -27,7 +27,8 @@ def laws() -> dict[str, Floats]:
     """Laws on the symbols of a grid of 1,024 intervals, nobody outside: flat, a bell, whole numbers
     13 intervals apart with a heavy one, a long tail."""
     place = np.arange(BINS) / BINS
-    whole = np.where(np.arange(BINS) % 13 == 5, np.exp(-(((place - 0.3) / 0.1) ** 2) / 2), 0.0)
+    bell = np.exp(-(((place - 0.3) / 0.1) ** 2) / 2)
+    whole = np.where(np.arange(BINS) % 13 == 5, bell, 0.0)
     whole[5 + 13 * 20] += 0.1 * whole.sum()
     shapes = {
         "uniform": np.ones(BINS),
@@ -35,15 +36,17 @@ def laws() -> dict[str, Floats]:
         "whole, an atom": whole,
         "skewed": np.exp(-20 * place),
     }
+    none = [0.0]
     return {
-        name: np.concatenate([[0.0], shape / shape.sum(), [0.0]]) for name, shape in shapes.items()
+        name: np.concatenate([none, shape / shape.sum(), none]) for name, shape in shapes.items()
     }
 
 
 def rank_error(law: Floats, share: float, symbol: int) -> float:
     """How far the share lies outside the ranks of the symbol."""
     heights = np.concatenate([[0.0], np.cumsum(law)])
-    return max(0.0, float(heights[symbol]) - share, share - float(heights[symbol + 1]) - 1e-12)
+    above = float(heights[symbol + 1])
+    return max(0.0, float(heights[symbol]) - share, share - above - 1e-12)
 
 
 class LawOracle:
@@ -95,8 +98,9 @@ def by_protocol(rounds: str) -> Finder:
     def find(
         law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator
     ) -> int:
+        protocol = Quantiles(at=(str(share),), bins=len(law) - 2, rounds=rounds)
         return located(
-            Quantiles(at=(str(share),), bins=len(law) - 2, rounds=rounds),
+            protocol,
             law,
             n,
             epsilon,
@@ -137,9 +141,10 @@ def upper_error(
 ) -> float:
     """The rank error that 95 % of the runs keep."""
     generator = np.random.default_rng(seed)
+    errors = [rank_error(law, share, find(law, share, n, epsilon, generator)) for _ in range(runs)]
     return float(
         np.quantile(
-            [rank_error(law, share, find(law, share, n, epsilon, generator)) for _ in range(runs)],
+            errors,
             0.95,
         )
     )

@@ -38,10 +38,11 @@ class Sample:
         value = np.atleast_1d(reader.estimate(tally).value)
         if isinstance(reader, FiniteChannel):
             return cls(value, moves[0] + moves[1:], tally.counts.ravel())
+        kinds = reports.reshape(n, -1).view(np.dtype((np.void, reports[0].nbytes)))
         whole = np.rec.fromarrays(
             [
                 np.broadcast_to(cells, (n,)),
-                reports.reshape(n, -1).view(np.dtype((np.void, reports[0].nbytes))).ravel(),
+                kinds.ravel(),
             ]
         )
         _, first, counts = np.unique(whole, return_index=True, return_counts=True)
@@ -69,17 +70,11 @@ def influence(randomizer: Randomizer, tally: Tally) -> Floats:
     each report stands for less the estimate itself; for a quotient, as far as it is linear."""
     flat, n = tally.counts.ravel(), tally.n
     value = np.atleast_1d(randomizer.estimate(tally).value)
-    moves = [
-        (n + 1) * (np.atleast_1d(randomizer.estimate(Tally(tally.counts, n + 1)).value) - value)
-    ]
+    more_reports = randomizer.estimate(Tally(tally.counts, n + 1))
+    moves = [(n + 1) * (np.atleast_1d(more_reports.value) - value)]
     for place in range(len(flat)):
         more = flat.copy()
         more[place] += 1
-        moves.append(
-            n
-            * (
-                np.atleast_1d(randomizer.estimate(Tally(more.reshape(tally.counts.shape), n)).value)
-                - value
-            )
-        )
+        counts = more.reshape(tally.counts.shape)
+        moves.append(n * (np.atleast_1d(randomizer.estimate(Tally(counts, n)).value) - value))
     return np.stack(moves)
