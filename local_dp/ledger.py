@@ -113,10 +113,8 @@ class Ledger:
                 if most + nano > limit:
                     raise RefusedError(
                         "budget",
-                        (
-                            f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the "
-                            f"{scope} budget of {limit / NANO:g}"
-                        ),
+                        f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the "
+                        f"{scope} budget of {limit / NANO:g}",
                     )
         return due, labels
 
@@ -150,10 +148,8 @@ class Ledger:
             if what != charge.what:
                 raise RefusedError(
                     "equivocation",
-                    (
-                        f"the label {charge.label!r} already stands for another question or "
-                        "randomizer; choose another label"
-                    ),
+                    f"the label {charge.label!r} already stands for another question or "
+                    "randomizer; choose another label",
                 )
             payers = payers.copy()
             for start, stop, times in payers.within(charge.start, charge.stop):
@@ -178,10 +174,8 @@ def _check(charge: Charge) -> None:
     if type(charge.nano) is not int or not 1 <= charge.nano <= MAX_EPSILON * NANO:
         raise RefusedError(
             "budget",
-            (
-                f"a charge of {charge.nano!r} nano-nats is not a whole number from 1 to "
-                f"{MAX_EPSILON * NANO:.0f}"
-            ),
+            f"a charge of {charge.nano!r} nano-nats is not a whole number from 1 to "
+            f"{MAX_EPSILON * NANO:.0f}",
         )
     if not 0 <= charge.start < charge.stop:
         raise RefusedError(

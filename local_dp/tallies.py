@@ -464,16 +464,10 @@ class Joint:
         each: OneReport | None = None,
     ) -> Ratio:
         """Each of the functions at `parts` as a share of the one at `wholes`."""
-        part = np.arange(len(self.value))[parts]
         places = np.arange(len(self.value))
-        whole = np.broadcast_to(places[wholes], places[parts].shape)
+        part = places[parts]
+        whole = np.broadcast_to(places[wholes], part.shape)
         spread = self.variance
         share = self.covariance[part, whole]
-        moments = (
-            self.value[part],
-            self.value[whole],
-            spread[part],
-            share,
-            spread[whole],
-        )
+        moments = (self.value[part], self.value[whole], spread[part], share, spread[whole])
         return Ratio.of(moments, self.n, least, most, each)

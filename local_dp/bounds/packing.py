@@ -169,14 +169,11 @@ def least_records(success: Callable[[int], float], target: float = 0.9) -> int:
     return least_clients(lambda m: success(m) >= target)
 
 
-def least_multiple(
-    success: Callable[[int], float], alpha: float, k: int = 1, target: float = 0.9
-) -> int:
-    """The least m with this success of counts: between the m at which floor(alpha m / k) grows, it
+def least_multiple(success: Callable[[int], float], alpha: float, k: int = 1) -> int:
+    """The least m with success .9 of counts: between the m at which floor(alpha m / k) grows, it
     falls."""
-    check_share("target", target)
     sizes = (math.ceil(error * k / Fraction(repr(alpha))) for error in range(1, 1 << 20))
-    return next(m for m in sizes if success(m) >= target)
+    return next(m for m in sizes if success(m) >= 0.9)
 
 
 def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:

@@ -13,6 +13,7 @@ from local_dp.errors import InputError
 
 # of a weight, so that a symbol or a query that does not matter is left without dividing by 0
 _FLOOR = 1e-12
+_ROUNDS = 400
 _SMALL = 1e-7  # singular values below this part of the largest are none
 
 
@@ -63,8 +64,8 @@ def check_workload(workload: Floats) -> None:
         )
 
 
-def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Factorization:
-    """Both bounds, to `within` of each other or after so many rounds. O(rounds (m k^2 + k^3)).
+def factorize(workload: Floats, within: float = 0.01) -> Factorization:
+    """Both bounds, to `within` of each other or after 400 rounds of O(m k^2 + k^3).
 
     The certificate maximises a concave function of its two sets of weights by multiplicative steps,
     as in experimental design: each weight is multiplied by its part in the trace norm. Source: Lee,
@@ -74,7 +75,7 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
     m, k = workload.shape
     certificate = Certificate(np.full(m, 1 / m), np.full(k, 1 / k))
     best: Factorization | None = None
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         root, inverse, lower = _roots(workload, certificate)
         scale = np.sqrt(certificate.symbols)
         gram = root / np.outer(scale, scale)

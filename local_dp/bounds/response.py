@@ -140,12 +140,12 @@ def split_budget_cost(epsilon: float, t: int) -> float:
     return response_gain(epsilon / t) ** 2 / (t * response_gain(epsilon) ** 2)
 
 
-def laplace_clients(epsilon: float, tau: float, beta: float, variance: float = 1.0) -> int:
-    """n for the mean of g + Lap(2/eps), central limit form: z_{beta/2}^2 (8/eps^2 + Var g) / tau^2
+def laplace_clients(epsilon: float, tau: float, beta: float) -> int:
+    """n for the mean of g + Lap(2/eps), central limit form: z_{beta/2}^2 (8/eps^2 + 1) / tau^2
     (KLNRS Claim 4.1; limits 1)."""
     check_accuracy(epsilon, tau, beta)
     noise = 8 / epsilon**2
-    return math.ceil(normal_quantile(beta / 2) ** 2 * (noise + variance) / tau**2)
+    return math.ceil(normal_quantile(beta / 2) ** 2 * (noise + 1.0) / tau**2)
 
 
 def laplace_clients_chernoff(epsilon: float, tau: float, beta: float) -> int:

@@ -148,10 +148,8 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
             if abs(expectation - answer) > Fraction(query.tolerance):
                 return Verdict(
                     False,
-                    (
-                        f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its "
-                        f"expectation is {float(expectation):.9g}"
-                    ),
+                    f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its "
+                    f"expectation is {float(expectation):.9g}",
                 )
     # a good hypothesis for one survivor is bad for distant ones
     nearest = int(_near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max())
@@ -159,10 +157,8 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
     if most == 1:
         return Verdict(
             False,
-            (
-                f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: "
-                "one of them is within 2 alpha of all others"
-            ),
+            f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: "
+            "one of them is within 2 alpha of all others",
         )
     figures = {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)}
     return Verdict(
@@ -206,10 +202,8 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
     if _fraction(data["rho"]) != rho or _fraction(data["success_at_most"]) != 1 - rho / 2:
         return Verdict(
             False,
-            (
-                f"the hidden share is {rho} and success is at most {1 - rho / 2}; the certificate "
-                "says otherwise"
-            ),
+            f"the hidden share is {rho} and success is at most {1 - rho / 2}; the certificate "
+            "says otherwise",
         )
     figures = {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)}
     return Verdict(
@@ -291,10 +285,8 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
         if _fraction(data[name]) != value:
             return Verdict(
                 False,
-                (
-                    f"{name.replace('_', ' ')} is {value}, and the certificate says "
-                    f"{str(data[name])[:80]}"
-                ),
+                f"{name.replace('_', ' ')} is {value}, and the certificate says "
+                f"{str(data[name])[:80]}",
             )
     complexity = math.sqrt(1 / margin)
     statement = (
@@ -373,10 +365,8 @@ def _verify_parity(data: Mapping[str, Any]) -> Verdict:
         if _fraction(data[name]) != value:
             return Verdict(
                 False,
-                (
-                    f"{name.replace('_', ' ')} is {value}, and the certificate says "
-                    f"{str(data[name])[:80]}"
-                ),
+                f"{name.replace('_', ' ')} is {value}, and the certificate says "
+                f"{str(data[name])[:80]}",
             )
     clients = int(figures["clients_at_least"])
     units = float(figures["units_at_least"])

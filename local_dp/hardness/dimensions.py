@@ -90,6 +90,8 @@ MAX_GRAPH = 6000  # concepts, up to negation, of which all pairs are kept
 MAX_RANK = 1024
 RESTARTS = 4
 CHECK_EVERY = 20
+GAP = 0.005  # of the optimised dimension
+OPERATIONS = 2e11  # of its search
 
 
 @dataclass(frozen=True)
@@ -176,22 +178,20 @@ def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
     )
 
 
-def optimised_dimension(
-    concepts: ConceptClass, gap: float = 0.005, operations: float = 2e11
-) -> SpectralDimension:
-    """The largest spectral dimension over all priors, within a relative `gap`; `at_most` gives the
-    remaining one.
+def optimised_dimension(concepts: ConceptClass) -> SpectralDimension:
+    """The largest spectral dimension over all priors, within a relative gap of .005; `at_most`
+    gives the remaining one.
 
     A zero-sum game between a prior and a density matrix, solved by optimistic multiplicative
     weights on both sides; every prior gives a lower bound and every density matrix an upper one.
     Cost: one eigenproblem of size min(|C|, |X|) and O(|C| |X|^2) a step; from 100 steps to 2,000 as
-    `operations` allow.
+    `OPERATIONS` allow.
     """
     vectors = _coordinates(concepts)
     best = uniform_dimension(concepts)
     rank = vectors.shape[1]
     cost = 3 * len(vectors)
-    steps = int(min(2000, max(100, operations / (cost * rank**2 + 10 * rank**3))))
+    steps = int(min(2000, max(100, OPERATIONS / (cost * rank**2 + 10 * rank**3))))
     losses = np.zeros(len(vectors))
     previous_loss = np.zeros(len(vectors))
     gains = np.zeros((rank, rank))
@@ -228,7 +228,7 @@ def optimised_dimension(
                 if value > best.value
                 else SpectralDimension(best.value, at_most, best.prior)
             )
-            if best.at_most <= best.value * (1 + gap):
+            if best.at_most <= best.value * (1 + GAP):
                 break
     return best
 

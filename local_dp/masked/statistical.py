@@ -148,6 +148,7 @@ def hidden_set_certificate(queries: tuple[StatisticalQuery, ...], d: int) -> dic
     }
 
 
+SHARE = 0.9  # of the tolerances of two rounds
 MAX_RANDOM_D = 16  # the learner that asks random functions tabulates their 2^d coefficients
 
 NonadaptiveLearner: TypeAlias = Statistical[Concept]
@@ -225,17 +226,13 @@ def random_learner(d: int, tolerance: float, functions: int, seed: int) -> Nonad
     )
 
 
-def two_round_learner(d: int, share: float = 0.9) -> AdaptiveLearner:
-    """KLNRS Section 5.1: d signed queries for r, then its parity for a, at `share` of the
+def two_round_learner(d: int) -> AdaptiveLearner:
+    """KLNRS Section 5.1: d signed queries for r, then its parity for a, at .9 of the
     tolerances 1/(2d) and 1/2; exact (limits 3.1, E2)."""
-    if not 0 < share < 1:
-        raise InputError(
-            f"the share of the tolerance is {share}; give a number strictly between 0 and 1"
-        )
 
     def play() -> StatisticalPlay[Concept]:
-        r = _read_bits((yield _bit_queries(d, share / (2 * d))))
-        (answer,) = yield (StatisticalQuery(MaskedCoset(d, 0, r), share / 2),)
+        r = _read_bits((yield _bit_queries(d, SHARE / (2 * d))))
+        (answer,) = yield (StatisticalQuery(MaskedCoset(d, 0, r), SHARE / 2),)
         return Concept(d, r, int(answer < 0))
 
     return Adaptive(play)

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeAlias, overload
 
 import numpy as np
 
-from local_dp.arrays import Counts, Ints
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
@@ -36,6 +36,11 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 
+Questions: TypeAlias = tuple[StatisticalQuery, ...]
+LocalQuestions: TypeAlias = tuple[LocalQuery, ...]
+Answers: TypeAlias = tuple[float, ...]
+Tallies: TypeAlias = tuple[Tally, ...]
+
 LEAST = 0.05  # a share of complete rows that is believed: below it the answers would be noise
 
 
@@ -47,9 +52,7 @@ def on_table(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> Statisti
     """The same algorithm with each query put to the encoded record. Preserves adaptivity. An
     incomplete record counts as 0 in every answer."""
 
-    def ask(
-        queries: tuple[StatisticalQuery, ...], before: tuple[StatisticalQuery, ...]
-    ) -> tuple[StatisticalQuery, ...]:
+    def ask(queries: Questions, before: Questions) -> Questions:
         return tuple(replace(query, query=encoded(encoding, query.query)) for query in queries)
 
     return translate(algorithm, ask, lambda queries, translation, answers: answers)
@@ -100,18 +103,18 @@ def among_complete(
     return Adaptive(play)
 
 
-def _divide(answers: tuple[float, ...], share: float) -> tuple[float, ...]:
+def _divide(answers: Answers, share: float) -> Answers:
     return tuple(answer / max(share, LEAST) for answer in answers)
 
 
-def bit_tolerances(tolerance: float) -> tuple[float, ...]:
+def bit_tolerances(tolerance: float) -> Answers:
     """tau_m = tolerance 2^m / (2M), m = 1..M = ceil(log2(2 / tolerance)): half of the tolerance, in
     equal shares; the cut takes the other."""
     bits = math.ceil(math.log2(2 / tolerance))
     return tuple(tolerance * 2**m / (2 * bits) for m in range(1, bits + 1))
 
 
-def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
+def bit_queries(query: StatisticalQuery) -> Questions:
     """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query
     that is Boolean already stays as it is."""
     values = on_domain(query)
@@ -128,7 +131,7 @@ def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
     )
 
 
-def read_bits(answers: tuple[float, ...]) -> float:
+def read_bits(answers: Answers) -> float:
     """The mean of g: -1 + 2 (sum 2^-m (v_m + 1)/2 + 2^-M / 2). Its error is at most sum 2^-m tau_m
     + 2^-M (limits 7)."""
     digits = math.fsum(2.0**-m * (answer + 1) / 2 for m, answer in enumerate(answers, start=1))
@@ -155,10 +158,10 @@ def boolean_from_real(algorithm: StatisticalAlgorithm[R]) -> StatisticalAlgorith
 
 
 def _read(
-    queries: tuple[StatisticalQuery, ...],
-    translation: tuple[StatisticalQuery, ...],
-    answers: tuple[float, ...],
-) -> tuple[float, ...]:
+    queries: Questions,
+    translation: Questions,
+    answers: Answers,
+) -> Answers:
     """Each query's own answers, put together."""
     left = iter(answers)
     means = []
@@ -219,14 +222,15 @@ def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> Loca
     return LocalQuery(question, randomizer, cohort)
 
 
-def read(
-    queries: tuple[StatisticalQuery, ...],
-    questions: tuple[LocalQuery, ...],
-    tallies: tuple[Tally, ...],
-) -> tuple[float, ...]:
+def read(queries: Questions, questions: LocalQuestions, tallies: Tallies) -> Answers:
     """The answers to statistical queries, on the [-1, 1] scale."""
+    return tuple((2 * estimates(questions, tallies) - 1).tolist())
+
+
+def estimates(questions: LocalQuestions, tallies: Tallies) -> Floats:
+    """The estimated share or mean of each question, in [0, 1]."""
     pairs = zip(questions, tallies, strict=True)
-    return tuple(2 * float(query.randomizer.estimate(tally).value) - 1 for query, tally in pairs)
+    return np.array([float(query.randomizer.estimate(tally).value) for query, tally in pairs])
 
 
 @overload
@@ -249,9 +253,7 @@ def local_from_sq(
     or more (limits 1).
     """
 
-    def ask(
-        queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
-    ) -> tuple[LocalQuery, ...]:
+    def ask(queries: Questions, before: LocalQuestions) -> LocalQuestions:
         questions = []
         start = before[-1].cohort.stop if before else 0
         for query in queries:
@@ -284,9 +286,7 @@ def split_budget(
     each = split_epsilon(epsilon, queries)
     everybody = Cohort(0, clients)
 
-    def ask(
-        batch: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
-    ) -> tuple[LocalQuery, ...]:
+    def ask(batch: Questions, before: LocalQuestions) -> LocalQuestions:
         if len(before) + len(batch) > queries:
             raise InputError(
                 f"epsilon is split over {queries} queries and the algorithm asks more; split it "
@@ -340,13 +340,8 @@ def from_own_bits(
         Records({**public.columns, secret: np.full(n, bit, dtype=np.uint8)}) for bit in (0, 1)
     )
 
-    def read(
-        queries: tuple[StatisticalQuery, ...],
-        questions: tuple[LocalQuery, ...],
-        tallies: tuple[Tally, ...],
-    ) -> tuple[float, ...]:
-        pairs = zip(questions, tallies, strict=True)
-        shares = np.array([float(query.randomizer.estimate(tally).value) for query, tally in pairs])
+    def read(queries: Questions, questions: LocalQuestions, tallies: Tallies) -> Answers:
+        shares = estimates(questions, tallies)
         ends = (
             tuple(query.numerators(table) / query.span for table in (zero, one))
             for query in queries
@@ -363,7 +358,7 @@ class SignOfAll(Query):
 
     name = "sign-of-all"
     domain: ClassVar[Domain] = symbols(2)
-    queries: tuple[StatisticalQuery, ...]
+    queries: Questions
     seed: int
     client: int
 
@@ -408,25 +403,16 @@ def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed:
         raise InputError(
             "one sign each takes yes/no queries alone; `boolean_from_real` turns others into such"
         )
-    sums_of = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
+    signs = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
+    questions = tuple(
+        LocalQuery(query, BinaryRR(epsilon=epsilon), Cohort(client, client + 1))
+        for client, query in enumerate(signs)
+    )
 
-    def ask(
-        queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
-    ) -> tuple[LocalQuery, ...]:
-        return tuple(
-            LocalQuery(query, BinaryRR(epsilon=epsilon), Cohort(query.client, query.client + 1))
-            for query in sums_of
-        )
-
-    def read(
-        queries: tuple[StatisticalQuery, ...],
-        questions: tuple[LocalQuery, ...],
-        tallies: tuple[Tally, ...],
-    ) -> tuple[float, ...]:
+    def read(queries: Questions, questions: LocalQuestions, tallies: Tallies) -> Answers:
         sums = np.zeros(len(queries))
-        for query, sign, tally in zip(questions, sums_of, tallies, strict=True):
-            sign_estimate = 2 * float(query.randomizer.estimate(tally).value)
-            sums += (sign_estimate - 1) * sign.signs[: len(queries)]
+        for share, sign in zip(estimates(questions, tallies), signs, strict=True):
+            sums += (2 * share - 1) * sign.signs[: len(queries)]
         return tuple((sums / (clients * sign_correlation(len(queries) | 1))).tolist())
 
-    return translate(algorithm, ask, read)
+    return translate(algorithm, lambda queries, before: questions, read)

@@ -94,10 +94,8 @@ class Observed:
         if weights.max() > growth * weights.min() * (1 + 1e-9):
             raise RefusedError(
                 "unverifiable",
-                (
-                    f"{self.randomizer.name} claims epsilon {self.randomizer.epsilon:g}, but its "
-                    "density varies by more"
-                ),
+                f"{self.randomizer.name} claims epsilon {self.randomizer.epsilon:g}, but its "
+                "density varies by more",
             )
         return np.asarray(weights / weights[0])
 

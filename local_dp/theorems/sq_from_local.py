@@ -27,12 +27,12 @@ from local_dp.oracles.statistical.oracles import (
     Statistical,
     StatisticalAlgorithm,
     StatisticalPlay,
-    StatisticalQuery,
     StatisticalRounds,
 )
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
+from local_dp.theorems.from_sq import Answers, LocalQuestions, Questions, Tallies
 from local_dp.theorems.likelihood import (
     Observed,
     acceptance,
@@ -131,7 +131,7 @@ def _tally(query: LocalQuery, replies: list[Observed]) -> Tally:
     return randomizer.tally(reports, np.array([reply.cell for reply in replies], dtype=np.uint64))
 
 
-def _shares(queries: tuple[LocalQuery, ...]) -> list[tuple[Cohort, tuple[int, ...]]]:
+def _shares(queries: LocalQuestions) -> list[tuple[Cohort, tuple[int, ...]]]:
     """The clients in cohorts that are asked the same, ascending, each with the places of its
     queries in the round."""
     begins: dict[int, set[int]] = defaultdict(set)
@@ -148,7 +148,7 @@ def _shares(queries: tuple[LocalQuery, ...]) -> list[tuple[Cohort, tuple[int, ..
     return shares
 
 
-def _kinds(queries: tuple[LocalQuery, ...], asks: tuple[int, ...]) -> Kinds:
+def _kinds(queries: LocalQuestions, asks: tuple[int, ...]) -> Kinds:
     return tuple((queries[ask].query, transparent(queries[ask].randomizer)) for ask in asks)
 
 
@@ -186,7 +186,7 @@ def sq_from_local(
     if isinstance(algorithm, Nonadaptive):
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
-    def begin() -> Callable[[tuple[LocalQuery, ...]], StatisticalPlay[tuple[Tally, ...]]]:
+    def begin() -> Callable[[LocalQuestions], StatisticalPlay[Tallies]]:
         generator = keyed_generator("sq-from-local", seed)
         transcripts = dict[int, _Transcript]()
         return lambda queries: _round(queries, transcripts, tolerance, trials, generator)
@@ -214,9 +214,7 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
             )
         )
 
-    def ask(
-        queries: tuple[LocalQuery, ...], before: tuple[StatisticalQuery, ...]
-    ) -> tuple[StatisticalQuery, ...]:
+    def ask(queries: LocalQuestions, before: Questions) -> Questions:
         return tuple(
             likelihood_query(candidate, tolerance)
             for _, candidates in draws
@@ -224,10 +222,10 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
         )
 
     def read(
-        queries: tuple[LocalQuery, ...],
-        questions: tuple[StatisticalQuery, ...],
-        answers: tuple[float, ...],
-    ) -> tuple[Tally, ...]:
+        queries: LocalQuestions,
+        questions: Questions,
+        answers: Answers,
+    ) -> Tallies:
         coins = keyed_generator("sq-from-local coins", seed).random(len(answers)).tolist()
         start = _Transcript()
         done = 0
@@ -253,12 +251,12 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
 
 
 def _round(
-    queries: tuple[LocalQuery, ...],
+    queries: LocalQuestions,
     transcripts: dict[int, _Transcript],
     tolerance: float,
     trials: int,
     generator: np.random.Generator,
-) -> StatisticalPlay[tuple[Tally, ...]]:
+) -> StatisticalPlay[Tallies]:
     """One local round: every client's candidate is asked about, then another one's for the clients
     that did not accept, and so on."""
     shares = [(cohort, asks, _kinds(queries, asks)) for cohort, asks in _shares(queries)]

@@ -71,10 +71,8 @@ def test_what_a_mechanism_loses_is_rounded_up() -> None:
     "local_dp.accounting.laws:Atoms.on_mesh",
     "np.minimum(1.0, np.expm1(-over) / math.expm1(-mesh))",
     "0.0",
-    (
-        "a loss between two points of the mesh counts as the lower one: prices fall below what is "
-        "spent"
-    ),
+    "a loss between two points of the mesh counts as the lower one: prices fall below what is "
+    "spent",
     at="1e-15-0.2",
 )
 @pytest.mark.parametrize("sigma", short([0.2, 5, 1000], lambda sigma: sigma > 1))

@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 from scipy.stats import poisson
 
 from local_dp.arrays import Floats
-from local_dp.bounds import parity as parity_channels
 from local_dp.bounds.channels import (
     best_channel,
     divergence_curvature,
@@ -19,6 +18,18 @@ from local_dp.bounds.channels import (
     staircase_columns,
 )
 from local_dp.bounds.interaction import few_rounds_plan
+from local_dp.bounds.parity import (
+    best_parity_information,
+    deny_information,
+    parity_deny_clients,
+    parity_information,
+    parity_one_round_bound,
+    parity_one_round_clients,
+    parity_report_bound,
+    random_channel,
+    report_curvature,
+    support_information,
+)
 from local_dp.bounds.response import response_gain
 from local_dp.cube import parity
 from tests.support.inputs.refusals import refuse
@@ -64,25 +75,23 @@ def test_the_likeliest_mask_is_right_more_often(
     logs = math.log(2 * math.e / scale), math.log(2 / scale)
     successes = [masked_success(d, n, score) for score in ((1.0, -1.0), logs)]
     assert successes == pytest.approx([plain, likeliest], abs=6e-4)
-    enough = parity_channels.parity_one_round_clients(d, 1.0, 0.1)
+    enough = parity_one_round_clients(d, 1.0, 0.1)
     assert masked_success(d, enough, (1.0, -1.0)) == pytest.approx(0.9, abs=2e-3)
 
 
 def test_the_constants_of_the_bound() -> None:
     """kappa is .6020 at epsilon 1, G is continuous at ln 3, and the bound is 3.60 to 11.89 C^2 2^d
     at d = 4 to 12. Deny's count tends to 1/.9 of it."""
-    assert parity_channels.report_curvature(1.0) == pytest.approx(0.6020, abs=5e-5)
+    assert report_curvature(1.0) == pytest.approx(0.6020, abs=5e-5)
     assert report_squares(math.log(3) + 1e-9) == pytest.approx(
         report_squares(math.log(3)), rel=1e-7
     )
     units = [
-        parity_channels.parity_one_round_bound(d, 1.0, 0.9) / response_gain(1.0) ** 2 / 2**d
-        for d in (4, 8, 12)
+        parity_one_round_bound(d, 1.0, 0.9) / response_gain(1.0) ** 2 / 2**d for d in (4, 8, 12)
     ]
     assert units == pytest.approx([3.605, 7.750, 11.894], abs=1e-3)
     ratios = [
-        parity_channels.parity_deny_clients(d, 1.0, 0.1)
-        / parity_channels.parity_one_round_bound(d, 1.0, 0.9)
+        parity_deny_clients(d, 1.0, 0.1) / parity_one_round_bound(d, 1.0, 0.9)
         for d in (4, 8, 16, 32, 48)
     ]
     assert ratios == sorted(ratios, reverse=True)
@@ -96,20 +105,18 @@ def test_the_constants_of_the_bound() -> None:
 def test_no_channel_tells_more_than_the_bound(d: int, epsilon: float) -> None:
     """The best of all channels tells less, and random ones, which are private, less than it. Deny
     is within 5 % of it up to ln 3, and not above."""
-    best = parity_channels.best_parity_information(d, epsilon)
+    best = best_parity_information(d, epsilon)
     generator = np.random.default_rng(2)
-    assert 0.4 < best / parity_channels.parity_report_bound(d, epsilon) < 1
-    assert (0.95 < parity_channels.deny_information(d, epsilon) / best <= 1 + 1e-9) == (
-        epsilon <= math.log(3)
-    )
+    assert 0.4 < best / parity_report_bound(d, epsilon) < 1
+    assert (0.95 < deny_information(d, epsilon) / best <= 1 + 1e-9) == (epsilon <= math.log(3))
     for reports in (2, 3, 9, 4 << d):
         for _ in range(20):
-            channel = parity_channels.random_channel(d, epsilon, reports, generator)
+            channel = random_channel(d, epsilon, reports, generator)
             assert channel.sum(axis=0) == pytest.approx(1.0)
             assert (
                 channel.max(axis=1) <= math.exp(epsilon) * channel.min(axis=1) * (1 + 1e-9)
             ).all()
-            assert parity_channels.parity_information(d, channel).sum() <= best * (1 + 1e-9)
+            assert parity_information(d, channel).sum() <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -125,36 +132,34 @@ def test_the_best_of_all_channels_has_the_published_share(
 ) -> None:
     """Also with three conditions in place of 2^(d + 1): shifts and linear maps of the cube leave
     the information of a report."""
-    best = parity_channels.best_parity_information(d, epsilon)
+    best = best_parity_information(d, epsilon)
     columns = staircase_columns(epsilon, 2 << d)
-    assert best / parity_channels.parity_report_bound(d, epsilon) == pytest.approx(share, abs=1e-3)
+    assert best / parity_report_bound(d, epsilon) == pytest.approx(share, abs=1e-3)
     rest = columns[:, 2:].mean(axis=1)
     orbits = np.stack([columns[:, 0], columns[:, 1], rest])
-    information = parity_channels.parity_information(d, columns)
+    information = parity_information(d, columns)
     assert -linprog(-information, A_eq=orbits, b_eq=np.ones(3)).fun == pytest.approx(best, rel=1e-7)
 
 
 def test_deny_is_near_the_best_of_all_channels() -> None:
     """Its shares of the bound are those published, and naming a parity that agrees reveals less."""
     kinds = {
-        parity_channels.deny_information: [0.683, 0.834, 0.9986],
-        parity_channels.support_information: [0.583, 0.657],
+        deny_information: [0.683, 0.834, 0.9986],
+        support_information: [0.583, 0.657],
     }
     for information, shares in kinds.items():
-        ratios = [
-            information(d, 1.0) / parity_channels.parity_report_bound(d, 1.0) for d in (2, 3, 10)
-        ]
+        ratios = [information(d, 1.0) / parity_report_bound(d, 1.0) for d in (2, 3, 10)]
         assert ratios[: len(shares)] == pytest.approx(shares, abs=5e-4)
 
 
 def test_what_the_proof_does_not_cover_is_refused() -> None:
     refuse(
         *(
-            ("epsilon", partial(parity_channels.parity_one_round_bound, 4, epsilon, 0.9))
+            ("epsilon", partial(parity_one_round_bound, 4, epsilon, 0.9))
             for epsilon in (0.0, -1.0, 25.0)
         ),
-        ("success", lambda: parity_channels.parity_one_round_bound(4, 1.0, 1.0)),
-        ("d is 4", lambda: parity_channels.best_parity_information(4, 1.0)),
+        ("success", lambda: parity_one_round_bound(4, 1.0, 1.0)),
+        ("d is 4", lambda: best_parity_information(4, 1.0)),
         *(("rounds", partial(few_rounds_plan, 4, wrong)) for wrong in (1, 5)),
         ("too few", lambda: few_rounds_plan(4, 3).sizes(2)),
     )

@@ -63,9 +63,9 @@ from tests.support.wrong import wrong
 
 DELTA = 1e-6
 CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [
-    (BinaryRR(1.0), (2, 3, 5, 12)), (BinaryRR(3.0), (2, 7, 12)), (OneBitMean(1.0, steps=2), (2, 6)),
+    (BinaryRR(1.0), (2, 3, 5, 12)), (OneBitMean(1.0, steps=2), (2, 6)),
     (GRR(1.0, k=3), (2, 8)),
-    (GRR(3.0, k=3), (3, 9)), (GRR(2.0, k=4), (2, 5)), (Hadamard(1.0, k=2), (2, 3, 8)),
+    (GRR(2.0, k=4), (2, 5)), (Hadamard(1.0, k=2), (2, 3, 8)),
     (HadamardResponse(1.0, k=3), (2, 6)),
     (PGR(1.0, k=3), (2, 6)),
 ]  # fmt: skip
@@ -131,10 +131,8 @@ def test_bounds_enclose_random_extremal_channels(values: int, reports: int, clie
     "local_dp.shuffle.pair:delta_at_most",
     "gains / mesh - places",
     "0.0",
-    (
-        "what lies between two points of the mesh counts as the lower one: upper bounds fall "
-        "below what is lost"
-    ),
+    "what lies between two points of the mesh counts as the lower one: upper bounds fall "
+    "below what is lost",
     at="1.0-10000-figures1",
 )
 @pytest.mark.parametrize(("local", "clients", "figures"), [
@@ -318,25 +316,6 @@ def test_bad_input() -> None:
         ("estimates no frequencies", lambda: single_message("binary-rr", 2, TARGET)),
         ("too few for 4096 symbols", lambda: multi_message(4096, Target(2, 0.01, 1e-6))),
     )
-    done = local_dp(
-        "run",
-        "longitudinal",
-        "--changes",
-        "0",
-        "--first",
-        "0.5",
-        "--times",
-        "4",
-        "--clients",
-        "1000",
-        "--seed",
-        "1",
-        "--shuffle",
-    )
-    assert (
-        done.returncode,
-        "cannot be shuffled: a repeated report" in done.stderr.replace("\n", " "),
-    ) == (2, True)
     few = local_dp("run", "survey", "--clients", "50", "--seed", "1", "--shuffle")
     assert (few.returncode, "minimum crowd of 100" in few.stderr) == (3, True)
 

@@ -64,10 +64,8 @@ def ratio(rows: Sequence[Sequence[Fraction]]) -> Fraction | float:
     "local_dp.randomizers.compressed.purified:clipped",
     "m * growth",
     "m * growth * 2",
-    (
-        "a report may be more than e^eps times as likely as on average, so two values lose more "
-        "than 2 eps"
-    ),
+    "a report may be more than e^eps times as likely as on average, so two values lose more "
+    "than 2 eps",
 )
 def test_clipped_rows_are_pure_and_near() -> None:
     """Of 150 random tables: laws, with ratios of at most g^2, and no row further than delta from

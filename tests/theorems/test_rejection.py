@@ -15,7 +15,18 @@ from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
-from local_dp.experiments.claims.local.local_to_sq import claim as extremal
+from local_dp.experiments.claims.local.local_to_sq.claim import (
+    Accept,
+    Channel,
+    Law,
+    Tree,
+    draw_laws,
+    extremal_channel,
+    mixture,
+    random_law,
+    signs,
+    within_draw_bound,
+)
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
@@ -38,14 +49,14 @@ from tests.support.wrong import wrong
 GROWTHS = [Fraction(11, 10), Fraction(3, 2), Fraction(19, 7), Fraction(5), Fraction(20)]
 
 
-def _cases(growth: Fraction, number: int) -> Iterator[tuple[extremal.Channel, extremal.Law]]:
+def _cases(growth: Fraction, number: int) -> Iterator[tuple[Channel, Law]]:
     generator = np.random.default_rng([number, growth.numerator])
     for _ in range(number):
         values = int(generator.integers(2, 7))
         reports = int(generator.integers(2, 6))
         yield (
-            extremal.extremal_channel(growth, values, reports, generator),
-            extremal.random_law(values, generator),
+            extremal_channel(growth, values, reports, generator),
+            random_law(values, generator),
         )
 
 
@@ -58,15 +69,13 @@ def _taus(growth: Fraction) -> list[Fraction]:
     ]
 
 
-def _violations(growth: Fraction, number: int, accept: extremal.Accept = acceptance) -> int:
+def _violations(growth: Fraction, number: int, accept: Accept = acceptance) -> int:
     """How many of the exact cases are farther from R(z) than the bound."""
     return sum(
-        not extremal.within_draw_bound(
-            total_variation(law, extremal.mixture(shares, channel)), growth, tau
-        )
+        not within_draw_bound(total_variation(law, mixture(shares, channel)), growth, tau)
         for channel, shares in _cases(growth, number)
         for tau in _taus(growth)
-        for law in extremal.draw_laws(channel, shares, growth, tau, accept)
+        for law in draw_laws(channel, shares, growth, tau, accept)
     )
 
 
@@ -90,7 +99,7 @@ def test_every_sign_pattern_is_within_the_bound(growth: Fraction) -> None:
     [lambda ratio, ceiling: acceptance(2 * ratio, ceiling), lambda ratio, ceiling: ratio / ratio],
     ids=["twice", "always"],
 )
-def test_wrong_acceptance_violates_the_bound(growth: Fraction, twin: extremal.Accept) -> None:
+def test_wrong_acceptance_violates_the_bound(growth: Fraction, twin: Accept) -> None:
     assert _violations(growth, 10, twin) > 0
 
 
@@ -98,8 +107,8 @@ def test_exact_answers_give_the_exact_law() -> None:
     """With tau = 0 the accepted candidate has the law of R(z), as equal Fractions."""
     for growth in GROWTHS:
         for channel, shares in _cases(growth, 10):
-            laws = extremal.draw_laws(channel, shares, growth, Fraction(0), acceptance)
-            assert all(law == extremal.mixture(shares, channel) for law in laws)
+            laws = draw_laws(channel, shares, growth, Fraction(0), acceptance)
+            assert all(law == mixture(shares, channel) for law in laws)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +120,8 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
     worst, unit = 0.0, growth - 1 / growth
     for (channel, shares), tau in product(_cases(growth, 10), _taus(growth)):
         q = channel[0]
-        p = extremal.mixture(shares, channel)
-        for pattern in extremal.signs(len(q)):
+        p = mixture(shares, channel)
+        for pattern in signs(len(q)):
             triples = zip(p, q, pattern, strict=True)
             ratios = [own / base + sign * tau / 2 * unit for own, base, sign in triples]
             accepts = [min(Fraction(1), max(Fraction(0), ratio / growth)) for ratio in ratios]
@@ -120,7 +129,7 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
                 accepted_law(q, accepts),
                 p,
             )
-            assert extremal.within_draw_bound(distance, growth, tau)
+            assert within_draw_bound(distance, growth, tau)
             worst = max(
                 worst,
                 float(distance) / draw_distance(math.log(growth), float(tau / 2), centred=False),
@@ -144,13 +153,13 @@ def test_truncation_by_enumeration() -> None:
         assert total_variation(truncated_law(q, accept, trials), accepted_law(q, accept)) <= miss
 
 
-def _tree(growths: tuple[Fraction, Fraction], seed: int) -> extremal.Tree:
+def _tree(growths: tuple[Fraction, Fraction], seed: int) -> Tree:
     generator = np.random.default_rng(seed)
-    second = [extremal.extremal_channel(growths[1], 4, 3, generator) for _ in range(2)]
-    return extremal.Tree(
-        extremal.extremal_channel(growths[0], 4, 2, generator),
+    second = [extremal_channel(growths[1], 4, 3, generator) for _ in range(2)]
+    return Tree(
+        extremal_channel(growths[0], 4, 2, generator),
         second,
-        extremal.random_law(4, generator),
+        random_law(4, generator),
         growths,
     )
 
