@@ -140,10 +140,7 @@ def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
     whole = np.ones(2 * n + 1)
     bounds = Bounds(0, np.r_[np.ones(2 * n), np.inf])
     solution = milp(
-        np.r_[np.zeros(2 * n), 1.0],
-        integrality=whole,
-        bounds=bounds,
-        constraints=constraints,
+        np.r_[np.zeros(2 * n), 1.0], integrality=whole, bounds=bounds, constraints=constraints
     )
     if solution.status != 0:
         raise InputError(f"the integer program of {n} rows was not solved: {solution.message}")

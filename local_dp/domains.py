@@ -61,8 +61,7 @@ class Domain:
         if self.kind == "signed symbols":
             symbols_of = np.arange(1, self.high + 1)
             return np.asarray(
-                np.sign(values)[:, None] * (np.abs(values)[:, None] == symbols_of),
-                dtype=np.float64,
+                np.sign(values)[:, None] * (np.abs(values)[:, None] == symbols_of), dtype=np.float64
             )
         return np.asarray(values[:, None] == np.arange(self.low, self.high + 1), dtype=np.float64)
 

@@ -92,9 +92,7 @@ def unknown(what: str, name: str, options: Iterable[str], listing: str = "") -> 
     """The line for an unknown name, begun by `what`: the nearest known name and all of them, or of
     more than 40 the first ten and how to list all."""
     # here: it is needed when something is wrong, and takes time to import
-    from difflib import (
-        get_close_matches,
-    )
+    from difflib import get_close_matches
 
     names = list(options)
     # comparing takes the product of two lengths

@@ -187,13 +187,7 @@ class KeyedNoise:
         words."""
         first, rest = {8: ("noise-8", "noise-tied"), 16: ("noise-16", "noise-16-tied")}[bits]
         keys = (which.key(first, self.seed), partial(which.key, rest, self.seed))
-        return leading_words(
-            keys,
-            start,
-            stop,
-            bits,
-            is_open,
-        )
+        return leading_words(keys, start, stop, bits, is_open)
 
 
 class SystemNoise:

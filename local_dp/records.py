@@ -150,23 +150,13 @@ class Records:
         self[name]
         known = [each for each in self.known if each != name]
         columns = {each: values for each, values in self.columns.items() if each != name}
-        return Records(
-            columns,
-            self.lengths,
-            self.odd,
-            known,
-        )
+        return Records(columns, self.lengths, self.odd, known)
 
     def only(self, names: Collection[str] | None) -> "Records":
         """The records with these of their columns, or with the first where they have none of these.
         Errors still list all. None: all columns."""
         columns = {name: self.columns[name] for name in chosen(self.columns, names)}
-        return Records(
-            columns,
-            self.lengths,
-            self.odd,
-            self.known,
-        )
+        return Records(columns, self.lengths, self.odd, self.known)
 
     def parts(self) -> Iterator["Records"]:
         """All rows in order, some at a time: a function of each row takes memory that does not grow
@@ -179,12 +169,7 @@ class Records:
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Records(
-            columns,
-            self.lengths,
-            self.odd,
-            self.known,
-        )
+        return Records(columns, self.lengths, self.odd, self.known)
 
 
 def chosen(names: Collection[str], only: Collection[str] | None) -> list[str]:

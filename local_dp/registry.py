@@ -38,10 +38,7 @@ class Registry(Mapping[str, type[T]]):
             name: EntryPoint(name, home, self.group) for name, home in self.built_in.items()
         }
         # a package cannot take the name of a built-in one
-        return {
-            **{point.name: point for point in entry_points(group=self.group)},
-            **built_in,
-        }
+        return {**{point.name: point for point in entry_points(group=self.group)}, **built_in}
 
     @cached_property
     def _loaded(self) -> dict[str, type[T]]:

@@ -122,13 +122,7 @@ class Estimate:
             return self
         value = np.clip(self.value, least, most)
         return Within(
-            value,
-            self.standard_error,
-            self.n,
-            self.ends,
-            raw=self,
-            least=least,
-            most=most,
+            value, self.standard_error, self.n, self.ends, raw=self, least=least, most=most
         )
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Estimate":
@@ -159,10 +153,7 @@ class Within(Estimate):
         half = (high - low) / 2
         low_end = np.where(low > self.most, self.most - half, low)
         high_end = np.where(high < self.least, self.least + half, high)
-        ends = (
-            low_end,
-            high_end,
-        )
+        ends = (low_end, high_end)
         return np.clip(ends[0], self.least, self.most), np.clip(ends[1], self.least, self.most)
 
 
@@ -253,10 +244,7 @@ def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats,
     bounds = []
     below = np.maximum(reports - 1, 0)
     above = np.minimum(reports + 1, n)
-    for edge, last in (
-        (below / n, 0.0),
-        (above / n, 1.0),
-    ):
+    for edge, last in ((below / n, 0.0), (above / n, 1.0)):
         beyond = np.full(edge.shape, last)
         within = edge
         for _ in range(HALVINGS + 20):
@@ -320,10 +308,7 @@ class Ratio(Estimate):
     most: Floats | float = np.inf
     each: OneReport | None = None
     # the value and the interval are of the quotient times the second plus the first
-    scale: tuple[Floats | float, Floats | float] = (
-        0.0,
-        1.0,
-    )
+    scale: tuple[Floats | float, Floats | float] = (0.0, 1.0)
 
     @classmethod
     def of(
@@ -389,12 +374,7 @@ class Ratio(Estimate):
         inside = away <= reach
         first = np.where(inside, shares, np.inf).min(axis=0)
         last = np.where(inside, shares, -np.inf).max(axis=0)
-        within = np.stack(
-            [
-                first,
-                last,
-            ]
-        )
+        within = np.stack([first, last])
         steps = np.reshape([-1, 1], (2, *[1] * a.ndim))
         outside = np.clip(within + steps / GRID, 0.0, 1.0)
         for _ in range(HALVINGS):

@@ -279,8 +279,7 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
         first = error.errors(include_url=False, include_context=False)[0]
         path = ".".join(map(str, first["loc"]))
         raise WireError(
-            f"not a valid message: {path}: {first['msg']}",
-            _mistake(first["type"], first["input"]),
+            f"not a valid message: {path}: {first['msg']}", _mistake(first["type"], first["input"])
         ) from None
     except (
         ValueError,
@@ -445,10 +444,7 @@ def reason(code: str, request: Request) -> str:
     queries = _names(request.asks, "query")
     randomizers = _names(request.asks, "randomizer")
     return TEXTS[code].format(
-        run=request.run,
-        round=request.round,
-        queries=queries,
-        randomizers=randomizers,
+        run=request.run, round=request.round, queries=queries, randomizers=randomizers
     )
 
 

@@ -52,10 +52,7 @@ class Curve:
             self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
         )
         scale = math.exp(min(self.scale - self.tilt * epsilon, _REACH))
-        return min(
-            1.0,
-            self.infinite + float(shares.sum()) * scale * _ABOVE,
-        )
+        return min(1.0, self.infinite + float(shares.sum()) * scale * _ABOVE)
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon (nats) beside this delta, rounded up, or infinity. Between two losses
@@ -184,12 +181,7 @@ def atoms_of(part: Exact) -> Atoms:
         masses = np.array([part.weights[place] / part.total for place in places])
         losses = (part.least + np.array(places)) * part.step
         step = Fraction(round(part.step * ATTO), ATTO)
-        return Atoms(
-            losses,
-            masses,
-            part.infinite / part.total + _BEYOND,
-            step,
-        )
+        return Atoms(losses, masses, part.infinite / part.total + _BEYOND, step)
     return (
         _discrete(part)
         if isinstance(part, DiscreteGaussian)
@@ -205,13 +197,7 @@ def _discrete(part: DiscreteGaussian) -> Atoms:
     weights = weights[weights > _NONE]
     mu = part.mu if part.mu < _FINE else 0.0
     losses = (1 - 2 * noise) * part.step / 2
-    return Atoms(
-        losses,
-        weights / weights.sum(),
-        _BEYOND,
-        Fraction(part.atto_mu2, 2 * ATTO),
-        mu,
-    )
+    return Atoms(losses, weights / weights.sum(), _BEYOND, Fraction(part.atto_mu2, 2 * ATTO), mu)
 
 
 def _normal(mu: float, cell: float) -> Atoms:
@@ -261,10 +247,7 @@ def binomial_curve(part: Pure, parts: int) -> Curve:
     weights = np.exp(np.concatenate([falling[::-1], [0.0], rising]))
     beyond = 1e-300 if high < parts else 0.0
     return Curve(
-        (2 * low - parts) * part.epsilon,
-        2 * part.epsilon,
-        weights / weights.sum(),
-        infinite=beyond,
+        (2 * low - parts) * part.epsilon, 2 * part.epsilon, weights / weights.sum(), infinite=beyond
     )
 
 
@@ -397,10 +380,7 @@ class Summed:
         """The standard deviation of the sum; a rare loss counts as if it were not that rare."""
         variance = sum(count * each.variance for each, count in self.laws)
         widest = max(each.width for each, _ in self.laws)
-        return max(
-            math.sqrt(variance),
-            widest / 40,
-        )
+        return max(math.sqrt(variance), widest / 40)
 
     def _tilts(self, rarity: float) -> Floats:
         """The tilts to try: around that of a normal law, and none at which one loss dominates."""
@@ -432,13 +412,7 @@ class Summed:
             return common
         rounded = sum(count for _, count in laws)
         finer = (math.sqrt(each.variance) / _RESOLVED for each, _ in laws if each.variance)
-        return max(
-            finest,
-            min(
-                _TOLERANCE / math.sqrt(rounded),
-                *finer,
-            ),
-        )
+        return max(finest, min(_TOLERANCE / math.sqrt(rounded), *finer))
 
 
 def _log_share(tilts: Floats) -> Floats:
@@ -452,10 +426,7 @@ def _common(steps: Sequence[Fraction]) -> Fraction:
         common = math.gcd(
             divisor.numerator * step.denominator, step.numerator * divisor.denominator
         )
-        divisor = Fraction(
-            common,
-            divisor.denominator * step.denominator,
-        )
+        divisor = Fraction(common, divisor.denominator * step.denominator)
     return divisor if all(steps) else Fraction(0)
 
 

@@ -98,11 +98,7 @@ def printed_part(budget: Approximate, parts: int) -> Pure:
     for eps <= 2 ln(1 / delta)."""
     check_whole("parts", parts, 1, MAX_PARTS)
     spread = math.sqrt(8 * parts * math.log(ATTO / budget.atto))
-    return _some(
-        math.floor(budget.nano / spread * (1 - 1e-12)),
-        budget,
-        parts,
-    )
+    return _some(math.floor(budget.nano / spread * (1 - 1e-12)), budget, parts)
 
 
 def _some(nano: int, budget: Approximate, parts: int) -> Pure:
@@ -368,13 +364,7 @@ def _part(words: Sequence[str]) -> Part:
     kind = KINDS[name]
     if not kind.required <= len(numbers) <= len(kind.numbers):
         optional = (f"[{each}]" for each in kind.numbers[kind.required :])
-        form = " ".join(
-            (
-                name,
-                *kind.numbers[: kind.required],
-                *optional,
-            )
-        )
+        form = " ".join((name, *kind.numbers[: kind.required], *optional))
         raise InputError(
             f"{' '.join(words)!r} is not of the form {form!r}, which 'x COUNT' may follow"
         )

@@ -123,19 +123,13 @@ class Influence:
         certain = (value == nearest) | (width == 0)  # possible, or the same whatever is reported
         scale = np.where(certain, 1.0, width)
         share, at = (np.clip((each - self.low) / scale, 0.0, 1.0) for each in (value, nearest))
-        upper = mean_tail(share, estimate.n, at)
-        lower = mean_tail(1 - share, estimate.n, 1 - at)
-        tails = np.where(
-            value > nearest,
-            upper,
-            lower,
-        )
+        n = estimate.n
+        upper = mean_tail(share, n, at)
+        lower = mean_tail(1 - share, n, 1 - at)
+        tails = np.where(value > nearest, upper, lower)
         with np.errstate(all="ignore"):
-            variance = (self.high - nearest) * (nearest - self.low) / estimate.n
-            away = np.nan_to_num(
-                abs(value - nearest) / np.sqrt(variance),
-                nan=0.0,
-            )
+            variance = (self.high - nearest) * (nearest - self.low) / n
+            away = np.nan_to_num(abs(value - nearest) / np.sqrt(variance), nan=0.0)
         chance = np.where(certain, 1.0, tails).min()
         return float(away[~certain].max(initial=0.0)), float(min(1.0, 2 * len(value) * chance))
 
@@ -231,12 +225,7 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
     width = (high - low) / (own[1] - own[0])  # of the shares, which are from 0 to 1
     least = low - width * own[0]
     most = low + width * (1 - own[0])
-    return Influence(
-        low,
-        high,
-        _rounded(least, width),
-        _rounded(most, width),
-    )
+    return Influence(low, high, _rounded(least, width), _rounded(most, width))
 
 
 def _possible(randomizer: FiniteChannel, each: Floats) -> tuple[Floats | float, Floats | float]:

@@ -137,12 +137,7 @@ def occam_examples_uniform(size: int, epsilon: float, alpha: float, beta: float)
     check_shares(alpha=alpha, beta=beta)
     sampling = 4.5 / alpha**2 * math.log(4 * size / beta)
     choosing = 6 / (epsilon * alpha) * math.log(2 * size / beta)
-    return math.ceil(
-        max(
-            sampling,
-            choosing,
-        )
-    )
+    return math.ceil(max(sampling, choosing))
 
 
 def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int:
@@ -232,16 +227,7 @@ def gumbel_spread(experts: int, epsilon: float) -> float:
     below = -np.exp(-places)  # ln Pr[G <= x]
     upper = -np.expm1(experts * below)
     lower = np.exp(experts * np.log(-np.expm1(np.minimum(below, -1e-26))))
-    return (
-        2
-        / epsilon
-        * float(
-            np.trapezoid(
-                upper - lower,
-                places,
-            )
-        )
-    )
+    return 2 / epsilon * float(np.trapezoid(upper - lower, places))
 
 
 def printed_sigma(separators: int, epsilon: float, delta: float) -> float:

@@ -200,10 +200,7 @@ def _best_plan(d: int, rounds: int, n: int) -> Plan:
         return few_rounds_success(d, 1.0, n, plan)
 
     lists = combinations(range(1, d), rounds - 1)
-    best = max(
-        (Plan((_FIRST,) * (rounds - 1), bits[::-1]) for bits in lists),
-        key=success,
-    )
+    best = max((Plan((_FIRST,) * (rounds - 1), bits[::-1]) for bits in lists), key=success)
     plan = replace(best, bits=())
     while best != plan:
         plan = best

@@ -56,11 +56,7 @@ def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> fl
     one hashed bit or blocks: normal (limits 3.2, P2)."""
     index = best_size(epsilon, d, 1 / (2 * d), 1 / 2)
     mask = best_size(epsilon, 1, 1 / 2, 1 / 2)
-    return _exact(
-        d,
-        first / index[1],
-        second / mask[1],
-    )
+    return _exact(d, first / index[1], second / mask[1])
 
 
 def masked_parity_split(d: int, epsilon: float, n: int) -> int:

@@ -94,10 +94,7 @@ def k_point_records(bits: int, k: int, epsilon: float, alpha: float, beta: float
         raise InputError(f"there are too few sets of {k} points among 2^{bits}; give more bits")
     log_others = log_family + math.log1p(-math.exp(-log_family))
     return least_not_excluded(
-        log_others,
-        lambda m: CountLaw.binomial(m, 5 * _share(alpha, 5)),
-        epsilon,
-        beta,
+        log_others, lambda m: CountLaw.binomial(m, 5 * _share(alpha, 5)), epsilon, beta
     )
 
 

@@ -91,10 +91,7 @@ def factorize(workload: Floats, within: float = 0.01) -> Factorization:
         if best.upper <= best.lower * (1 + within):
             break
         shares = certificate.symbols * np.maximum(np.diag(gram), 0.0)
-        certificate = Certificate(
-            _normal(certificate.queries * variances),
-            _normal(shares),
-        )
+        certificate = Certificate(_normal(certificate.queries * variances), _normal(shares))
     assert best is not None
     # where they meet, rounding may make them cross
     return replace(best, lower=min(best.lower, best.upper))

@@ -206,11 +206,7 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
             "says otherwise",
         )
     figures = {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)}
-    return Verdict(
-        True,
-        _hidden_statement(len(queries), d, rho),
-        figures,
-    )
+    return Verdict(True, _hidden_statement(len(queries), d, rho), figures)
 
 
 def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:

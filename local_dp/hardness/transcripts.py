@@ -247,11 +247,7 @@ def _hull(values: Floats, grid: Floats) -> Floats:
         share = (grid[low + 1 : high] - grid[low]) / width
         inside = hull[..., low + 1 : high]
         chord = values[..., low, None] * (1 - share) + values[..., high, None] * share
-        np.maximum(
-            inside,
-            chord,
-            out=inside,
-        )
+        np.maximum(inside, chord, out=inside)
     return hull
 
 

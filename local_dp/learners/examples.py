@@ -122,12 +122,7 @@ def skewed_examples(d: int, gamma: float, rare: float, size: int = 1, seed: int 
     offsets = (1 - gamma) * alternating[:, None] * side
     x = y * (gamma + offsets) / math.sqrt(d)
     columns = {**dict(zip(features(d), x, strict=True)), "y": y}
-    return Finite(
-        Records(columns),
-        [1 - rare, 1 - rare, rare, rare],
-        size,
-        seed,
-    )
+    return Finite(Records(columns), [1 - rare, 1 - rare, rare, rare], size, seed)
 
 
 def list_weights(d: int) -> Floats:
@@ -181,12 +176,7 @@ def correlated_examples(
     twice = np.concatenate([x, x], axis=1)
     y = np.array(weights) @ twice + noise * np.repeat([1.0, -1.0], 1 << d)
     columns = {**dict(zip(features(d), twice, strict=True)), "y": y}
-    return Finite(
-        Records(columns),
-        np.concatenate([law, law]).tolist(),
-        size,
-        seed,
-    )
+    return Finite(Records(columns), np.concatenate([law, law]).tolist(), size, seed)
 
 
 def cluster_examples(

@@ -111,11 +111,7 @@ class Perceptron(Descending):
     def promise(self) -> Promise:
         rounds = math.floor(4.6 / self.gamma**2) + 1
         tolerance = self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale)
-        return Promise(
-            tolerance,
-            rounds * (self.d + 1),
-            rounds,
-        )
+        return Promise(tolerance, rounds * (self.d + 1), rounds)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
         weights = np.zeros(self.d)
@@ -207,11 +203,7 @@ class MarginDescent(Descending):
     @property
     def promise(self) -> Promise:
         tolerance = self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale)
-        return Promise(
-            tolerance,
-            self.d * self.steps,
-            self.steps,
-        )
+        return Promise(tolerance, self.d * self.steps, self.steps)
 
     def clients(self, epsilon: float, beta: float) -> int:
         """Clients with which a weight has the standard deviation `spread`, on average over the

@@ -370,6 +370,11 @@ class Polynomial(Scorer):
         return total
 
 
+def _moment(members: Set, label: str = "") -> Correlation:
+    """The product of these features and of the label, if one is named."""
+    return Correlation(tuple(f"x{place}" for place in members), label)
+
+
 def _sets(d: int, sizes: range) -> tuple[Set, ...]:
     return tuple(chain.from_iterable(combinations(range(d), size) for size in sizes))
 
@@ -408,11 +413,8 @@ class LowDegree(CubeLearner[Polynomial]):
         return Promise(math.sqrt(self.alpha / queries), queries)
 
     def algorithm(self) -> Statistical[Polynomial]:
-        sets, columns = self.sets, features(self.d)
-        queries = tuple(
-            self.ask(Correlation(tuple(columns[place] for place in members), "y"))
-            for members in sets
-        )
+        sets = self.sets
+        queries = tuple(self.ask(_moment(members, "y")) for members in sets)
         return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))
 
 
@@ -446,16 +448,10 @@ class OneRoundPolynomial:
         return len(self.moments) + len(self.sets)
 
     def algorithm(self) -> Statistical[Polynomial]:
-        columns = features(self.d)
-
-        def ask(members: Set, label: str) -> StatisticalQuery:
-            return StatisticalQuery(
-                Correlation(tuple(columns[place] for place in members), label), self.tolerance
-            )
-
-        queries = (
-            *(ask(members, "") for members in self.moments),
-            *(ask(members, "y") for members in self.sets),
+        moments = [_moment(members) for members in self.moments]
+        correlations = [_moment(members, "y") for members in self.sets]
+        queries = tuple(
+            StatisticalQuery(query, self.tolerance) for query in (*moments, *correlations)
         )
         return Nonadaptive(
             queries, lambda answers: Polynomial(self.sets, self._solve(np.array(answers)))

@@ -1,15 +1,16 @@
 """Learners of rules over literals: conjunctions, decision stumps, decision lists and decision
 trees."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints
 from local_dp.checks import check_dimension, check_whole
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Promise, share, signs
+from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, Promise, share, signs
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records
@@ -136,6 +137,14 @@ class Stumps(CubeLearner[Stump]):
 LABELS = (-1, 1)
 
 
+def by_label(
+    learner: Learner[Any], cells: Sequence[Sequence[object]]
+) -> tuple[StatisticalQuery, ...]:
+    """Asks for the mass of each cell, a conjunction of conditions, by label."""
+    texts = (" and ".join([f"y == {label}", *map(str, cell)]) for cell in cells for label in LABELS)
+    return tuple(learner.ask(Question(text)) for text in texts)
+
+
 @dataclass(frozen=True)
 class Rule:
     """If the literal holds (always, if there is none), the label +1 or -1."""
@@ -208,11 +217,7 @@ class DecisionLists(AdaptiveLearner[RuleList]):
             cells = [
                 [*left, *([] if literal is None else [str(literal)])] for literal in candidates
             ]
-            answers = yield tuple(
-                self.ask(Question(" and ".join([f"y == {label}", *cell])))
-                for cell in cells
-                for label in LABELS
-            )
+            answers = yield by_label(self, cells)
             rule = self._best(
                 candidates, np.array([share(answer) for answer in answers]).reshape(-1, 2)
             )
@@ -271,11 +276,7 @@ class Trees(AdaptiveLearner[Tree]):
     @property
     def promise(self) -> Promise:
         queries = sum((2 << level) * (self.d - level + 1) for level in range(self.depth))
-        return Promise(
-            self.alpha / (2 << self.depth),
-            queries,
-            self.depth,
-        )
+        return Promise(self.alpha / (2 << self.depth), queries, self.depth)
 
     def _play(self) -> StatisticalPlay[Tree]:
         open_leaves: dict[Path, int] = {(): -1}
@@ -300,11 +301,7 @@ class Trees(AdaptiveLearner[Tree]):
 
     def _questions(self, path: Path) -> tuple[StatisticalQuery, ...]:
         cells = [path, *((*path, Literal(place)) for place in self._unused(path))]
-        return tuple(
-            self.ask(Question(" and ".join([f"y == {label}", *map(str, cell)])))
-            for cell in cells
-            for label in LABELS
-        )
+        return by_label(self, cells)
 
 
 def _split(path: Path, places: list[int], mass: Floats) -> dict[Path, int]:

@@ -164,11 +164,7 @@ class TableKMeans(KMeans):
     def __post_init__(self) -> None:
         check_whole("k", self.k, 1, 100)
         start = tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k))
-        object.__setattr__(
-            self,
-            "start",
-            start,
-        )
+        object.__setattr__(self, "start", start)
         super().__post_init__()
 
 

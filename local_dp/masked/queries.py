@@ -194,14 +194,7 @@ def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) 
     label's sign, for b = 1, or null where that is -1."""
     masked = records.whole("b") == 0
     places = records.whole("i").clip(0, len(symbol_of) - 1)
-    magnitude = (
-        np.where(
-            masked,
-            symbol.astype(np.int64),
-            symbol_of[places.astype(np.int64)],
-        )
-        + 1
-    )
+    magnitude = np.where(masked, symbol.astype(np.int64), symbol_of[places.astype(np.int64)]) + 1
     return np.where(np.where(masked, differs, _odd(records)) == 1, -magnitude, magnitude)
 
 
@@ -241,13 +234,7 @@ class MaskedParity(_Parity):
         # signed, or 1 - 2 * odd would wrap
         odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)
         labels = records.whole("y").astype(np.int64, copy=False)
-        return np.asarray(
-            np.where(
-                records.whole("b") == 0,
-                (1 - 2 * odd) * labels,
-                0,
-            )
-        )
+        return np.asarray(np.where(records.whole("b") == 0, (1 - 2 * odd) * labels, 0))
 
 
 MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum over 2^d points
@@ -281,20 +268,15 @@ class MaskedSign(Query):
 
 
 @dataclass(frozen=True)
-class MaskedBit(MaskedSign):
+class MaskedBit(_Position, MaskedSign):
     """y where i = j and b = 1: expectation (-1)^(r_j) / (2d), twice as far apart as the 0/1 query
     of KLNRS Section 5.1 as it stands."""
 
     name = "masked-bit"
     summary = "Gives one bit of the hidden vector with a sign"
-    j: int
-
-    def check(self) -> None:
-        super().check()
-        check_whole("j", self.j, 0, self.d - 1)
 
     def signal(self, records: Records) -> tuple[Bools, Ints]:
-        return (records.whole("b") == 1) & (records.whole("i") == self.j), np.ones(1, dtype=np.int8)
+        return self.asks(records), np.ones(1, dtype=np.int8)
 
     def mean(self, r: int, a: int) -> float:
         return (1 - 2 * (r >> self.j & 1)) / (2 * self.d)

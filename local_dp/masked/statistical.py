@@ -82,11 +82,7 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
         difference += plus - minus
         bits.append(tuple(2 * int(numerators(i, 1, y).sum()) for y in (1, -1)))
     start = np.array([both], dtype=np.int64)
-    centre = reduce(
-        lambda sums, bit: np.concatenate([sums + bit[0], sums + bit[1]]),
-        bits,
-        start,
-    )
+    centre = reduce(lambda sums, bit: np.concatenate([sums + bit[0], sums + bit[1]]), bits, start)
     # whole numbers far below 2^53: exact
     half = np.rint(walsh_hadamard(difference)).astype(np.int64)
     return Spectrum(query, centre, half, 4 * d * query.span << d)

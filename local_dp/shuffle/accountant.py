@@ -124,10 +124,7 @@ def _of_channel(randomizer: FiniteChannel) -> Laws:
     coins = np.arange(cells)[None, :, None]
     table = randomizer.weight(kinds, some[:, None, None], coins)
     laws = np.broadcast_to(table, (len(some), cells, reports))
-    return Laws(
-        laws.reshape(len(some), -1) / (randomizer.total * cells),
-        complete,
-    )
+    return Laws(laws.reshape(len(some), -1) / (randomizer.total * cells), complete)
 
 
 def _of_bits(randomizer: BitVector) -> Laws:

@@ -60,13 +60,7 @@ def _binomial(count: int, share: float) -> _Binomial:
     down = np.arange(mode, low, -1, dtype=np.float64)
     falling = np.cumprod(down / (count - down + 1) / odds)
     rising = np.cumprod((count - up) / (up + 1) * odds)
-    masses = np.concatenate(
-        [
-            falling[::-1],
-            [1.0],
-            rising,
-        ]
-    )
+    masses = np.concatenate([falling[::-1], [1.0], rising])
     masses /= masses.sum()
     return _Binomial(count, low, masses, np.append(np.cumsum(masses[::-1])[::-1], 0.0))
 
@@ -129,11 +123,7 @@ class Others:
     def tail(self, place: int) -> float:
         """Pr[S >= place]."""
         places = np.arange(self.first.low, self.first.high + 1)
-        from_second = np.clip(
-            place - self.second.low - places,
-            0,
-            len(self.second.masses),
-        )
+        from_second = np.clip(place - self.second.low - places, 0, len(self.second.masses))
         # a dot product of this length would start threads
         return float((self.first.masses * self.second.tails[from_second]).sum())
 

@@ -210,12 +210,7 @@ def _batch_loss(
 ) -> "Amplified":
     """The loss of one batch. More clients than can be counted lose no more."""
     # here: every run imports this file
-    from local_dp.shuffle.accountant import (
-        MAX_CLIENTS,
-        Amplified,
-        accounted_for_any,
-        amplified,
-    )
+    from local_dp.shuffle.accountant import MAX_CLIENTS, Amplified, accounted_for_any, amplified
 
     local = randomizer.nano / NANO
     clients = min(reports, MAX_CLIENTS)

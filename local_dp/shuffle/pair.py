@@ -164,20 +164,20 @@ class Pair:
         return Pair(self.second, self.first, self.others)
 
     @property
+    def _columns(self) -> tuple[Floats, Floats]:
+        """The laws with sorted reports, in either order of the two."""
+        there = _sort_columns(self.first, self.second, self.others)
+        return there, _sort_columns(self.second, self.first, self.others)
+
+    @property
     def kind(self) -> bytes:
         """Equal for pairs that differ in the names of reports, or in the order of the two laws."""
-        there = _sort_columns(self.first, self.second, self.others)
-        back = _sort_columns(self.second, self.first, self.others)
-        return min(
-            there.tobytes(),
-            back.tobytes(),
-        )
+        return min(each.tobytes() for each in self._columns)
 
     @property
     def symmetric(self) -> bool:
         """Whether renaming the reports can swap the two laws and keep that of the others."""
-        there = _sort_columns(self.first, self.second, self.others)
-        back = _sort_columns(self.second, self.first, self.others)
+        there, back = self._columns
         return bool((there == back).all())
 
     @property

@@ -157,11 +157,7 @@ def boolean_from_real(algorithm: StatisticalAlgorithm[R]) -> StatisticalAlgorith
     )
 
 
-def _read(
-    queries: Questions,
-    translation: Questions,
-    answers: Answers,
-) -> Answers:
+def _read(queries: Questions, translation: Questions, answers: Answers) -> Answers:
     """Each query's own answers, put together."""
     left = iter(answers)
     means = []

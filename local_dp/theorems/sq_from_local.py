@@ -202,17 +202,7 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
         kinds = _kinds(algorithm.queries, asks)
         cells = _cells(kinds, len(cohort), generator)
         columns = [[cell for cell in own for _ in range(trials)] for own in cells]
-        draws.append(
-            (
-                asks,
-                list(
-                    _candidates(
-                        [(kinds, columns)],
-                        generator,
-                    )
-                ),
-            )
-        )
+        draws.append((asks, list(_candidates([(kinds, columns)], generator))))
 
     def ask(queries: LocalQuestions, before: Questions) -> Questions:
         return tuple(
@@ -221,11 +211,7 @@ def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) 
             for candidate in candidates
         )
 
-    def read(
-        queries: LocalQuestions,
-        questions: Questions,
-        answers: Answers,
-    ) -> Tallies:
+    def read(queries: LocalQuestions, questions: Questions, answers: Answers) -> Tallies:
         coins = keyed_generator("sq-from-local coins", seed).random(len(answers)).tolist()
         start = _Transcript()
         done = 0

@@ -109,8 +109,8 @@ ACCOUNTED = [
 
 @wrong(
     "local_dp.accounting.laws:transformed",
-    "np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** part.count",
-    "np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** max(1, part.count - 1)",
+    "np.fft.rfft(counts) ** part.count",
+    "np.fft.rfft(counts) ** max(1, part.count - 1)",
     "one of several equal parts is not paid for",
     at="pure 0.1 x 50 + pure 0.25 x 20",
 )

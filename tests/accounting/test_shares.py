@@ -165,9 +165,8 @@ def test_each_way_keeps_to_the_budget(parts: int) -> None:
 
 @wrong(
     "local_dp.accounting.rules:group_loss",
-    "(exp_epsilon(records * loss.nano) * _BEYOND - 1) / (step - 1) if step > 1 else "
-    "Fraction(records)",
-    "exp_epsilon(records * loss.nano) * _UP + 0 * step",
+    "(whole * _BEYOND - 1) / (step - 1) if step > 1 else Fraction(records)",
+    "whole * _UP + 0 * step",
     "e^(k eps) delta is too little for eps < ln 2",
     at="0-2",
 )

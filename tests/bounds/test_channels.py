@@ -116,12 +116,7 @@ def test_total_variation_needs_so_much_distance() -> None:
 
 @pytest.mark.parametrize(
     ("d", "epsilon", "units"),
-    [
-        (30, 0.5, 3.836),
-        (30, 1.0, 3.112),
-        (6, 1.0, 2.957),
-        (10, 1.0, 3.099),
-    ],
+    [(30, 0.5, 3.836), (30, 1.0, 3.112), (6, 1.0, 2.957), (10, 1.0, 3.099)],
 )
 def test_parity_whatever_is_asked(d: int, epsilon: float, units: float) -> None:
     """n >= units C^2 2^d at 90 %, below halving. At any success it is more than Bretagnolle and
@@ -164,10 +159,7 @@ def test_ladders() -> None:
     deviations = -lean * 10 / math.sqrt(2 * (1 - lean**2))
     assert ladder_success(1, 1.0, 1, 100) == pytest.approx(0.5 * math.erfc(deviations))
     lengths = [group_lengths(*each) for each in ((12, 5), (4, 1))]
-    assert lengths == [
-        (3, 3, 2, 2, 2),
-        (4,),
-    ]
+    assert lengths == [(3, 3, 2, 2, 2), (4,)]
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 5.0])
@@ -217,10 +209,7 @@ def test_four_clients_do_not_learn_a_dictator_barely() -> None:
         laws = pair[None, :, None] * pairs[:, None]  # of all four replies: any two pairs
         # an h may serve both variables
         hits = laws[..., :2].max(axis=-1) + laws[..., 2:].max(axis=-1)
-        best = max(
-            best,
-            float(hits.sum(axis=(1, 2)).max() / 4),
-        )
+        best = max(best, float(hits.sum(axis=(1, 2)).max() / 4))
     assert margin_clients(2.0, 1.0) == 5
     assert best == pytest.approx(0.776487, abs=1e-6)
 

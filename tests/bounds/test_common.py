@@ -28,11 +28,7 @@ DELTA = 1e-9
 
 @pytest.mark.parametrize(
     ("bits", "pure", "local", "approximate", "hashing"),
-    [
-        (16, 14, 79, 79, 144),
-        (256, 180, 1293, 1292, 1785),
-        (1024, 712, 5179, 5173, 6783),
-    ],
+    [(16, 14, 79, 79, 144), (256, 180, 1293, 1292, 1785), (1024, 712, 5179, 5173, 6783)],
 )
 def test_the_counts_at_epsilon_1_and_90_percent(
     bits: int, pure: int, local: int, approximate: int, hashing: int

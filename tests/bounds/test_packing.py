@@ -97,26 +97,9 @@ def test_the_binomial_law(n: int, share: float) -> None:
 def test_rows_of_lower_bounds() -> None:
     """At alpha = beta = .1 and epsilon 1; of sanitizers the next to last m is excluded; 2^65536
     points, in logarithms; counts, where packing is too low."""
-    assert [point_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [
-        155,
-        278,
-        520,
-        993,
-        1924,
-    ]
-    assert [threshold_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [
-        73,
-        134,
-        254,
-        490,
-        954,
-    ]
-    assert [k_point_records(64, k, 1.0, 0.1, 0.1) for k in (2, 4, 8, 16)] == [
-        92,
-        174,
-        332,
-        641,
-    ]
+    assert [point_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [155, 278, 520, 993, 1924]
+    assert [threshold_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [73, 134, 254, 490, 954]
+    assert [k_point_records(64, k, 1.0, 0.1, 0.1) for k in (2, 4, 8, 16)] == [92, 174, 332, 641]
     proven = {bits: sanitizer_records(bits, 1.0, 0.1, 0.1) for bits in (*BITS, 65536)}
     assert list(proven.values()) == [65, 120, 230, 450, 895, 227_140]
     for bits, m in proven.items():
@@ -145,12 +128,7 @@ def best_of(edges: Ints, near: Bools, epsilon: float) -> float:
     hits = block_diag([row[None, :].astype(float) for row in near])
     upper = hstack([ratios, csr_array((ratios.shape[0], 1))])
     lower = hstack([-hits, csr_array(np.ones((size, 1)))])
-    inequalities = vstack(
-        [
-            upper,
-            lower,
-        ]
-    )
+    inequalities = vstack([upper, lower])
     sums = hstack([kron(units, one), csr_array((size, 1))])
     cost = np.append(np.zeros(size * answers), -1.0)
     limits = np.zeros(inequalities.shape[0])

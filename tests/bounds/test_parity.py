@@ -143,10 +143,7 @@ def test_the_best_of_all_channels_has_the_published_share(
 
 def test_deny_is_near_the_best_of_all_channels() -> None:
     """Its shares of the bound are those published, and naming a parity that agrees reveals less."""
-    kinds = {
-        deny_information: [0.683, 0.834, 0.9986],
-        support_information: [0.583, 0.657],
-    }
+    kinds = {deny_information: [0.683, 0.834, 0.9986], support_information: [0.583, 0.657]}
     for information, shares in kinds.items():
         ratios = [information(d, 1.0) / parity_report_bound(d, 1.0) for d in (2, 3, 10)]
         assert ratios[: len(shares)] == pytest.approx(shares, abs=5e-4)

@@ -57,9 +57,7 @@ KNOWN: list[tuple[ConceptClass, float, float, int]] = [
 
 @pytest.mark.long(keep="stumps-6-6-6")
 @pytest.mark.parametrize(
-    ("concepts", "uniform", "best", "greedy"),
-    KNOWN,
-    ids=lambda value: getattr(value, "name", None),
+    ("concepts", "uniform", "best", "greedy"), KNOWN, ids=lambda value: getattr(value, "name", None)
 )
 def test_known_dimensions(concepts: ConceptClass, uniform: float, best: float, greedy: int) -> None:
     """The classes of limits 5.2 have its values with the uniform prior, at least its values with
@@ -79,13 +77,7 @@ def test_optimised_priors_have_closed_forms() -> None:
         )
     labels = parities(4).labels
     matrix = sign_matrix(np.concatenate([labels, -labels, labels]))
-    assert (
-        spectral.sq_dimension(
-            matrix,
-            np.random.default_rng(0),
-        ).value
-        == 16
-    )
+    assert spectral.sq_dimension(matrix, np.random.default_rng(0)).value == 16
 
 
 def test_the_value_belongs_to_the_prior() -> None:
@@ -93,10 +85,7 @@ def test_the_value_belongs_to_the_prior() -> None:
     prior does better than the upper bound."""
     generator = np.random.default_rng(5)
     random_class = sign_matrix(generator.choice([-1, 1], (9, 30)), generator.integers(0, 6, 30))
-    for concepts in (
-        random_class,
-        thresholds(4),
-    ):
+    for concepts in (random_class, thresholds(4)):
         correlations = concepts.correlations() / concepts.total
 
         def value(prior: Floats, correlations: Floats = correlations) -> float:

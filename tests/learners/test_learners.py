@@ -165,10 +165,7 @@ def test_fewer_clients_take_fewer_steps() -> None:
 
 
 # multiples of the tolerance that lose; 6 for the others
-BEYOND = {
-    "perceptron": 16.0,
-    "trees": 16.0,
-}
+BEYOND = {"perceptron": 16.0, "trees": 16.0}
 
 
 def share_of_alpha(task: Task[Any], learner: Learner[Any], oracle: str = "exact") -> float:

@@ -56,12 +56,7 @@ def everybody(concept: Concept) -> Records:
     ]
     y = (1 - 2 * np.array(odd)).astype(np.int8)
     return Records(
-        {
-            "x": x.astype(np.uint64),
-            "i": i.astype(np.uint8),
-            "b": b.astype(np.uint8),
-            "y": y,
-        }
+        {"x": x.astype(np.uint64), "i": i.astype(np.uint8), "b": b.astype(np.uint8), "y": y}
     )
 
 

@@ -156,12 +156,7 @@ NEEDLE = Problem(
 def public(n: int, epsilon: float = EPSILON_ONE_WAY) -> PublicLearner[LabelledMultiset, int, int]:
     """The exponential mechanism over thresholds, and n copies of (0, 0)."""
     database = LabelledMultiset.of_pairs([(0, 0)] * n, BITS)
-    return PublicLearner(
-        PureThresholds(epsilon),
-        database,
-        n,
-        lambda t, b: int(b >= t),
-    )
+    return PublicLearner(PureThresholds(epsilon), database, n, lambda t, b: int(b >= t))
 
 
 def test_a_learner_makes_a_protocol() -> None:
@@ -215,10 +210,7 @@ def test_bits_meet_their_bound_for_every_function() -> None:
             continue
         for signs in product((-1, 1), repeat=len(exact)):
             answers = tuple(exact + np.multiply(signs, tolerances))
-            worst = max(
-                worst,
-                abs(from_sq.read_bits(answers) - query.expectation(law)),
-            )
+            worst = max(worst, abs(from_sq.read_bits(answers) - query.expectation(law)))
     assert worst == pytest.approx(bound, abs=1e-12)
     assert bound <= 0.4
 

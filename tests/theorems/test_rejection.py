@@ -54,10 +54,7 @@ def _cases(growth: Fraction, number: int) -> Iterator[tuple[Channel, Law]]:
     for _ in range(number):
         values = int(generator.integers(2, 7))
         reports = int(generator.integers(2, 6))
-        yield (
-            extremal_channel(growth, values, reports, generator),
-            random_law(values, generator),
-        )
+        yield (extremal_channel(growth, values, reports, generator), random_law(values, generator))
 
 
 def _taus(growth: Fraction) -> list[Fraction]:
@@ -125,10 +122,7 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
             triples = zip(p, q, pattern, strict=True)
             ratios = [own / base + sign * tau / 2 * unit for own, base, sign in triples]
             accepts = [min(Fraction(1), max(Fraction(0), ratio / growth)) for ratio in ratios]
-            distance = total_variation(
-                accepted_law(q, accepts),
-                p,
-            )
+            distance = total_variation(accepted_law(q, accepts), p)
             assert within_draw_bound(distance, growth, tau)
             worst = max(
                 worst,
@@ -157,10 +151,7 @@ def _tree(growths: tuple[Fraction, Fraction], seed: int) -> Tree:
     generator = np.random.default_rng(seed)
     second = [extremal_channel(growths[1], 4, 3, generator) for _ in range(2)]
     return Tree(
-        extremal_channel(growths[0], 4, 2, generator),
-        second,
-        random_law(4, generator),
-        growths,
+        extremal_channel(growths[0], 4, 2, generator), second, random_law(4, generator), growths
     )
 
 

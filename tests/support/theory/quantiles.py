@@ -99,13 +99,7 @@ def by_protocol(rounds: str) -> Finder:
         law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator
     ) -> int:
         protocol = Quantiles(at=(str(share),), bins=len(law) - 2, rounds=rounds)
-        return located(
-            protocol,
-            law,
-            n,
-            epsilon,
-            generator,
-        ).symbol[0]
+        return located(protocol, law, n, epsilon, generator).symbol[0]
 
     return find
 
@@ -142,9 +136,4 @@ def upper_error(
     """The rank error that 95 % of the runs keep."""
     generator = np.random.default_rng(seed)
     errors = [rank_error(law, share, find(law, share, n, epsilon, generator)) for _ in range(runs)]
-    return float(
-        np.quantile(
-            errors,
-            0.95,
-        )
-    )
+    return float(np.quantile(errors, 0.95))

@@ -49,7 +49,4 @@ def stick(law: Law, other: Law, growth: Fraction) -> Fraction:
         max(Fraction(0), chance - growth * other.get(counts, Fraction(0)))
         for counts, chance in law.items()
     )
-    return sum(
-        gaps,
-        Fraction(0),
-    )
+    return sum(gaps, Fraction(0))

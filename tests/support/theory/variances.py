@@ -39,12 +39,7 @@ class Sample:
         if isinstance(reader, FiniteChannel):
             return cls(value, moves[0] + moves[1:], tally.counts.ravel())
         kinds = reports.reshape(n, -1).view(np.dtype((np.void, reports[0].nbytes)))
-        whole = np.rec.fromarrays(
-            [
-                np.broadcast_to(cells, (n,)),
-                kinds.ravel(),
-            ]
-        )
+        whole = np.rec.fromarrays([np.broadcast_to(cells, (n,)), kinds.ravel()])
         _, first, counts = np.unique(whole, return_index=True, return_counts=True)
         cells = np.broadcast_to(cells, (n,))
         rows = np.stack(
