@@ -3,6 +3,7 @@ wrong twins that lose it."""
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -34,7 +35,6 @@ from local_dp.oracles.statistical.oracles import (
     downward,
     upward,
 )
-from local_dp.populations.finite import Finite
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.examples import Correlation, Product, SignedLabel
 from local_dp.queries.query import QUERIES, STEPS, written
@@ -125,25 +125,17 @@ def weights(halfspace: Halfspace) -> np.ndarray:
     return np.array(halfspace.weights)
 
 
-EXACT = weights(run(LEARNER.algorithm(), ExactOracle(POPULATION)))
-
-
-def strays(learner: MarginDescent, population: Finite = POPULATION) -> float:
+def strays(learner: MarginDescent) -> float:
     """How far wrong answers within the tolerance carry the weights, at most of those tried, in
     units of alpha."""
-    exact = weights(run(learner.algorithm(), ExactOracle(population)))
-    oracles = (
-        BiasedOracle(population, upward),
-        BiasedOracle(population, downward),
-        BiasedOracle(population, lambda value: 1.0 if value > 0 else -1.0),
-    )
-    return (
-        max(
-            float(np.linalg.norm(weights(run(learner.algorithm(), oracle)) - exact))
-            for oracle in oracles
-        )
-        / learner.alpha
-    )
+    exact = weights(run(learner.algorithm(), ExactOracle(POPULATION)))
+    biases: list[Callable[[float], float]] = [
+        upward,
+        downward,
+        lambda value: 1.0 if value > 0 else -1.0,
+    ]
+    results = [run(learner.algorithm(), BiasedOracle(POPULATION, bias)) for bias in biases]
+    return max(float(np.linalg.norm(weights(each) - exact)) for each in results) / learner.alpha
 
 
 def test_legal_answers_move_the_weights_by_alpha_at_most() -> None:

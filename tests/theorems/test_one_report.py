@@ -153,10 +153,10 @@ NEEDLE = Problem(
 )
 
 
-def public(n: int, epsilon: float = EPSILON_ONE_WAY) -> PublicLearner[LabelledMultiset, int, int]:
+def public(n: int) -> PublicLearner[LabelledMultiset, int, int]:
     """The exponential mechanism over thresholds, and n copies of (0, 0)."""
     database = LabelledMultiset.of_pairs([(0, 0)] * n, BITS)
-    return PublicLearner(PureThresholds(epsilon), database, n, lambda t, b: int(b >= t))
+    return PublicLearner(PureThresholds(EPSILON_ONE_WAY), database, n, lambda t, b: int(b >= t))
 
 
 def test_a_learner_makes_a_protocol() -> None:

@@ -13,15 +13,15 @@ from local_dp.protocols.local_protocol import LocalProtocol
 Z_TAIL = 4.9  # the deviations that chance exceeds with probability 1e-6
 
 
-def user_level(protocol: LocalProtocol[Any], n: int, runs: int, epsilon: float = 1.0) -> int:
+def user_level(protocol: LocalProtocol[Any], n: int, runs: int) -> int:
     """In how many of these runs it finds its hidden concept exactly, every record put through its
     query and its randomizer."""
-    algorithm, successes = protocol.algorithm(epsilon, n), 0
+    algorithm, successes = protocol.algorithm(1.0, n), 0
     for seed in range(runs):
         population = protocol.synthetic(n, seed)
         successes += (
             protocol.true_error(
-                run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, epsilon)),
+                run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 1.0)),
                 population,
             )
             == 0

@@ -10,8 +10,6 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
 
-ALPHA = 1e-6  # failure probability of each statistical check
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -23,10 +21,10 @@ class Sample:
     counts: Counts
 
     @classmethod
-    def of(cls, randomizer: Randomizer, values: Ints, honest: Randomizer | None = None) -> "Sample":
-        """By the estimator of `honest`, the randomizer itself if not given: what its estimate moves
-        by with each report, so that estimates may be quotients."""
-        reader, n = honest or randomizer, len(values)
+    def of(cls, randomizer: Randomizer, values: Ints, reader: Randomizer) -> "Sample":
+        """By the estimator of `reader`: what its estimate moves by with each report, so that
+        estimates may be quotients."""
+        n = len(values)
         cells = (
             randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n))
             if randomizer.uses_coins
