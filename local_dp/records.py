@@ -148,9 +148,9 @@ class Records:
         """The records without this column. Raises InputError where there is no such column, or no
         other one."""
         self[name]
-        known = [each for each in self.known if each != name]
+        rest = [each for each in self.known if each != name]
         columns = {each: values for each, values in self.columns.items() if each != name}
-        return Records(columns, self.lengths, self.odd, known)
+        return Records(columns, self.lengths, self.odd, rest)
 
     def only(self, names: Collection[str] | None) -> "Records":
         """The records with these of their columns, or with the first where they have none of these.

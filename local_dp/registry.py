@@ -41,7 +41,7 @@ class Registry(Mapping[str, type[T]]):
         return {**{point.name: point for point in entry_points(group=self.group)}, **built_in}
 
     @cached_property
-    def _loaded(self) -> dict[str, type[T]]:
+    def _classes(self) -> dict[str, type[T]]:
         return {}
 
     def __iter__(self) -> Iterator[str]:
@@ -55,9 +55,9 @@ class Registry(Mapping[str, type[T]]):
 
     def __getitem__(self, name: str) -> type[T]:
         """The class called `name`, imported the first time. Raises RefusedError("unknown-NOUN")."""
-        kind = self._loaded.get(name)
+        kind = self._classes.get(name)
         if kind is None:
-            kind = self._loaded[name] = self._load(name)
+            kind = self._classes[name] = self._load(name)
         return kind
 
     def find(self, name: str | type[T]) -> type[T]:

@@ -100,14 +100,6 @@ def test_wrong_acceptance_violates_the_bound(growth: Fraction, twin: Accept) -> 
     assert _violations(growth, 10, twin) > 0
 
 
-def test_exact_answers_give_the_exact_law() -> None:
-    """With tau = 0 the accepted candidate has the law of R(z), as equal Fractions."""
-    for growth in GROWTHS:
-        for channel, shares in _cases(growth, 10):
-            laws = draw_laws(channel, shares, growth, Fraction(0), acceptance)
-            assert all(law == mixture(shares, channel) for law in laws)
-
-
 @pytest.mark.parametrize(
     "growth", short(GROWTHS, lambda growth: growth in (GROWTHS[1], GROWTHS[-1]))
 )
