@@ -213,8 +213,8 @@ def absent(values: Column) -> Bools:
 
 def letters(texts: Column) -> Words:
     """The code points of each text, 0 after its end, shape (n, width)."""
-    aligned = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
-    return aligned.view(np.uint32).reshape(len(texts), texts.dtype.itemsize // 4)
+    contiguous = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
+    return contiguous.view(np.uint32).reshape(len(texts), texts.dtype.itemsize // 4)
 
 
 def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:

@@ -110,17 +110,6 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
     """The decoders' log likelihoods of a tally equal those of the enumerated laws, up to a constant
     over the hypotheses."""
     d, generator = 3, np.random.default_rng(4)
-
-    def found_and_expected(
-        query: Query, law: protocols.Law, concepts: list[Concept]
-    ) -> tuple[Floats, Floats]:
-        randomizer = protocols.signed_oracle(1.0, query.domain.high, size)
-        tally = Tally(generator.integers(1, 50, size=(randomizer.cells, randomizer.alphabet)))
-        laws = [tally_law(concept, query, randomizer) * randomizer.cells for concept in concepts]
-        expected = [float((tally.counts * np.log(each)).sum()) for each in laws]
-        np.testing.assert_allclose(np.moveaxis(randomizer.mixture(*law), -1, 0), laws, atol=1e-12)
-        return randomizer.log_likelihood(tally, *law), np.array(expected)
-
     listing = MaskedList(d, 1, 0b110, 0b011)
     for query, law, concepts in [
         (
@@ -139,7 +128,12 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
             [Concept(d, 6, a) for a in (0, 1)],
         ),
     ]:
-        likelihoods, expected = found_and_expected(query, law, concepts)
+        randomizer = protocols.signed_oracle(1.0, query.domain.high, size)
+        tally = Tally(generator.integers(1, 50, size=(randomizer.cells, randomizer.alphabet)))
+        laws = [tally_law(concept, query, randomizer) * randomizer.cells for concept in concepts]
+        np.testing.assert_allclose(np.moveaxis(randomizer.mixture(*law), -1, 0), laws, atol=1e-12)
+        expected = np.array([(tally.counts * np.log(each)).sum() for each in laws])
+        likelihoods = randomizer.log_likelihood(tally, *law)
         assert np.ptp(likelihoods - expected) < 1e-6
         assert np.ptp(likelihoods) > 0.01
 

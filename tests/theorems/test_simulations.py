@@ -178,11 +178,6 @@ def test_joint_likelihood_of_several_replies() -> None:
     assert mean * law[0, 0] == pytest.approx(joint.sum(), rel=1e-12)
 
 
-def _counting(sizes: list[int]) -> Watched[StatisticalQuery, float]:
-    """Exact answers; `asked` gets the number of queries of every round."""
-    return Watched(Memoised(ExactOracle(WORLD)), before=lambda queries: sizes.append(len(queries)))
-
-
 @pytest.mark.long
 def test_dependent_replies_follow_their_law() -> None:
     """Two dependent replies of each of 1,500 simulated clients: within the distance that chance
@@ -209,8 +204,10 @@ def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
     """A conditional reply takes its acceptance constant c of candidates, n c within 5.1 deviations
     (4e-7); three quarters of it miss by 10."""
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
-    counts: list[int] = []
-    run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _counting(counts))
+    rounds: list[tuple[StatisticalQuery, ...]] = []
+    oracle = Watched(Memoised(ExactOracle(WORLD)), before=rounds.append)
+    run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), oracle)
+    counts = list(map(len, rounds))
     second = counts.index(n, 1)
     constant = ceiling_after(
         math.exp(epsilon),
