@@ -16,7 +16,7 @@ from local_dp.checks import check_share, check_whole
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.noise import stream_key
+from local_dp.noise import keyed_generator
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.encoded import Bit
 from local_dp.queries.subsets import Subset, encrypted
@@ -71,10 +71,8 @@ def exhaustive(matrix: Floats, sums: Floats) -> Floats:
     difference is beyond 2 E, and the wrong bits are two subsets of one sign. Cost: 2^n k n.
     """
     tables = every_subset(matrix.shape[1]).astype(np.float64)
-    worst = [
-        np.abs(part @ matrix.T - sums).max(axis=1)
-        for part in np.array_split(tables, -(-len(tables) // _CHUNK))
-    ]
+    parts = np.array_split(tables, -(-len(tables) // _CHUNK))
+    worst = [np.abs(part @ matrix.T - sums).max(axis=1) for part in parts]
     return np.asarray(tables[int(np.argmin(np.concatenate(worst)))])
 
 
@@ -105,12 +103,11 @@ def _least_slack(matrix: Floats, sums: Floats, slack: Floats) -> Floats:
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
-    n, others = matrix.shape[1], slack.shape[1]
-    costs, limits, bounds = (
-        np.r_[np.zeros(n), np.ones(others)],
-        np.r_[sums, -sums],
-        [(0.0, 1.0)] * n + [(0.0, None)] * others,
-    )
+    n = matrix.shape[1]
+    others = slack.shape[1]
+    costs = np.r_[np.zeros(n), np.ones(others)]
+    limits = np.r_[sums, -sums]
+    bounds = [(0.0, 1.0)] * n + [(0.0, None)] * others
     both = csr_array(np.block([[matrix, -slack], [-matrix, -slack]]))
     solution = linprog(costs, A_ub=both, b_ub=limits, bounds=bounds, method="highs")
     if solution.status != 0:
@@ -131,7 +128,9 @@ def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
     check_share("the share of rows", share)
     k, n = subsets.shape
     least = math.floor(share * n) + 1
-    q, one, none = subsets.astype(np.float64), np.ones((k, 1)), np.zeros((n, 1))
+    q = subsets.astype(np.float64)
+    one = np.ones((k, 1))
+    none = np.zeros((n, 1))
     constraints = [
         LinearConstraint(np.hstack([q, -q, -one]), ub=0.0),
         LinearConstraint(np.hstack([-q, q, -one]), ub=0.0),
@@ -139,18 +138,14 @@ def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
         LinearConstraint(np.r_[np.ones(2 * n), 0.0][None, :], lb=least),
     ]
     whole = np.ones(2 * n + 1)
+    bounds = Bounds(0, np.r_[np.ones(2 * n), np.inf])
     solution = milp(
-        np.r_[np.zeros(2 * n), 1.0],
-        integrality=whole,
-        bounds=Bounds(0, np.r_[np.ones(2 * n), np.inf]),
-        constraints=constraints,
+        np.r_[np.zeros(2 * n), 1.0], integrality=whole, bounds=bounds, constraints=constraints
     )
     if solution.status != 0:
         raise InputError(f"the integer program of {n} rows was not solved: {solution.message}")
-    ups, downs = (
-        np.rint(solution.x[:n]).astype(np.int64),
-        np.rint(solution.x[n : 2 * n]).astype(np.int64),
-    )
+    ups = np.rint(solution.x[:n]).astype(np.int64)
+    downs = np.rint(solution.x[n : 2 * n]).astype(np.int64)
     z: Counts = ups - downs
     return int(np.abs(subsets.astype(np.int64) @ z).max()), z
 
@@ -220,12 +215,11 @@ def chernoff_p_values(scores: Floats, weights: Floats, shares: Floats) -> Floats
     had no part in them. Only the minimum over t is approximate, upwards.
     """
     steps = _STEPS[:, None] * weights
-    growth = np.logaddexp(
-        np.log1p(-shares) - steps * shares, np.log(shares) + steps * (1 - shares)
-    ).sum(axis=1)
-    return np.asarray(
-        np.exp(np.minimum(0.0, (growth[:, None] - _STEPS[:, None] * scores).min(axis=0)))
-    )
+    low = np.log1p(-shares)
+    high = np.log(shares) + steps * (1 - shares)
+    growth = np.logaddexp(low - steps * shares, high).sum(axis=1)
+    logs = (growth[:, None] - _STEPS[:, None] * scores).min(axis=0)
+    return np.asarray(np.exp(np.minimum(0.0, logs)))
 
 
 def traced_share(members: Floats, strangers: Floats, rate: float) -> float:
@@ -276,9 +270,8 @@ class Signer:
             blake2b(each.to_bytes(8, "little"), key=self.key, digest_size=8).digest()
             for each in kinds.tolist()
         ]
-        words = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64) & np.uint64(
-            (1 << self.tag) - 1
-        )
+        mask = np.uint64((1 << self.tag) - 1)
+        words = np.frombuffer(b"".join(hashes), dtype="<u8").astype(np.uint64) & mask
         return words[places]
 
 
@@ -303,7 +296,8 @@ def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> B
     """His own accusation, shape (N,): a score over the ones of the word above 20 c ln(N / failure),
     which takes 100 c^2 ln(N / failure) bits to reach."""
     users = len(code.rows)
-    high, low = np.sqrt((1 - code.shares) / code.shares), -np.sqrt(code.shares / (1 - code.shares))
+    high = np.sqrt((1 - code.shares) / code.shares)
+    low = -np.sqrt(code.shares / (1 - code.shares))
     scores = np.where(code.rows, high, low) @ word
     return scores > 20 * coalition * math.log(users / failure)
 
@@ -333,10 +327,7 @@ class BonehShaw:
     @cached_property
     def order(self) -> Counts:
         """The column of the code at each place."""
-        generator = np.random.Generator(
-            np.random.Philox(key=int.from_bytes(stream_key("boneh-shaw", self.seed), "little"))
-        )
-        return generator.permutation((self.users + 1) * self.block)
+        return keyed_generator("boneh-shaw", self.seed).permutation((self.users + 1) * self.block)
 
     @property
     def rows(self) -> Bools:

@@ -23,7 +23,7 @@ def check_whole(name: str, value: int, least: int, most: int) -> None:
 def whole_number(name: str, text: str) -> int:
     """The whole number that is written, also as 1e6, 1_000_000 or 0xff. Raises InputError."""
     try:
-        return _held(name, int(text, 0))
+        return _check_bits(name, int(text, 0))
     except ValueError:
         pass
     try:
@@ -32,10 +32,10 @@ def whole_number(name: str, text: str) -> int:
         value = math.nan
     if not value.is_integer():  # neither NaN nor infinity is
         raise InputError(f"{name} is {text!r:.80}; give a whole number")
-    return _held(name, int(value))
+    return _check_bits(name, int(value))
 
 
-def _held(name: str, value: int) -> int:
+def _check_bits(name: str, value: int) -> int:
     """The number, if it has at most 128 bits. Raises InputError."""
     if value.bit_length() > 128:
         raise InputError(
@@ -67,10 +67,8 @@ def check_dimension(d: int, most: int = 64) -> None:
 
 
 # of a number in a question: squares, quotients and differences of such numbers are numbers
-LARGEST, SMALLEST = (
-    1e150,
-    1e-150,
-)
+LARGEST = 1e150
+SMALLEST = 1e-150
 
 
 def _is_number(value: object) -> bool:
@@ -143,9 +141,10 @@ def treatment(of: str, meanings: Mapping[str, str]) -> dict[str, Any]:
     return {"brief": f"Treatment of {of}", "help": "; ".join(words), "choices": choices}
 
 
-def check_choices(declared: Any) -> None:
+def check_choices(settings: Any) -> None:
     """Raises InputError for a field of a dataclass that is none of its declared choices."""
-    for each in fields(declared):
-        value, choices = getattr(declared, each.name), each.metadata.get("choices")
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        choices = each.metadata.get("choices")
         if choices and value not in choices:
             raise InputError(f"{each.name} is {value!r}; choose from {', '.join(choices)}")

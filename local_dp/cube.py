@@ -44,7 +44,8 @@ def bent_coset(x: Words, k: int, s: int) -> Ints:
     variables: +1 or -1 for every x."""
     half, low = bent_halves(k)
     # bit l is x_l x_{l + k/2}
-    return sign(parity(x & (x >> np.uint64(half)) & np.uint64(low))) * character(s << k, x)
+    products = x & (x >> np.uint64(half)) & np.uint64(low)
+    return sign(parity(products)) * character(s << k, x)
 
 
 def bent_coset_coefficient(r: int, k: int, s: int) -> float:
@@ -61,11 +62,12 @@ def walsh_hadamard(values: Floats | Ints) -> Floats:
     """
     # sums of whole numbers are exact in any order: a third of the time
     if values.ndim == 1 and len(values) >= _LONG and values.dtype.kind == "i":
-        rotated = values.astype(np.float64)
+        rotation = values.astype(np.float64)
         for bits in _factors(len(values).bit_length() - 1):
-            rotated = (rotated.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)
-        return rotated
-    here, half = np.array(values, dtype=np.float64), 1
+            rotation = (rotation.reshape(1 << bits, -1).T @ _hadamard(bits)).reshape(-1)
+        return rotation
+    here = np.array(values, dtype=np.float64)
+    half = 1
     spare = np.empty_like(here)
     while half < len(here):
         pairs, sums = (
@@ -88,9 +90,8 @@ def _factors(bits: int) -> list[int]:
 @cache
 def _hadamard(bits: int) -> Floats:
     """The matrix of (-1)^popcount(l & j)."""
-    return sign(parity(np.bitwise_and.outer(*[np.arange(1 << bits, dtype=np.uint64)] * 2))).astype(
-        np.float64
-    )
+    numbers = np.arange(1 << bits, dtype=np.uint64)
+    return sign(parity(np.bitwise_and.outer(*[numbers] * 2))).astype(np.float64)
 
 
 def parity(words: Words) -> Words:

@@ -14,9 +14,9 @@ MAX_SYMBOLS = 4096
 MAX_LENGTH = 22
 
 
-def parameters(made: Any) -> dict[str, Parameter]:
+def parameters(component: Any) -> dict[str, Parameter]:
     """The fields of a query or a randomizer, which name it on the wire."""
-    return {each.name: getattr(made, each.name) for each in fields(made)}
+    return {each.name: getattr(component, each.name) for each in fields(component)}
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,10 @@ class Domain:
 
     def some(self, most: int) -> Counts:
         """All values of a small domain; of a large one at most `most`, from end to end."""
-        return (
-            self.values()
-            if self.size <= most
-            else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
-        )
+        if self.size <= most:
+            return self.values()
+        steps = max(1, most - 1)
+        return self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // steps
 
     def shape(self, n: int) -> tuple[int, ...]:
         return (n,)
@@ -60,9 +59,9 @@ class Domain:
         if self.kind == "levels":
             return np.asarray(values[:, None] / self.high)
         if self.kind == "signed symbols":
+            symbols_of = np.arange(1, self.high + 1)
             return np.asarray(
-                np.sign(values)[:, None] * (np.abs(values)[:, None] == np.arange(1, self.high + 1)),
-                dtype=np.float64,
+                np.sign(values)[:, None] * (np.abs(values)[:, None] == symbols_of), dtype=np.float64
             )
         return np.asarray(values[:, None] == np.arange(self.low, self.high + 1), dtype=np.float64)
 
@@ -90,9 +89,8 @@ class Vectors(Domain):
 
     def values(self) -> Counts:
         """Every member, for a small d: shape (members, d)."""
-        rows = np.stack(
-            np.meshgrid(*[np.arange(self.low, self.high + 1)] * self.d, indexing="ij"), axis=-1
-        ).reshape(-1, self.d)
+        axis = np.arange(self.low, self.high + 1)
+        rows = np.stack(np.meshgrid(*[axis] * self.d, indexing="ij"), axis=-1).reshape(-1, self.d)
         return rows if self.kind == "cube" else rows[(rows**2).sum(axis=1) <= self.high**2]
 
     def some(self, most: int) -> Counts:
@@ -101,12 +99,12 @@ class Vectors(Domain):
         if self.size <= most:
             return self.values()
         axis = np.eye(1, self.d, dtype=np.int64) * self.high
-        drawn = np.random.default_rng(1).integers(
-            self.low, self.high, (max(4, most) - 4, self.d), endpoint=True
+        count = max(4, most)
+        sample = np.random.default_rng(1).integers(
+            self.low, self.high, (count - 4, self.d), endpoint=True
         )
-        return self.clip(
-            np.concatenate([axis, -axis, np.full((1, self.d), self.high), 0 * axis, drawn])
-        ).astype(np.int64)
+        diagonal = np.full((1, self.d), self.high)
+        return self.clip(np.concatenate([axis, -axis, diagonal, 0 * axis, sample])).astype(np.int64)
 
     def shape(self, n: int) -> tuple[int, ...]:
         return n, self.d
@@ -125,7 +123,8 @@ class Vectors(Domain):
             return rows
         # of whole numbers below 2^53: their sum is exact
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
-        shrunk = np.trunc(rows * (self.high / np.maximum(norms * (1 + 1e-12), self.high))[:, None])
+        scale = self.high / np.maximum(norms * (1 + 1e-12), self.high)
+        shrunk = np.trunc(rows * scale[:, None])
         return np.where((norms <= self.high)[:, None], rows, shrunk.astype(rows.dtype))
 
 

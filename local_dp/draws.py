@@ -41,12 +41,13 @@ class Draws:
         """The next `count` uniform 64-bit words."""
         missing = count - len(self._ready)
         if missing > 0:
-            start, self._at = self._at, self._at + max(missing, _BLOCK)
-            self._ready = np.concatenate(
-                [self._ready, self._noise.words(Draw(self._round), start, self._at, WORD_BITS)]
-            )
-        taken, self._ready = self._ready[:count], self._ready[count:]
-        return taken
+            start = self._at
+            self._at = self._at + max(missing, _BLOCK)
+            words = self._noise.words(Draw(self._round), start, self._at, WORD_BITS)
+            self._ready = np.concatenate([self._ready, words])
+        head = self._ready[:count]
+        self._ready = self._ready[count:]
+        return head
 
     def below(self, limit: int) -> int:
         """A uniform whole number from 0 to limit - 1, by rejection: fewer than two tries on
@@ -56,11 +57,11 @@ class Draws:
         bits = (limit - 1).bit_length()
         while True:
             words = self.words(-(-bits // WORD_BITS))
-            drawn = int.from_bytes(words.astype(_WORD, copy=False).tobytes(), "little") & (
+            number = int.from_bytes(words.astype(_WORD, copy=False).tobytes(), "little") & (
                 (1 << bits) - 1
             )
-            if drawn < limit:
-                return drawn
+            if number < limit:
+                return number
 
     def many_below(self, limit: int, count: int) -> Counts:
         """`count` independent uniform whole numbers from 0 to limit - 1, limit at most 2^63: words
@@ -69,10 +70,10 @@ class Draws:
             raise InputError(f"cannot draw many whole numbers below {limit}; give 1 to 2^63")
         # of the words whose remainders are uniform
         last = np.uint64((1 << WORD_BITS) // limit * limit - 1)
-        drawn = self.words(count).astype(np.uint64)
-        while len(again := np.flatnonzero(drawn > last)):
-            drawn[again] = self.words(len(again))
-        return (drawn % np.uint64(limit)).astype(np.int64)
+        numbers = self.words(count).astype(np.uint64)
+        while len(again := np.flatnonzero(numbers > last)):
+            numbers[again] = self.words(len(again))
+        return (numbers % np.uint64(limit)).astype(np.int64)
 
     def among(self, shares: Sequence[int]) -> int:
         """The index of one of the shares, each with probability exactly its part of their sum."""
@@ -138,7 +139,7 @@ class Draws:
                     width *= 2
                 low = width
             size = low + self.below(width)
-            kept = self.below(size * size + scale * scale) < width * width
+            accept = self.below(size * size + scale * scale) < width * width
             negative = self.coin(Fraction(1, 2))
-            if kept and (size or not negative):
+            if accept and (size or not negative):
                 return -size if negative else size

@@ -88,20 +88,16 @@ def interrupted(error: BaseException | None) -> bool:
     return error is not None
 
 
-def unknown(what: str, name: str, known: Iterable[str], listing: str = "") -> str:
+def unknown(what: str, name: str, options: Iterable[str], listing: str = "") -> str:
     """The line for an unknown name, begun by `what`: the nearest known name and all of them, or of
     more than 40 the first ten and how to list all."""
     # here: it is needed when something is wrong, and takes time to import
-    from difflib import (
-        get_close_matches,
-    )
+    from difflib import get_close_matches
 
-    names = list(known)
+    names = list(options)
     # comparing takes the product of two lengths
-    compared = [each for each in names[: 25 * LISTED] if len(each) <= _COMPARED]
-    near = get_close_matches(name[:_COMPARED], compared, n=1)
+    candidates = [each for each in names[: 25 * LISTED] if len(each) <= _COMPARED]
+    near = get_close_matches(name[:_COMPARED], candidates, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return (
-        f"{what} {brief(name, _COMPARED)!r}; {hint}there {'is' if len(names) == 1 else 'are'} "
-        f"{listed(names, listing)}"
-    )
+    verb = "is" if len(names) == 1 else "are"
+    return f"{what} {brief(name, _COMPARED)!r}; {hint}there {verb} {listed(names, listing)}"

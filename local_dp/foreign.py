@@ -49,16 +49,17 @@ def _harmless(letter: str, place: Place) -> bool:
 
 def brief(text: str, most: int = LONGEST) -> str:
     """The text, or of a longer one its start and its end."""
-    return text if len(text) <= most else f"{text[: most * 2 // 3]} … {text[-(most // 4) :]}"
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3]} … {text[-(most // 4) :]}"
 
 
 def listed(names: Sequence[object], command: str = "") -> str:
     """The names; of more than 40 the first ten, and the command that lists all."""
-    more = (
-        [f"and {len(names) - 10:,} more" + f" (`{command}`)" * bool(command)]
-        if len(names) > LISTED
-        else []
-    )
+    if len(names) > LISTED:
+        more = [f"and {len(names) - 10:,} more" + f" (`{command}`)" * bool(command)]
+    else:
+        more = []
     return ", ".join(
         [*(brief(str(name), _NAME) for name in (names[:10] if more else names)), *more]
     )

@@ -64,8 +64,8 @@ class Game(Generic[Q, A, R]):
         """Gives the answers to `queries`; None begins the play."""
         try:
             self.queries = next(self._play) if answers is None else self._play.send(answers)
-        except StopIteration as finished:
-            self.queries, self.result = None, finished.value
+        except StopIteration as stop:
+            self.queries, self.result = None, stop.value
         if not isinstance(self.queries, tuple | None):
             raise InputError(
                 f"a round is a tuple of queries, and this one is a {type(self.queries).__name__}; "
@@ -132,17 +132,17 @@ def translate(
     """
     if isinstance(algorithm, Nonadaptive):
         queries, decode = algorithm.queries, algorithm.decode
-        translated = ask(queries, ())
-        return Nonadaptive(translated, lambda answers: decode(read(queries, translated, answers)))
+        translation = ask(queries, ())
+        return Nonadaptive(translation, lambda answers: decode(read(queries, translation, answers)))
 
     def begin() -> Callable[[tuple[Q, ...]], Play[NewQ, NewA, tuple[A, ...]]]:
         before: tuple[NewQ, ...] = ()
 
         def play_round(queries: tuple[Q, ...]) -> Play[NewQ, NewA, tuple[A, ...]]:
             nonlocal before
-            translated = ask(queries, before)
-            before += translated
-            return read(queries, translated, (yield translated))
+            translation = ask(queries, before)
+            before += translation
+            return read(queries, translation, (yield translation))
 
         return play_round
 

@@ -23,7 +23,8 @@ class Steps:
     def copy(self) -> "Steps":
         """Another one with the same values."""
         twin = Steps()
-        twin._starts, twin._values = self._starts.copy(), self._values.copy()
+        twin._starts = self._starts.copy()
+        twin._values = self._values.copy()
         return twin
 
     def add(self, start: int, stop: int, amount: int) -> None:
@@ -104,18 +105,16 @@ class Ledger:
         due, labels = self._due(charges)
         spending = self._runs.get(run, Steps())
         for start, stop, nano in due.spans():
-            for scope, limit, spent in (
+            for scope, limit, steps in (
                 ("run", self.limit, spending),
                 ("lifetime", self.lifetime, self._life),
             ):
-                most = spent.most(start, stop)
+                most = steps.most(start, stop)
                 if most + nano > limit:
                     raise RefusedError(
                         "budget",
-                        (
-                            f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the "
-                            f"{scope} budget of {limit / NANO:g}"
-                        ),
+                        f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the "
+                        f"{scope} budget of {limit / NANO:g}",
                     )
         return due, labels
 
@@ -136,35 +135,34 @@ class Ledger:
 
     def _due(self, charges: Sequence[Charge]) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
         """The charge of each client, and the labels after payment."""
-        due, labels = Steps(), dict[str, tuple[bytes, Steps]]()
+        due = Steps()
+        labels = dict[str, tuple[bytes, Steps]]()
         for charge in charges:
             _check(charge)
             if not charge.label:
                 due.add(charge.start, charge.stop, charge.nano)
                 continue
-            what, paid = labels.get(charge.label) or self._labels.get(
+            what, payers = labels.get(charge.label) or self._labels.get(
                 charge.label, (charge.what, Steps())
             )
             if what != charge.what:
                 raise RefusedError(
                     "equivocation",
-                    (
-                        f"the label {charge.label!r} already stands for another question or "
-                        "randomizer; choose another label"
-                    ),
+                    f"the label {charge.label!r} already stands for another question or "
+                    "randomizer; choose another label",
                 )
-            paid = paid.copy()
-            for start, stop, times in paid.within(charge.start, charge.stop):
+            payers = payers.copy()
+            for start, stop, times in payers.within(charge.start, charge.stop):
                 if not times:
                     due.add(start, stop, charge.nano)
-            paid.add(charge.start, charge.stop, 1)
-            labels[charge.label] = (what, paid)
+            payers.add(charge.start, charge.stop, 1)
+            labels[charge.label] = (what, payers)
         return due, labels
 
     @property
     def runs(self) -> dict[str, float]:
         """The most any one client has spent in each run, in nats."""
-        return {run: spent.maximum / NANO for run, spent in self._runs.items()}
+        return {run: steps.maximum / NANO for run, steps in self._runs.items()}
 
     @property
     def max_spent(self) -> float:
@@ -176,10 +174,8 @@ def _check(charge: Charge) -> None:
     if type(charge.nano) is not int or not 1 <= charge.nano <= MAX_EPSILON * NANO:
         raise RefusedError(
             "budget",
-            (
-                f"a charge of {charge.nano!r} nano-nats is not a whole number from 1 to "
-                f"{MAX_EPSILON * NANO:.0f}"
-            ),
+            f"a charge of {charge.nano!r} nano-nats is not a whole number from 1 to "
+            f"{MAX_EPSILON * NANO:.0f}",
         )
     if not 0 <= charge.start < charge.stop:
         raise RefusedError(

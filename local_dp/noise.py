@@ -38,6 +38,12 @@ def stream_key(label: str, seed: int, index: int = 0) -> bytes:
     return blake2b(f"local-dp {label} {seed} {index}".encode(), digest_size=16).digest()
 
 
+def keyed_generator(label: str, seed: int) -> np.random.Generator:
+    """numpy's generator on the Philox stream of (label, seed)."""
+    key = int.from_bytes(stream_key(label, seed), "little")
+    return np.random.Generator(np.random.Philox(key=key))
+
+
 class _Key(ISeedSequence):
     """A key as a seed sequence: with `key=`, numpy would first read entropy for an unused seed, in
     four times the time."""
@@ -85,9 +91,8 @@ class Leading:
         if cut % _LAST and len(self.places):
             numbers = np.searchsorted(self.places, places)
             whole = np.take(self.whole, numbers, mode="clip")
-            below = np.where(
-                np.take(self.places, numbers, mode="clip") == places, whole < np.uint64(cut), below
-            )
+            places_of_cut = np.take(self.places, numbers, mode="clip")
+            below = np.where(places_of_cut == places, whole < np.uint64(cut), below)
         return below
 
 
@@ -100,18 +105,18 @@ def ties(cuts: Collection[int]) -> Callable[[Words], Bools]:
 
 
 def leading_words(
-    keys: Keys, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]
+    keys: Keys, start: int, stop: int, bits: int, is_open: Callable[[Words], Bools]
 ) -> Leading:
     """The words start..stop of a stream by their first 8 or 16 bits, and whole where these bits are
-    `undecided`.
+    not decided by them: `is_open`.
 
     First bits are of the stream of the first key. The other bits of an undecided word are of the
     second stream, at its number among the undecided words of its block. They are independent of all
-    first bits. So word i depends on (keys, `undecided`, i) alone, and words are independent and
+    first bits. So word i depends on (keys, `is_open`, i) alone, and words are independent and
     uniform.
     """
     first = philox_words(keys[0], start, stop, bits)
-    places = np.flatnonzero(undecided(first))
+    places = np.flatnonzero(is_open(first))
     if not len(places):
         return Leading(first, places, np.zeros(0, dtype=np.uint64))
     key = keys[1]()
@@ -120,7 +125,7 @@ def leading_words(
         low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
         if low < high:
             number = block + (
-                int(np.count_nonzero(undecided(philox_words(keys[0], block, start, bits))))
+                int(np.count_nonzero(is_open(philox_words(keys[0], block, start, bits))))
                 if block < start
                 else 0
             )
@@ -140,11 +145,9 @@ class Draw:
     def key(self, purpose: str, seed: int) -> bytes:
         """The key of this draw's stream under a seed; `COINS` is the purpose of public coins, under
         the server's coin seed."""
-        return (
-            stream_key(f"{purpose} once {self.label}", seed)
-            if self.label
-            else stream_key(f"{purpose} ask {self.ask}", seed, self.round)
-        )
+        if self.label:
+            return stream_key(f"{purpose} once {self.label}", seed)
+        return stream_key(f"{purpose} ask {self.ask}", seed, self.round)
 
 
 class Noise(Protocol):
@@ -178,18 +181,13 @@ class KeyedNoise:
         return philox_words(which.key(f"noise-{bits}", self.seed), start, stop, bits)
 
     def leading(
-        self, which: Draw, start: int, stop: int, bits: int, undecided: Callable[[Words], Bools]
+        self, which: Draw, start: int, stop: int, bits: int, is_open: Callable[[Words], Bools]
     ) -> Leading:
         """`leading_words` of a draw. For simulations alone: the time that it takes depends on the
         words."""
         first, rest = {8: ("noise-8", "noise-tied"), 16: ("noise-16", "noise-16-tied")}[bits]
-        return leading_words(
-            (which.key(first, self.seed), partial(which.key, rest, self.seed)),
-            start,
-            stop,
-            bits,
-            undecided,
-        )
+        keys = (which.key(first, self.seed), partial(which.key, rest, self.seed))
+        return leading_words(keys, start, stop, bits, is_open)
 
 
 class SystemNoise:
@@ -239,8 +237,10 @@ class BoundNoise:
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         _check_unlabelled(which)
-        first, last = start // _SHAKE_WORDS, -(-stop // _SHAKE_WORDS)
-        size, name = _SHAKE_WORDS * bits // 8, f"{which.round} {which.ask} {bits}"
+        first = start // _SHAKE_WORDS
+        last = -(-stop // _SHAKE_WORDS)
+        size = _SHAKE_WORDS * bits // 8
+        name = f"{which.round} {which.ask} {bits}"
         blocks = b"".join(
             shake_256(self.secret + f"{name} {block}".encode()).digest(size)
             for block in range(first, last)

@@ -38,7 +38,8 @@ def lowest(low: float, high: float, value: Callable[[float], float], thirds: int
     """Where a function that falls and then rises is least, after so many steps, each of which
     leaves two thirds of the interval."""
     for _ in range(thirds):
-        left, right = low + (high - low) / 3, high - (high - low) / 3
+        left = low + (high - low) / 3
+        right = high - (high - low) / 3
         low, high = (low, right) if value(left) < value(right) else (left, high)
     return low
 

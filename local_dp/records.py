@@ -148,23 +148,15 @@ class Records:
         """The records without this column. Raises InputError where there is no such column, or no
         other one."""
         self[name]
-        known = [each for each in self.known if each != name]
-        return Records(
-            {each: values for each, values in self.columns.items() if each != name},
-            self.lengths,
-            self.odd,
-            known,
-        )
+        rest = [each for each in self.known if each != name]
+        columns = {each: values for each, values in self.columns.items() if each != name}
+        return Records(columns, self.lengths, self.odd, rest)
 
     def only(self, names: Collection[str] | None) -> "Records":
         """The records with these of their columns, or with the first where they have none of these.
         Errors still list all. None: all columns."""
-        return Records(
-            {name: self.columns[name] for name in chosen(self.columns, names)},
-            self.lengths,
-            self.odd,
-            self.known,
-        )
+        columns = {name: self.columns[name] for name in chosen(self.columns, names)}
+        return Records(columns, self.lengths, self.odd, self.known)
 
     def parts(self) -> Iterator["Records"]:
         """All rows in order, some at a time: a function of each row takes memory that does not grow
@@ -176,12 +168,8 @@ class Records:
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
-        return Records(
-            {name: values[rows] for name, values in self.columns.items()},
-            self.lengths,
-            self.odd,
-            self.known,
-        )
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Records(columns, self.lengths, self.odd, self.known)
 
 
 def chosen(names: Collection[str], only: Collection[str] | None) -> list[str]:
@@ -196,7 +184,8 @@ def mark(values: Column) -> bytes:
     kind = values.dtype.kind
     of_type = {"f": "<f8", "M": DATES.str}.get(kind, values.dtype.str)
     if kind in "iu" and len(values):
-        least, most = int(values.min()), int(values.max())
+        least = int(values.min())
+        most = int(values.max())
         of_type = next(
             each
             for each in ("<i1", "<i2", "<i4", "<i8", "<u8")
@@ -217,20 +206,15 @@ def absent(values: Column) -> Bools:
     """Which values of a column are missing, shape (n,)."""
     if not may_lack(values):
         return np.zeros(len(values), dtype=np.bool_)
-    return (
-        np.isnan(values)
-        if values.dtype.kind != "U"
-        else np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
-    )
+    if values.dtype.kind != "U":
+        return np.isnan(values)
+    return np.asarray(np.bitwise_or.reduce(letters(values), axis=1) == 0)
 
 
 def letters(texts: Column) -> Words:
     """The code points of each text, 0 after its end, shape (n, width)."""
-    return (
-        np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
-        .view(np.uint32)
-        .reshape(len(texts), texts.dtype.itemsize // 4)
-    )
+    contiguous = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("="))
+    return contiguous.view(np.uint32).reshape(len(texts), texts.dtype.itemsize // 4)
 
 
 def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:

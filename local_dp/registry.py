@@ -38,13 +38,10 @@ class Registry(Mapping[str, type[T]]):
             name: EntryPoint(name, home, self.group) for name, home in self.built_in.items()
         }
         # a package cannot take the name of a built-in one
-        return {
-            **{point.name: point for point in entry_points(group=self.group)},
-            **built_in,
-        }
+        return {**{point.name: point for point in entry_points(group=self.group)}, **built_in}
 
     @cached_property
-    def _loaded(self) -> dict[str, type[T]]:
+    def _classes(self) -> dict[str, type[T]]:
         return {}
 
     def __iter__(self) -> Iterator[str]:
@@ -58,9 +55,9 @@ class Registry(Mapping[str, type[T]]):
 
     def __getitem__(self, name: str) -> type[T]:
         """The class called `name`, imported the first time. Raises RefusedError("unknown-NOUN")."""
-        kind = self._loaded.get(name)
+        kind = self._classes.get(name)
         if kind is None:
-            kind = self._loaded[name] = self._load(name)
+            kind = self._classes[name] = self._load(name)
         return kind
 
     def find(self, name: str | type[T]) -> type[T]:
@@ -72,7 +69,7 @@ class Registry(Mapping[str, type[T]]):
         if isinstance(name, str) and ":" not in name:
             return self[name]
         try:
-            kind: type[T] = _imported(name) if isinstance(name, str) else name
+            kind: type[T] = _import_object(name) if isinstance(name, str) else name
         # the code is somebody else's, and may raise anything
         except (Exception, SystemExit) as error:  # noqa: BLE001
             raise InputError(f"{name!r} cannot be imported: {cause_of(error)}") from None
@@ -89,7 +86,7 @@ class Registry(Mapping[str, type[T]]):
     def _load(self, name: str) -> type[T]:
         point = self._points.get(name)
         if point is None:
-            raise self._unknown(
+            raise self._refusal(
                 unknown(
                     f"there is no {self.noun} named",
                     name,
@@ -104,23 +101,23 @@ class Registry(Mapping[str, type[T]]):
             if interrupted(error):
                 raise
             cause = cause_of(error)[:_SHOWN]
-            raise self._unknown(
+            raise self._refusal(
                 f"the package that offers {name!r} cannot be imported: {cause}; reinstall or "
                 "remove it"
             ) from error
         if not self._is_kind(kind):
-            raise self._unknown(
+            raise self._refusal(
                 f"{point.value} is no class derived from {self.base.__name__}; correct that "
                 f"package's entry point {name!r}"
             )
         if (own := getattr(kind, "name", None)) != name:
-            raise self._unknown(
+            raise self._refusal(
                 f"{point.value} is named {own!r}, and its entry point {name!r}; make them equal"
             )
         try:
             self.check(kind)
         except InputError as error:
-            raise self._unknown(
+            raise self._refusal(
                 f"{point.value} cannot be used as a {self.noun}: {error}"
             ) from error
         return kind
@@ -158,7 +155,7 @@ class Registry(Mapping[str, type[T]]):
         for name in self.built_in:
             self[name]
 
-    def _unknown(self, message: str) -> RefusedError:
+    def _refusal(self, message: str) -> RefusedError:
         return RefusedError(f"unknown-{self.noun}", message)
 
 
@@ -167,7 +164,7 @@ def cause_of(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
-def _imported(place: str) -> Any:
+def _import_object(place: str) -> Any:
     """The object at "package.module:Name", on the path or in the working folder, or at
     "path/file.py:Name"."""
     module, _, attribute = place.rpartition(":")

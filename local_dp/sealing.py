@@ -73,8 +73,8 @@ class Party(Envelopes):
         if key is None or len(key) != KEY or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES:
             raise ForgedError("no signed message of a speaker of this topic")
         message = envelope[SIGNATURE:]
-        known = blake2b(key + envelope, digest_size=16).digest() if "/hello/" in topic else b""
-        if known and self._hellos.get(topic) == known:
+        digest = blake2b(key + envelope, digest_size=16).digest() if "/hello/" in topic else b""
+        if digest and self._hellos.get(topic) == digest:
             return message  # the same bytes under the same topic were verified before
         try:
             crypto_sign_open(envelope[:SIGNATURE] + self._statement(topic, message), key)
@@ -82,8 +82,8 @@ class Party(Envelopes):
             raise ForgedError(
                 "a message without its speaker's signature for this run and topic"
             ) from None
-        if known:
-            self._hellos[topic] = known
+        if digest:
+            self._hellos[topic] = digest
         return message
 
     def _statement(self, topic: str, message: bytes) -> bytes:

@@ -98,11 +98,11 @@ class _Private(BaseEstimator):
         if self.bounds is None:
             return {}
         if isinstance(self.bounds, Mapping):
-            known = dict(
+            names = dict(
                 zip(map(str, getattr(self, "feature_names_in_", [])), self._names, strict=False)
             )
             return {
-                known.get(str(name), str(name)): ends_of(ends) for name, ends in self.bounds.items()
+                names.get(str(name), str(name)): ends_of(ends) for name, ends in self.bounds.items()
             }
         ends = np.broadcast_to(
             np.asarray(self.bounds, dtype=np.float64), (len(self._names), 2)
@@ -141,7 +141,7 @@ class _Private(BaseEstimator):
                 run("learn", table, learner=self.learner, **about, **options, **seed)
             )
 
-    def _seen(self, X: Any) -> Iterator[tuple[Any, Records]]:
+    def _rules(self, X: Any) -> Iterator[tuple[Any, Records]]:
         """Each learned rule with the rows as its learner sees them."""
         check_is_fitted(self)
         columns = self._rows(X, reset=False).T
@@ -219,14 +219,16 @@ class LocalClassifier(ClassifierMixin, _Private):
                 f"the classes are {self.classes_.tolist()!r:.80}, and y is of another kind; give "
                 "both as texts, or both as numbers"
             )
-        asked = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        targets = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         about = {
             "bounds": self._bounds,
             "cuts": self.cuts,
             "parameters": self.parameters,
             "held_out": self.held_out,
         }
-        self._learn(X, [(y == each).astype(np.uint8) for each in asked], f"{_LABEL} == 1", **about)
+        self._learn(
+            X, [(y == each).astype(np.uint8) for each in targets], f"{_LABEL} == 1", **about
+        )
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -235,7 +237,7 @@ class LocalClassifier(ClassifierMixin, _Private):
         scores = np.stack(
             [
                 np.asarray(getattr(rule, "score", rule.predict)(rows), dtype=np.float64)
-                for rule, rows in self._seen(X)
+                for rule, rows in self._rules(X)
             ],
             axis=1,
         )
@@ -296,7 +298,7 @@ class LocalRegressor(RegressorMixin, _Private):
 
     def predict(self, X: Any) -> Floats:
         """The predicted number of each row."""
-        ((rule, rows),) = self._seen(X)
+        ((rule, rows),) = self._rules(X)
         encoding = self.results_[0].answer.encoding
         share = (np.clip(rule.predict(rows), -1.0, 1.0) + 1) / 2
         return np.asarray(encoding.label_low + (encoding.label_high - encoding.label_low) * share)
@@ -343,7 +345,8 @@ class LocalKMeans(ClusterMixin, _Private):
             rows, [None], "", bounds=self._bounds, parameters=parameters, held_out=self.held_out
         )
         lesson = self.results_[0].answer
-        low, high = np.array(lesson.encoding.lows), np.array(lesson.encoding.highs)
+        low = np.array(lesson.encoding.lows)
+        high = np.array(lesson.encoding.highs)
         self.cluster_centers_ = low + (high - low) * (np.array(lesson.hypothesis.points) + 1) / 2
         self.labels_ = self.predict(X)
         return self
@@ -351,7 +354,7 @@ class LocalKMeans(ClusterMixin, _Private):
     def predict(self, X: Any) -> Ints:
         """The nearest centre of each row, where each column is scaled from its bounds to -1 and
         1."""
-        ((rule, rows),) = self._seen(X)
+        ((rule, rows),) = self._rules(X)
         return np.asarray(rule.predict(rows), dtype=np.int32)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -359,6 +362,5 @@ class LocalKMeans(ClusterMixin, _Private):
         scaled as there."""
         encoding = self.results_[0].answer.encoding
         away = self._rows(X, reset=False) - self.cluster_centers_[self.predict(X)]
-        return -float(
-            ((2 * away / (np.array(encoding.highs) - np.array(encoding.lows))) ** 2).sum()
-        )
+        highs = np.array(encoding.highs)
+        return -float(((2 * away / (highs - np.array(encoding.lows))) ** 2).sum())

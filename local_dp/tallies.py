@@ -101,10 +101,10 @@ class Estimate:
             return score_interval(self.value, self.ends, self.n, z, whole=True)
         # Student's quantile to order 1/n: the error was measured from the same reports
         half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error
-        unknown = np.isnan(self.value)
-        return np.where(unknown, -np.inf, self.value - half), np.where(
-            unknown, np.inf, self.value + half
-        )
+        missing = np.isnan(self.value)
+        low = self.value - half
+        high = self.value + half
+        return np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
 
     def at(self, place: int) -> "Estimate":
         """One coordinate of a vector."""
@@ -120,24 +120,19 @@ class Estimate:
         unbiased."""
         if np.all(np.isneginf(least)) and np.all(np.isposinf(most)):
             return self
+        value = np.clip(self.value, least, most)
         return Within(
-            np.clip(self.value, least, most),
-            self.standard_error,
-            self.n,
-            self.ends,
-            raw=self,
-            least=least,
-            most=most,
+            value, self.standard_error, self.n, self.ends, raw=self, least=least, most=most
         )
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Estimate":
         """The same estimate after 0 is moved to `low` and 1 to `high`: numbers, or one for each
         coordinate."""
-        ends = (
-            None
-            if self.ends is None
-            else (low + (high - low) * self.ends[0], low + (high - low) * self.ends[1])
-        )
+        if self.ends is None:
+            ends = None
+        else:
+            width = high - low
+            ends = (low + width * self.ends[0], low + width * self.ends[1])
         return Estimate(
             low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends
         )
@@ -156,10 +151,9 @@ class Within(Estimate):
         nearest possible value."""
         low, high = self.raw.interval(z)
         half = (high - low) / 2
-        ends = (
-            np.where(low > self.most, self.most - half, low),
-            np.where(high < self.least, self.least + half, high),
-        )
+        low_end = np.where(low > self.most, self.most - half, low)
+        high_end = np.where(high < self.least, self.least + half, high)
+        ends = (low_end, high_end)
         return np.clip(ends[0], self.least, self.most), np.clip(ends[1], self.least, self.most)
 
 
@@ -181,13 +175,16 @@ class Steadied(Estimate):
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
         centre, variance = self.steady
         half = z * (1 + (z**2 + 3) / (4 * self.n)) * np.sqrt(variance)
-        low, high = np.minimum(self.value, centre) - half, np.maximum(self.value, centre) + half
-        unknown = np.isnan(self.value)
-        return np.where(unknown, -np.inf, low), np.where(unknown, np.inf, high)
+        low = np.minimum(self.value, centre) - half
+        high = np.maximum(self.value, centre) + half
+        missing = np.isnan(self.value)
+        return np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Steadied":
         width = high - low
-        steady = np.stack([low + width * self.steady[0], width**2 * self.steady[1]])
+        values = low + width * self.steady[0]
+        variances = width**2 * self.steady[1]
+        steady = np.stack([values, variances])
         return replace(
             self,
             value=low + width * self.value,
@@ -201,7 +198,8 @@ def steadied(mean: Floats, square: Floats, ends: Ends, n: Counts | int) -> Float
     shape (2, m)."""
     low, high = ends
     centre = (n * mean + 2 * (low + high)) / (n + 4)
-    spread = np.maximum((n * square + 2 * (low**2 + high**2)) / (n + 4) - centre**2, 0.0)
+    mean_square = (n * square + 2 * (low**2 + high**2)) / (n + 4)
+    spread = np.maximum(mean_square - centre**2, 0.0)
     return np.stack([centre, spread / (n + 4)])
 
 
@@ -215,18 +213,21 @@ def score_interval(
     at either end, and keeps its level for small n. With `whole`, half a report more is allowed
     where the variance of the number of reports with one value is below 36: that number is whole.
     """
-    centre, reach = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
-    away, shrink = np.asarray(value - centre), 1 + z**2 / n
-    few = whole & (n * (reach**2 - away**2) < 4 * FEW * reach**2)
+    centre = (ends[0] + ends[1]) / 2
+    reach = (ends[1] - ends[0]) / 2
+    away = np.asarray(value - centre)
+    shrink = 1 + z**2 / n
+    variance = n * (reach**2 - away**2)
+    few = whole & (variance < 4 * FEW * reach**2)
     low, high = (
         centre
         + (far + side * z * np.sqrt(np.maximum((shrink * reach**2 - far**2) / n, 0.0))) / shrink
         for side, far in ((-1, away - few * reach / n), (1, away + few * reach / n))
     )
     edge = reach * (1 - 0.5 / n)  # beyond it all reports have one value, which no truth excludes
-    return np.where(few & (away < -edge), np.minimum(low, ends[0]), low), np.where(
-        few & (away > edge), np.maximum(high, ends[1]), high
-    )
+    low_end = np.where(few & (away < -edge), np.minimum(low, ends[0]), low)
+    high_end = np.where(few & (away > edge), np.maximum(high, ends[1]), high)
+    return low_end, high_end
 
 
 def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats, Floats]:
@@ -240,18 +241,20 @@ def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats,
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in ends)
     reports = np.rint(n * (value - low) / (high - low))
-    found = []
-    for edge, last in (
-        (np.maximum(reports - 1, 0) / n, 0.0),
-        (np.minimum(reports + 1, n) / n, 1.0),
-    ):
-        beyond, within = np.full(edge.shape, last), edge
+    bounds = []
+    below = np.maximum(reports - 1, 0)
+    above = np.minimum(reports + 1, n)
+    for edge, last in ((below / n, 0.0), (above / n, 1.0)):
+        beyond = np.full(edge.shape, last)
+        within = edge
         for _ in range(HALVINGS + 20):
             middle = (beyond + within) / 2
             near = 2 * n * divergence(edge, middle) <= z * z
-            beyond, within = np.where(near, beyond, middle), np.where(near, middle, within)
-        found.append(low + (high - low) * np.where((edge == 0) | (edge == 1), last, beyond))
-    return found[0], found[1]
+            beyond = np.where(near, beyond, middle)
+            within = np.where(near, middle, within)
+        edge_share = np.where((edge == 0) | (edge == 1), last, beyond)
+        bounds.append(low + (high - low) * edge_share)
+    return bounds[0], bounds[1]
 
 
 def divergence(p: Floats, q: Floats) -> Floats:
@@ -283,9 +286,8 @@ class OneReport:
             kind[0, 0] - 2 * share * kind[0, 1] + share**2 * kind[1, 1] for kind in self.squares
         )
         inside = np.clip(whole, 0.0, 1.0)
-        return np.asarray(
-            np.maximum(inside * (share * part + (1 - share) * rest) + (1 - inside) * outside, 0.0)
-        )
+        spread = inside * (share * part + (1 - share) * rest)
+        return np.asarray(np.maximum(spread + (1 - inside) * outside, 0.0))
 
 
 @dataclass(frozen=True)
@@ -306,10 +308,7 @@ class Ratio(Estimate):
     most: Floats | float = np.inf
     each: OneReport | None = None
     # the value and the interval are of the quotient times the second plus the first
-    scale: tuple[Floats | float, Floats | float] = (
-        0.0,
-        1.0,
-    )
+    scale: tuple[Floats | float, Floats | float] = (0.0, 1.0)
 
     @classmethod
     def of(
@@ -324,34 +323,33 @@ class Ratio(Estimate):
         a, b, aa, ab, bb = np.broadcast_arrays(*moments)
         with np.errstate(all="ignore"):
             value = np.where(b > 0, a / b, np.nan)
-            variance = (
-                aa - 2 * value * ab + value**2 * bb
-                if each is None
-                else each.variance(np.clip(value, 0.0, 1.0), b) / n
-            )
+            if each is None:
+                variance = aa - 2 * value * ab + value**2 * bb
+            else:
+                variance = each.variance(np.clip(value, 0.0, 1.0), b) / n
             error = np.sqrt(np.maximum(variance, 0.0)) / b
-        return cls(
-            value, np.where(b > 0, error, np.nan), n, None, (a, b, aa, ab, bb), least, most, each
-        )
+        spread = np.where(b > 0, error, np.nan)
+        return cls(value, spread, n, None, (a, b, aa, ab, bb), least, most, each)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
         """The interval, cut to the range."""
-        (low, high), (shift, width) = (
-            self._fieller(z) if self.each is None else self._by_law(self.each, z),
-            self.scale,
-        )
+        (low, high) = self._fieller(z) if self.each is None else self._by_law(self.each, z)
+        (shift, width) = self.scale
         return shift + width * low, shift + width * high
 
     def _fieller(self, z: float) -> tuple[Floats, Floats]:
         a, b, aa, ab, bb = self.moments
-        square, half, rest = b**2 - z**2 * bb, a * b - z**2 * ab, a**2 - z**2 * aa
+        square = b**2 - z**2 * bb
+        half = a * b - z**2 * ab
+        rest = a**2 - z**2 * aa
         certain = (square > 0) & (b > 0)
         with np.errstate(all="ignore"):
             reach = np.sqrt(np.maximum(half**2 - square * rest, 0.0))
-            low, high = (half - reach) / square, (half + reach) / square
-        return np.where(certain, np.clip(low, self.least, self.most), self.least), np.where(
-            certain, np.clip(high, self.least, self.most), self.most
-        )
+            low = (half - reach) / square
+            high = (half + reach) / square
+        low_end = np.clip(low, self.least, self.most)
+        high_end = np.clip(high, self.least, self.most)
+        return np.where(certain, low_end, self.least), np.where(certain, high_end, self.most)
 
     def _by_law(self, each: OneReport, z: float) -> tuple[Floats, Floats]:
         """From the first to the last share that is not excluded: on a grid and at the estimate,
@@ -360,48 +358,48 @@ class Ratio(Estimate):
 
         def beyond(share: Floats) -> Floats:
             """How many standard errors the reports are from what this share would give."""
-            return np.asarray(
-                (np.abs(a - share * b) - each.step / (2 * self.n))
-                / np.sqrt(np.maximum(each.variance(share, b), 1e-300) / self.n)
-            )
+            gap = np.abs(a - share * b) - each.step / (2 * self.n)
+            variance = np.maximum(each.variance(share, b), 1e-300)
+            return np.asarray(gap / np.sqrt(variance / self.n))
 
         grid = np.linspace(0.0, 1.0, GRID + 1).reshape(-1, *[1] * a.ndim)
         shares = np.broadcast_to(grid, (GRID + 1, *a.shape))
         if np.any(b > 0):
             with np.errstate(all="ignore"):
-                shares = np.concatenate(
-                    [shares, np.where(b > 0, np.clip(a / b, 0.0, 1.0), 0.0)[None]]
-                )
+                estimate = np.where(b > 0, np.clip(a / b, 0.0, 1.0), 0.0)
+                shares = np.concatenate([shares, estimate[None]])
         away = beyond(shares)
         # where every share is excluded, twice as far as the nearest
         reach = np.where(away.min(axis=0) <= z, z, away.min(axis=0) + z)
-        held = away <= reach
-        within = np.stack(
-            [
-                np.where(held, shares, np.inf).min(axis=0),
-                np.where(held, shares, -np.inf).max(axis=0),
-            ]
-        )
-        outside = np.clip(within + np.reshape([-1, 1], (2, *[1] * a.ndim)) / GRID, 0.0, 1.0)
+        inside = away <= reach
+        first = np.where(inside, shares, np.inf).min(axis=0)
+        last = np.where(inside, shares, -np.inf).max(axis=0)
+        within = np.stack([first, last])
+        steps = np.reshape([-1, 1], (2, *[1] * a.ndim))
+        outside = np.clip(within + steps / GRID, 0.0, 1.0)
         for _ in range(HALVINGS):
             middle = (within + outside) / 2
             near = beyond(middle) <= reach
-            within, outside = np.where(near, middle, within), np.where(near, outside, middle)
+            within = np.where(near, middle, within)
+            outside = np.where(near, outside, middle)
         return within[0], within[1]
 
     def at(self, place: int) -> "Ratio":
+        moments = tuple(part[place] for part in self.moments)
         return replace(
             self,
             value=self.value[place],
             standard_error=self.standard_error[place],
-            moments=tuple(part[place] for part in self.moments),
+            moments=moments,
         )
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Ratio":
-        width, (shift, scale) = high - low, self.scale
+        width = high - low
+        (shift, scale) = self.scale
+        shifted_value = low + width * self.value
         return replace(
             self,
-            value=low + width * self.value,
+            value=shifted_value,
             standard_error=width * self.standard_error,
             scale=(low + width * shift, width * scale),
         )
@@ -430,11 +428,11 @@ class Joint:
         """What adds up over independent reports: values and, as in `Steadied`, centres; variances
         and steady ones; each of shape (2, m)."""
         own = np.stack([self.value, self.variance])
-        steady = (
-            own
-            if self.ends is None
-            else steadied(self.value, self.n * self.variance + self.value**2, self.ends, self.n)
-        )
+        if self.ends is None:
+            steady = own
+        else:
+            square = self.n * self.variance
+            steady = steadied(self.value, square + self.value**2, self.ends, self.n)
         return np.stack([own[0], steady[0]]), np.stack([own[1], steady[1]])
 
     def ratio(
@@ -446,18 +444,10 @@ class Joint:
         each: OneReport | None = None,
     ) -> Ratio:
         """Each of the functions at `parts` as a share of the one at `wholes`."""
-        part, whole = (
-            np.arange(len(self.value))[parts],
-            np.broadcast_to(
-                np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape
-            ),
-        )
+        places = np.arange(len(self.value))
+        part = places[parts]
+        whole = np.broadcast_to(places[wholes], part.shape)
         spread = self.variance
-        moments = (
-            self.value[part],
-            self.value[whole],
-            spread[part],
-            self.covariance[part, whole],
-            spread[whole],
-        )
+        share = self.covariance[part, whole]
+        moments = (self.value[part], self.value[whole], spread[part], share, spread[whole])
         return Ratio.of(moments, self.n, least, most, each)

@@ -28,7 +28,7 @@ class Problem(Generic[A, B]):
     """Pairs (a, b) with their probabilities, whole weights, and the right bit f(a, b)."""
 
     joint: Mapping[tuple[A, B], int]
-    wanted: Callable[[A, B], int]
+    function: Callable[[A, B], int]
 
     def given(self, a: A) -> dict[B, int]:
         """The law of Bob's b where Alice has a."""
@@ -39,7 +39,7 @@ class Problem(Generic[A, B]):
         wrong = sum(
             weight
             for (a, b), weight in self.joint.items()
-            if protocol.answer(protocol.send(a), b) != self.wanted(a, b)
+            if protocol.answer(protocol.send(a), b) != self.function(a, b)
         )
         return Fraction(wrong, sum(self.joint.values()))
 
@@ -47,6 +47,6 @@ class Problem(Generic[A, B]):
         """Pr[predict(b) is not f(a, b)] given a."""
         law = self.given(a)
         return Fraction(
-            sum(weight for b, weight in law.items() if predict(b) != self.wanted(a, b)),
+            sum(weight for b, weight in law.items() if predict(b) != self.function(a, b)),
             sum(law.values()),
         )

@@ -30,6 +30,7 @@ EVERYBODY = "all"  # the group every member is in
 _NAME = r"\A[A-Za-z0-9_.-]{1,64}\Z"
 Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
+Round: TypeAlias = Annotated[int, Field(ge=1, lt=1 << 32)]
 # one error says enough: a list of all of them took gigabytes
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(fail_fast=True)]
 _Numbers: TypeAlias = Annotated[tuple[float, ...], Field(fail_fast=True)]
@@ -37,14 +38,16 @@ Parameters: TypeAlias = dict[
     Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | _Texts | _Numbers
 ]
 MAX_ASKS = 4096
+Place: TypeAlias = Annotated[int, Field(ge=0, lt=MAX_ASKS)]
 MAX_WIDTH = 4096  # bytes of one report
 MAX_RECEIPTS = 4096
 MAX_MISSING = 4096  # spans in one message
 MAX_LINES = 1 << 14  # rounds in one account
 Span: TypeAlias = tuple[Index, Index]
+Spans: TypeAlias = Annotated[tuple[Span, ...], Field(max_length=MAX_MISSING, fail_fast=True)]
 Checksum: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 64)]
 # a round, its reports, their checksum
-Line: TypeAlias = tuple[Annotated[int, Field(ge=1, lt=1 << 32)], Index, Checksum]
+Line: TypeAlias = tuple[Round, Index, Checksum]
 
 
 # patterns by Python's own engine: pydantic's makes a state for each place of a name when it first
@@ -95,9 +98,9 @@ class Request(_Message):
     once more; empty, everybody is asked."""
 
     kind: Literal["request"] = "request"
-    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    round: Round
     asks: Annotated[tuple[Ask, ...], Field(min_length=1, max_length=MAX_ASKS, fail_fast=True)]
-    missing: Annotated[tuple[Span, ...], Field(max_length=MAX_MISSING, fail_fast=True)] = ()
+    missing: Spans = ()
 
 
 class Reply(_Message):
@@ -105,9 +108,9 @@ class Reply(_Message):
     bytes each."""
 
     kind: Literal["reply"] = "reply"
-    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    round: Round
     member: Name
-    ask: Annotated[int, Field(ge=0, lt=MAX_ASKS)]
+    ask: Place
     start: Index
     width: Annotated[int, Field(ge=1, le=MAX_WIDTH)]
     reports: bytes
@@ -118,7 +121,7 @@ class Refusal(_Message):
     people."""
 
     kind: Literal["refusal"] = "refusal"
-    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    round: Round
     member: Name
     start: Index
     stop: Index
@@ -131,9 +134,9 @@ class Absent(_Message):
     refused, or were no crowd. Never which."""
 
     kind: Literal["absent"] = "absent"
-    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    round: Round
     member: Name
-    ask: Annotated[int, Field(ge=0, lt=MAX_ASKS)]
+    ask: Place
     start: Index
     stop: Index
     why: Literal["missing", "refused", "crowd"]
@@ -147,7 +150,7 @@ class Receipt(_Message):
     checksum of each."""
 
     kind: Literal["receipt"] = "receipt"
-    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    round: Round
     accepted: Annotated[
         tuple[tuple[Index, Index, Checksum], ...],
         Field(min_length=1, max_length=MAX_RECEIPTS, fail_fast=True),
@@ -185,7 +188,7 @@ class Roll(_Message):
     it, everybody is."""
 
     kind: Literal["roll"] = "roll"
-    missing: Annotated[tuple[Span, ...], Field(max_length=MAX_MISSING, fail_fast=True)] = ()
+    missing: Spans = ()
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -253,8 +256,8 @@ def check_name(name: str, what: str = "the run's name") -> None:
 
 def encode(message: BaseModel) -> bytes:
     """The canonical bytes of a message."""
-    packed: bytes = msgpack.packb(message.model_dump(), use_bin_type=True)
-    return packed
+    payload: bytes = msgpack.packb(message.model_dump(), use_bin_type=True)
+    return payload
 
 
 def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
@@ -267,16 +270,16 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
     if len(payload) > MAX_BYTES:
         raise WireError(f"a message of {len(payload)} bytes; {MAX_BYTES} is the most", "oversized")
     try:
-        data = _unpacked(payload, side)
+        data = _unpack(payload, side)
         kind = side.kinds.get(data["kind"])
         if kind is None:
             raise WireError("a message of no kind that comes here", "unknown-kind")
         message = kind.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
+        path = ".".join(map(str, first["loc"]))
         raise WireError(
-            f"not a valid message: {'.'.join(map(str, first['loc']))}: {first['msg']}",
-            _mistake(first["type"], first["input"]),
+            f"not a valid message: {path}: {first['msg']}", _mistake(first["type"], first["input"])
         ) from None
     except (
         ValueError,
@@ -294,7 +297,7 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
     return message
 
 
-def _unpacked(payload: bytes, side: Side) -> Any:
+def _unpack(payload: bytes, side: Side) -> Any:
     left = side.containers
 
     def one_less(container: Any) -> Any:
@@ -305,7 +308,7 @@ def _unpacked(payload: bytes, side: Side) -> Any:
         return container
 
     # each takes a byte at least
-    counted: dict[str, Any] = (
+    hooks: dict[str, Any] = (
         {} if len(payload) <= left else {"object_hook": one_less, "list_hook": one_less}
     )
     limits = {
@@ -315,7 +318,7 @@ def _unpacked(payload: bytes, side: Side) -> Any:
         "max_ext_len": 0,
     }
     return msgpack.unpackb(
-        payload, use_list=False, raw=False, ext_hook=_no_extension, **counted, **limits
+        payload, use_list=False, raw=False, ext_hook=_no_extension, **hooks, **limits
     )
 
 
@@ -323,13 +326,13 @@ def _repeats(payload: bytes) -> bool:
     """Whether a map of the message has a name twice."""
     repeats = 0
 
-    def named(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    def collect(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal repeats
         values = dict(pairs)
         repeats += len(pairs) - len(values)
         return values
 
-    msgpack.unpackb(payload, use_list=False, raw=False, object_pairs_hook=named)
+    msgpack.unpackb(payload, use_list=False, raw=False, object_pairs_hook=collect)
     return repeats > 0
 
 
@@ -438,16 +441,14 @@ def known(code: str) -> str:
 
 
 def reason(code: str, request: Request) -> str:
+    queries = _names(request.asks, "query")
+    randomizers = _names(request.asks, "randomizer")
     return TEXTS[code].format(
-        run=request.run,
-        round=request.round,
-        queries=_names(request.asks, "query"),
-        randomizers=_names(request.asks, "randomizer"),
+        run=request.run, round=request.round, queries=queries, randomizers=randomizers
     )
 
 
 def _names(asks: Iterable[Ask], what: str) -> str:
     names = list(dict.fromkeys(getattr(ask, what) for ask in asks))
-    return ", ".join(names[:NAMED]) + (
-        f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    )
+    more = f" and {len(names) - NAMED} more"
+    return ", ".join(names[:NAMED]) + (more if len(names) > NAMED else "")

@@ -51,13 +51,8 @@ class Curve:
         shares = (
             self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
         )
-        return min(
-            1.0,
-            self.infinite
-            + float(shares.sum())
-            * math.exp(min(self.scale - self.tilt * epsilon, _REACH))
-            * _ABOVE,
-        )
+        scale = math.exp(min(self.scale - self.tilt * epsilon, _REACH))
+        return min(1.0, self.infinite + float(shares.sum()) * scale * _ABOVE)
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon (nats) beside this delta, rounded up, or infinity. Between two losses
@@ -68,9 +63,11 @@ class Curve:
         at = self._near(rest)
         over = (np.arange(len(self.weights)) - at) * self.step
         near = over * (self.tilt + 1) > -_REACH  # weights far below the answer do not matter
-        over, weights = over[near], self.weights[near]
+        over = over[near]
+        weights = self.weights[near]
         here = weights * np.exp(-self.tilt * over)
-        sums, others = _above(here), _above(here * np.exp(-over))
+        sums = _above(here)
+        others = _above(here * np.exp(-over))
         scale = math.exp(min(self.scale - self.tilt * (self.lowest + at * self.step), _REACH))
         deltas = np.maximum(sums - np.exp(np.minimum(over, _REACH)) * others, 0.0) * scale
         lowest = int(np.argmax(deltas <= rest))  # the last one is 0
@@ -149,18 +146,20 @@ class Atoms:
         over = self.losses - places * mesh
         over[np.abs(over) <= SLACK * (np.abs(self.losses) + mesh)] = 0.0
         upper = self.masses * np.minimum(1.0, np.expm1(-over) / math.expm1(-mesh))
-        low, count = int(places.min()), int(places.max() - places.min()) + 2
+        low = int(places.min())
+        count = int(places.max() - places.min()) + 2
         here = (places - low).astype(np.int64)
-        masses = np.bincount(here, self.masses - upper, count).astype(np.float64) + np.bincount(
-            here + 1, upper, count
-        )
-        used = np.flatnonzero(masses)
-        return used + low, masses[used]
+        lower = np.bincount(here, self.masses - upper, count).astype(np.float64)
+        higher = np.bincount(here + 1, upper, count)
+        masses = lower + higher
+        support = np.flatnonzero(masses)
+        return support + low, masses[support]
 
 
-def log_sum(powers: Floats) -> float:
-    peak = float(powers.max())
-    return peak + math.log(float(np.exp(powers - peak).sum()))
+def log_sum(logs: Floats) -> float:
+    """ln of the sum of e^log; minus infinity of nothing."""
+    most = float(logs.max(initial=-math.inf))
+    return most + math.log(float(np.exp(logs - most).sum())) if math.isfinite(most) else most
 
 
 @lru_cache(maxsize=64)
@@ -170,9 +169,10 @@ def atoms_of(part: Exact) -> Atoms:
     if isinstance(part, Pure | Approximate):
         rare = 1 / (1 + math.exp(part.epsilon))
         finite = 1 - part.delta
+        rise = finite * (1 - rare)
         return Atoms(
             np.array([-part.epsilon, part.epsilon]),
-            np.array([finite * rare, finite * (1 - rare)]),
+            np.array([finite * rare, rise]),
             part.delta,
             Fraction(part.nano, NANO),
         )
@@ -180,12 +180,8 @@ def atoms_of(part: Exact) -> Atoms:
         places = [place for place, weight in enumerate(part.weights) if weight / part.total > _NONE]
         masses = np.array([part.weights[place] / part.total for place in places])
         losses = (part.least + np.array(places)) * part.step
-        return Atoms(
-            losses,
-            masses,
-            part.infinite / part.total + _BEYOND,
-            Fraction(round(part.step * ATTO), ATTO),
-        )
+        step = Fraction(round(part.step * ATTO), ATTO)
+        return Atoms(losses, masses, part.infinite / part.total + _BEYOND, step)
     return (
         _discrete(part)
         if isinstance(part, DiscreteGaussian)
@@ -197,30 +193,25 @@ def _discrete(part: DiscreteGaussian) -> Atoms:
     reach = math.ceil(_FAR / part.mu) + 1
     noise = np.arange(-reach, reach + 1)
     weights = np.exp(-(noise**2) * part.step / 2)
-    noise, weights = noise[weights > _NONE], weights[weights > _NONE]
+    noise = noise[weights > _NONE]
+    weights = weights[weights > _NONE]
     mu = part.mu if part.mu < _FINE else 0.0
-    return Atoms(
-        (1 - 2 * noise) * part.step / 2,
-        weights / weights.sum(),
-        _BEYOND,
-        Fraction(part.atto_mu2, 2 * ATTO),
-        mu,
-    )
+    losses = (1 - 2 * noise) * part.step / 2
+    return Atoms(losses, weights / weights.sum(), _BEYOND, Fraction(part.atto_mu2, 2 * ATTO), mu)
 
 
 def _normal(mu: float, cell: float) -> Atoms:
     """A normal loss of mean mu^2 / 2 and deviation mu, as three Gauss-Legendre nodes in each cell
     [i cell, (i + 1) cell]."""
-    low, high = (
-        math.floor((mu**2 / 2 - _FAR * mu) / cell),
-        math.ceil((mu**2 / 2 + _FAR * mu) / cell),
-    )
-    nodes, weights = np.array([-math.sqrt(0.6), 0.0, math.sqrt(0.6)]), np.array([5, 8, 5]) / 18
+    low = math.floor((mu**2 / 2 - _FAR * mu) / cell)
+    high = math.ceil((mu**2 / 2 + _FAR * mu) / cell)
+    nodes = np.array([-math.sqrt(0.6), 0.0, math.sqrt(0.6)])
+    weights = np.array([5, 8, 5]) / 18
     losses = ((np.arange(low, high)[:, None] + (1 + nodes) / 2) * cell).ravel()
-    density = np.exp(-(((losses - mu**2 / 2) / mu) ** 2) / 2) / (mu * math.sqrt(2 * math.pi))
-    return Atoms(
-        losses, density * np.tile(weights, high - low) * cell * _MARGIN, _BEYOND, Fraction(0), mu
-    )
+    deviations = (losses - mu**2 / 2) / mu
+    density = np.exp(-(deviations**2) / 2) / (mu * math.sqrt(2 * math.pi))
+    masses = density * np.tile(weights, high - low) * cell * _MARGIN
+    return Atoms(losses, masses, _BEYOND, Fraction(0), mu)
 
 
 def on_mesh(part: Exact, mesh: float) -> tuple[Ints, Floats]:
@@ -244,21 +235,19 @@ def binomial_curve(part: Pure, parts: int) -> Curve:
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     agreeing = 1 / (1 + math.exp(-part.epsilon))
-    mode, reach = (
-        min(parts, math.floor((parts + 1) * agreeing)),
-        math.ceil(_SPREAD * math.sqrt(parts)) + 1,
-    )
-    low, high = max(0, mode - reach), min(parts, mode + reach)
-    up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
+    mode = min(parts, math.floor((parts + 1) * agreeing))
+    reach = math.ceil(_SPREAD * math.sqrt(parts)) + 1
+    low = max(0, mode - reach)
+    high = min(parts, mode + reach)
+    up = np.arange(mode, high, dtype=np.float64)
+    down = np.arange(mode, low, -1, dtype=np.float64)
     rising = np.cumsum(np.log((parts - up) / (up + 1)) + part.epsilon)
     falling = np.cumsum(np.log(down / (parts - down + 1)) - part.epsilon)
     # relative to the mode: sums of small logarithms, which round little
     weights = np.exp(np.concatenate([falling[::-1], [0.0], rising]))
+    beyond = 1e-300 if high < parts else 0.0
     return Curve(
-        (2 * low - parts) * part.epsilon,
-        2 * part.epsilon,
-        weights / weights.sum(),
-        infinite=1e-300 if high < parts else 0.0,
+        (2 * low - parts) * part.epsilon, 2 * part.epsilon, weights / weights.sum(), infinite=beyond
     )
 
 
@@ -299,10 +288,8 @@ class Window:
     def of(cls, parts: Sequence[OnMesh], exponent: float, others: Sequence[float]) -> "Window":
         """The narrowest window that the losses' range and Chernoff's inequality, at several other
         exponents, allow."""
-        low, top = (
-            sum(part.count * int(part.places.min()) for part in parts),
-            sum(part.count * int(part.places.max()) for part in parts),
-        )
+        low = sum(part.count * int(part.places.min()) for part in parts)
+        top = sum(part.count * int(part.places.max()) for part in parts)
         highest, scale = top, growth(parts, exponent)
         for other in others:
             bound = (growth(parts, other) - scale + _RARE) / (other - exponent)
@@ -349,21 +336,21 @@ class Summed:
     def delta(self, epsilon: float) -> float:
         """The least delta beside this epsilon (nats)."""
         tilts = self._tilts(1.0) if self._spread else np.ones(1)
-        return self.curve(
-            max(0.0, -float((self._growths(tilts) + _log_share(tilts) - tilts * epsilon).min()))
-        ).delta(epsilon)
+        logs = self._growths(tilts) + _log_share(tilts) - tilts * epsilon
+        return self.curve(max(0.0, -float(logs.min()))).delta(epsilon)
 
     def curve(self, rarity: float) -> Curve:
         """The law of the sum, tilted to where delta is about e^-rarity."""
-        infinite = -math.expm1(
-            math.fsum(count * math.log1p(-each.infinite) for each, count in self.laws)
-        )
+        log_finite = math.fsum(count * math.log1p(-each.infinite) for each, count in self.laws)
+        infinite = -math.expm1(log_finite)
         if not self._spread:
             return Curve(0.0, 1.0, np.ones(1), infinite=infinite)
         tilts = self._tilts(rarity)
         growths = self._growths(tilts)
         best = int(np.argmin((growths + _log_share(tilts) + rarity) / tilts))
-        tilt, mesh, window = float(tilts[best]), self._mesh() / 2, Window(0, 4 * _MOST, 0, 0.0)
+        tilt = float(tilts[best])
+        mesh = self._mesh() / 2
+        window = Window(0, 4 * _MOST, 0, 0.0)
         others = [
             -float(tilts[len(_TILTS) // 2]),
             *tilts[best % 4 : best : 4][-4:].tolist(),
@@ -373,11 +360,10 @@ class Summed:
             mesh *= 2
             parts = [OnMesh(*on_mesh(part, mesh), count) for part, count in self.parts]
             window = Window.of(parts, tilt * mesh, [each * mesh for each in others])
-        wrapped = (
-            math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE))
-            if window.top < window.highest
-            else 0.0
-        )
+        if window.top < window.highest:
+            wrap = math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE))
+        else:
+            wrap = 0.0
         slack = sum(count * each.slack(mesh) for each, count in self.laws)
         weights, _ = transformed(parts, tilt * mesh, window)
         return Curve(
@@ -386,22 +372,22 @@ class Summed:
             weights,
             tilt,
             window.scale + tilt * slack,
-            infinite + wrapped,
+            infinite + wrap,
         )
 
     @property
     def _spread(self) -> float:
         """The standard deviation of the sum; a rare loss counts as if it were not that rare."""
-        return max(
-            math.sqrt(sum(count * each.variance for each, count in self.laws)),
-            max(each.width for each, _ in self.laws) / 40,
-        )
+        variance = sum(count * each.variance for each, count in self.laws)
+        widest = max(each.width for each, _ in self.laws)
+        return max(math.sqrt(variance), widest / 40)
 
     def _tilts(self, rarity: float) -> Floats:
         """The tilts to try: around that of a normal law, and none at which one loss dominates."""
         usual = math.sqrt(2 * max(1.0, rarity)) / self._spread
         tilts: Floats = usual * _TILTS
-        return tilts[tilts <= max(2 * usual, 200 / max(each.width for each, _ in self.laws))]
+        steepest = 200 / max(each.width for each, _ in self.laws)
+        return tilts[tilts <= max(2 * usual, steepest)]
 
     def _growths(self, tilts: Floats) -> Floats:
         """An upper bound on ln E[e^(t loss)] of the sum, for each t."""
@@ -417,23 +403,16 @@ class Summed:
         """A common divisor of all losses costs nothing; without one that is large enough, a mesh
         that costs no more than the tolerance."""
         laws = self.laws
-        reach = min(24 * self._spread, sum(count * each.width for each, count in laws)) + sum(
-            each.width for each, _ in laws
-        )
-        finest, common = (
-            reach / _MOST,
-            float(_common([each.step for each, _ in laws if each.width])),
-        )
+        far = sum(count * each.width for each, count in laws)
+        widths = sum(each.width for each, _ in laws)
+        reach = min(24 * self._spread, far) + widths
+        finest = reach / _MOST
+        common = float(_common([each.step for each, _ in laws if each.width]))
         if common > finest:
             return common
         rounded = sum(count for _, count in laws)
-        return max(
-            finest,
-            min(
-                _TOLERANCE / math.sqrt(rounded),
-                *(math.sqrt(each.variance) / _RESOLVED for each, _ in laws if each.variance),
-            ),
-        )
+        finer = (math.sqrt(each.variance) / _RESOLVED for each, _ in laws if each.variance)
+        return max(finest, min(_TOLERANCE / math.sqrt(rounded), *finer))
 
 
 def _log_share(tilts: Floats) -> Floats:
@@ -444,10 +423,10 @@ def _log_share(tilts: Floats) -> Floats:
 def _common(steps: Sequence[Fraction]) -> Fraction:
     divisor = steps[0]
     for step in steps[1:]:
-        divisor = Fraction(
-            math.gcd(divisor.numerator * step.denominator, step.numerator * divisor.denominator),
-            divisor.denominator * step.denominator,
+        common = math.gcd(
+            divisor.numerator * step.denominator, step.numerator * divisor.denominator
         )
+        divisor = Fraction(common, divisor.denominator * step.denominator)
     return divisor if all(steps) else Fraction(0)
 
 
@@ -463,12 +442,10 @@ def transformed(parts: Sequence[OnMesh], exponent: float, window: Window) -> tup
         # near 0 the phases, which large powers multiply, are small
         centre = round(float(masses @ part.places))
         start += part.count * centre
-        product *= np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** part.count
-    error = (
-        _ROUNDING * math.log2(n) * sum(part.count for part in parts) * float(np.abs(product).mean())
-    )
-    law: Floats = (
-        np.maximum(np.roll(np.fft.irfft(product, n), (start - low) % n)[: top - low + 1], 0.0)
-        + error
-    )
+        counts = np.bincount((part.places - centre) % n, masses, n)
+        product *= np.fft.rfft(counts) ** part.count
+    count = sum(part.count for part in parts)
+    error = _ROUNDING * math.log2(n) * count * float(np.abs(product).mean())
+    shares = np.roll(np.fft.irfft(product, n), (start - low) % n)
+    law: Floats = np.maximum(shares[: top - low + 1], 0.0) + error
     return law, error

@@ -39,7 +39,7 @@ class Lattice:
             raise InputError(
                 "a loss law needs a growth above 1 and weights of 0 or more, not all 0"
             )
-        if self._summed(self.weights, self.least) > self.total:
+        if self._sum(self.weights, self.least) > self.total:
             raise InputError(
                 "these losses are too low: the other law would have more than all probability"
             )
@@ -66,9 +66,8 @@ class Lattice:
         while high < len(self.weights) and self.growth ** (self.least + high) <= whole:
             high += 1
         above = self.weights[high:]
-        return (
-            self.infinite + sum(above) - whole * self._summed(above, self.least + high)
-        ) / Fraction(self.total)
+        rest = self._sum(above, self.least + high)
+        return (self.infinite + sum(above) - whole * rest) / Fraction(self.total)
 
     def times(self, parts: int) -> "Lattice":
         """The total loss of `parts` of them, adaptive or not. Raises InputError unless parts is 1
@@ -104,12 +103,13 @@ class Lattice:
 
     __radd__ = __add__
 
-    def _summed(self, weights: tuple[int, ...], least: int) -> Fraction:
+    def _sum(self, weights: tuple[int, ...], least: int) -> Fraction:
         """The sum of weights[i] growth^-(least + i), by Horner's rule in whole numbers."""
         more, less = self.growth.numerator, self.growth.denominator
         total, scale = 0, 1  # total / (more^(i - 1)), read from the highest weight on
         for weight in reversed(weights):
-            total, scale = total * less + weight * scale, scale * more
+            total = total * less + weight * scale
+            scale = scale * more
         return Fraction(total * more, scale) / self.growth**least if weights else Fraction(0)
 
 
@@ -118,9 +118,10 @@ def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) ->
     of that loss (Kairouz, Oh, Viswanath 2015)."""
     if steps == 0:
         return Lattice(growth, 0, (delta.denominator - delta.numerator,), delta.numerator)
-    ratio, hidden = growth**steps, delta.denominator - delta.numerator
+    ratio = growth**steps
+    rest = delta.denominator - delta.numerator
     whole = ratio.numerator + ratio.denominator
-    weights = (ratio.denominator * hidden, *(0,) * (2 * steps - 1), ratio.numerator * hidden)
+    weights = (ratio.denominator * rest, *(0,) * (2 * steps - 1), ratio.numerator * rest)
     return Lattice(growth, -steps, weights, delta.numerator * whole)
 
 
@@ -136,7 +137,8 @@ def discrete_laplace(nano: int, sensitivity: int = 1) -> Lattice:
     more, less = growth.numerator, growth.denominator
     inside = {m - 2 * y: less**y * more ** (m - y) * (more - less) for y in range(1, m)}
     weights = {m: more ** (m + 1), **inside, -m: less**m * more}
-    return Lattice(growth, -m, tuple(weights.get(place, 0) for place in range(-m, m + 1)))
+    masses = (weights.get(place, 0) for place in range(-m, m + 1))
+    return Lattice(growth, -m, tuple(masses))
 
 
 SIGMAS = (0.1, 10_000.0)
@@ -198,7 +200,8 @@ class DiscreteGaussian(_Noise):
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Phi(mu / 2 - eps / mu) - e^eps Phi(-mu / 2 - eps / mu): the least delta, exact, rounded up.
     Source: Balle, Wang 2018, Theorem 8."""
-    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    near = epsilon / mu - mu / 2
+    far = epsilon / mu + mu / 2
     density = math.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)  # that of `far` times e^eps
     if near >= _FAR:
         return density * (_mills(near) - _mills(far)) * _MARGIN
@@ -239,12 +242,16 @@ def conversion(rho: float, delta: float) -> float:
 
     def at(log_more: float) -> float:
         order = 1 + math.exp(log_more)
-        return order * rho - math.log(order * delta) / (order - 1) + math.log1p(-1 / order)
+        surcharge = math.log(order * delta)
+        return order * rho - surcharge / (order - 1) + math.log1p(-1 / order)
 
     best = min(range(-40, 60), key=lambda quarter: at(quarter / 4)) / 4
-    low, high, golden = best - 0.25, best + 0.25, (math.sqrt(5) - 1) / 2
+    low = best - 0.25
+    high = best + 0.25
+    golden = (math.sqrt(5) - 1) / 2
     for _ in range(60):
-        near, far = high - golden * (high - low), low + golden * (high - low)
+        near = high - golden * (high - low)
+        far = low + golden * (high - low)
         low, high = (low, far) if at(near) < at(far) else (near, high)
     return at((low + high) / 2) * _UP
 
@@ -253,12 +260,15 @@ def conversion(rho: float, delta: float) -> float:
 def rho_within(budget: Approximate) -> Concentrated:
     """The most rho, in whole units of 1e-18, that comes to no more than the budget. Raises
     InputError where there is none or no delta."""
-    most = (
-        least_whole(0, 1 << 70, lambda rho: conversion(rho / ATTO, budget.delta) > budget.epsilon)
-        - 1
-        if budget.atto
-        else 0
-    )
+    if budget.atto:
+        most = (
+            least_whole(
+                0, 1 << 70, lambda rho: conversion(rho / ATTO, budget.delta) > budget.epsilon
+            )
+            - 1
+        )
+    else:
+        most = 0
     if not most:
         raise InputError(f"{budget} is worth no rho; give a delta above 0 and a larger epsilon")
     return Concentrated(most)

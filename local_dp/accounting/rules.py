@@ -54,18 +54,19 @@ def optimal_delta(part: Pure, parts: int, whole: Pure) -> int:
     if parts > _TO_THE_DIGIT:
         return math.ceil(binomial_curve(part, parts).delta(whole.epsilon) * ATTO)
     with localcontext(prec=_DIGITS):
-        step, most = (Decimal(part.nano) / NANO).exp(), (Decimal(whole.nano) / NANO).exp()
+        step = (Decimal(part.nano) / NANO).exp()
+        most = (Decimal(whole.nano) / NANO).exp()
         # below it the difference is negative
         least = max(0, math.ceil((whole.nano + parts * part.nano) / (2 * part.nano)))
-        ways, ahead, behind, total = (
-            Decimal(math.comb(parts, min(least, parts))),
-            step**least,
-            step ** (parts - least),
-            Decimal(0),
-        )
+        ways = Decimal(math.comb(parts, min(least, parts)))
+        ahead = step**least
+        behind = step ** (parts - least)
+        total = Decimal(0)
         for likes in range(least, parts + 1):
             total += ways * max(Decimal(0), ahead - most * behind)
-            ways, ahead, behind = ways * (parts - likes) / (likes + 1), ahead * step, behind / step
+            ways = ways * (parts - likes) / (likes + 1)
+            ahead = ahead * step
+            behind = behind / step
         share = total / (1 + step) ** parts * (1 + Decimal(10) ** -40)
         return int((share * ATTO).to_integral_value(rounding=ROUND_CEILING))
 
@@ -87,7 +88,8 @@ def advanced_part(budget: Approximate, parts: int) -> Pure:
     2.5. Below k = 32 at (1, 1e-6) it is less than eps / k."""
     check_whole("parts", parts, 1, MAX_PARTS)
     spread = math.sqrt(2 * parts * math.log(ATTO / budget.atto))
-    root = 2 * budget.epsilon / (spread + math.sqrt(spread**2 + 8 * parts * budget.epsilon))
+    square = spread**2 + 8 * parts * budget.epsilon
+    root = 2 * budget.epsilon / (spread + math.sqrt(square))
     return _some(math.floor(root * (1 - 1e-12) * NANO), budget, parts)
 
 
@@ -95,11 +97,8 @@ def printed_part(budget: Approximate, parts: int) -> Pure:
     """eps / sqrt(8 k ln(1 / delta)): the simple split that the text solves Theorem 2.5 by, private
     for eps <= 2 ln(1 / delta)."""
     check_whole("parts", parts, 1, MAX_PARTS)
-    return _some(
-        math.floor(budget.nano / math.sqrt(8 * parts * math.log(ATTO / budget.atto)) * (1 - 1e-12)),
-        budget,
-        parts,
-    )
+    spread = math.sqrt(8 * parts * math.log(ATTO / budget.atto))
+    return _some(math.floor(budget.nano / spread * (1 - 1e-12)), budget, parts)
 
 
 def _some(nano: int, budget: Approximate, parts: int) -> Pure:
@@ -129,11 +128,8 @@ def group_loss(loss: L, records: int) -> L:
     if isinstance(loss, Pure):
         return Pure(records * loss.nano)
     step = exp_epsilon(loss.nano)
-    chain = (
-        (exp_epsilon(records * loss.nano) * _BEYOND - 1) / (step - 1)
-        if step > 1
-        else Fraction(records)
-    )
+    whole = exp_epsilon(records * loss.nano)
+    chain = (whole * _BEYOND - 1) / (step - 1) if step > 1 else Fraction(records)
     return Approximate(records * loss.nano, min(ATTO, -int(-loss.atto * chain // 1)))
 
 
@@ -154,24 +150,24 @@ def epsilon(losses: Mapping[P, int], delta: float, rule: str = "exact") -> float
     Raises InputError unless 0 < delta < 1, or for an unknown rule, no losses, more than 10^8 of
     one, or a concentrated one under "exact".
     """
-    checked = _checked(losses, rule)
+    valid = _check_losses(losses, rule)
     check_share("delta", delta)
-    return max(0.0, RULES[rule](checked, delta))
+    return max(0.0, RULES[rule](valid, delta))
 
 
 def delta(losses: Mapping[P, int], epsilon: float, rule: str = "exact") -> float:
     """The least delta, of 1e-18 or more, of all losses together beside `epsilon` (nats), by the
     rule, rounded up; 1 where it promises nothing."""
-    checked = _checked(losses, rule)
+    valid = _check_losses(losses, rule)
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise InputError(f"epsilon is {epsilon:g}; give a number of nats, 0 or more")
     if rule == "exact":
-        return _optimal(checked).delta(epsilon)
-    if RULES[rule](checked, _LEAST) <= epsilon:
+        return _optimal(valid).delta(epsilon)
+    if RULES[rule](valid, _LEAST) <= epsilon:
         return _LEAST
     return math.exp(
         crossing(
-            math.log(_LEAST), 0.0, lambda log: RULES[rule](checked, math.exp(log)) > epsilon, 60
+            math.log(_LEAST), 0.0, lambda log: RULES[rule](valid, math.exp(log)) > epsilon, 60
         )[1]
     )
 
@@ -202,10 +198,9 @@ def _spread(losses: Losses, delta: float, mean: Callable[[float], float]) -> flo
         return math.inf
     squares = math.fsum(count * eps**2 for eps, count in parts)
     try:
-        return (
-            math.sqrt(-2 * math.log(rest) * squares)
-            + math.fsum(count * eps * mean(eps) for eps, count in parts)
-        ) * _UP
+        deviation = math.sqrt(-2 * math.log(rest) * squares)
+        mean_loss = math.fsum(count * eps * mean(eps) for eps, count in parts)
+        return (deviation + mean_loss) * _UP
     except OverflowError:
         return math.inf
 
@@ -214,11 +209,9 @@ def _zcdp(losses: Losses, delta: float) -> float:
     """The sum of all rho, eps^2 / 2 of a pure part and 1 / (2 sigma^2) of a Gaussian one, converted
     beside the remaining delta."""
     rest = _rest(losses, delta)
-    return (
-        conversion(math.fsum(count * _rho(part) for part, count in losses.items()), rest)
-        if rest > 0
-        else math.inf
-    )
+    if rest > 0:
+        return conversion(math.fsum(count * _rho(part) for part, count in losses.items()), rest)
+    return math.inf
 
 
 def _optimal(losses: Losses) -> Curve | Summed:
@@ -245,16 +238,16 @@ RULES: dict[str, Callable[[Losses, float], float]] = {
 """Each rule by its name: what losses come to beside a delta."""
 
 
-def _checked(losses: Mapping[P, int], rule: str) -> Losses:
+def _check_losses(losses: Mapping[P, int], rule: str) -> Losses:
     if rule not in RULES:
         raise InputError(unknown("no rule", rule, RULES))
-    checked = dict[Part, int]()
+    valid = dict[Part, int]()
     for part, count in losses.items():
         check_whole("the number of equal losses", count, 1, MAX_PARTS)
-        checked[part] = count
-    if not checked:
+        valid[part] = count
+    if not valid:
         raise InputError("there are no losses; give at least one")
-    return checked
+    return valid
 
 
 def _own(part: Part) -> tuple[float, float] | None:
@@ -266,9 +259,8 @@ def _own(part: Part) -> tuple[float, float] | None:
 
 def _rest(losses: Losses, delta: float) -> float:
     """What remains of delta beside the parts' own deltas."""
-    return delta - math.fsum(
-        count * own[1] for part, count in losses.items() if (own := _own(part))
-    )
+    own_deltas = (count * own[1] for part, count in losses.items() if (own := _own(part)))
+    return delta - math.fsum(own_deltas)
 
 
 def _sharing(losses: Losses) -> int:
@@ -371,15 +363,10 @@ def _part(words: Sequence[str]) -> Part:
         raise InputError(unknown("no kind of mechanism", name, KINDS))
     kind = KINDS[name]
     if not kind.required <= len(numbers) <= len(kind.numbers):
-        spelled = " ".join(
-            (
-                name,
-                *kind.numbers[: kind.required],
-                *(f"[{each}]" for each in kind.numbers[kind.required :]),
-            )
-        )
+        optional = (f"[{each}]" for each in kind.numbers[kind.required :])
+        form = " ".join((name, *kind.numbers[: kind.required], *optional))
         raise InputError(
-            f"{' '.join(words)!r} is not of the form {spelled!r}, which 'x COUNT' may follow"
+            f"{' '.join(words)!r} is not of the form {form!r}, which 'x COUNT' may follow"
         )
     return kind.loss(numbers)
 

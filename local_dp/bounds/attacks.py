@@ -74,9 +74,10 @@ def boneh_shaw_false(users: int, block: int) -> Fraction:
 
 def _tail(users: int, block: int, ones: int) -> Fraction:
     least = -(-(block + users * ones) // (2 * users))
+    first = max(least, 0, ones - block)
+    last = min(block, ones)
     ways = sum(
-        math.comb(block, high) * math.comb(block, ones - high)
-        for high in range(max(least, 0, ones - block), min(block, ones) + 1)
+        math.comb(block, high) * math.comb(block, ones - high) for high in range(first, last + 1)
     )
     return Fraction(ways, math.comb(2 * block, ones))
 
@@ -116,27 +117,21 @@ class Influence:
         bound at the nearest possible value, for all coordinates and both sides together. The
         standard error is the largest that reports within these ends have there.
         """
-        value, width = np.atleast_1d(estimate.value), self.high - self.low
+        value = np.atleast_1d(estimate.value)
+        width = self.high - self.low
         nearest = np.clip(value, self.least, self.most)
-        known = (value == nearest) | (width == 0)  # possible, or the same whatever is reported
-        share, at = (
-            np.clip((each - self.low) / np.where(known, 1.0, width), 0.0, 1.0)
-            for each in (value, nearest)
-        )
-        tails = np.where(
-            value > nearest,
-            mean_tail(share, estimate.n, at),
-            mean_tail(1 - share, estimate.n, 1 - at),
-        )
+        certain = (value == nearest) | (width == 0)  # possible, or the same whatever is reported
+        scale = np.where(certain, 1.0, width)
+        share, at = (np.clip((each - self.low) / scale, 0.0, 1.0) for each in (value, nearest))
+        n = estimate.n
+        upper = mean_tail(share, n, at)
+        lower = mean_tail(1 - share, n, 1 - at)
+        tails = np.where(value > nearest, upper, lower)
         with np.errstate(all="ignore"):
-            away = np.nan_to_num(
-                abs(value - nearest)
-                / np.sqrt((self.high - nearest) * (nearest - self.low) / estimate.n),
-                nan=0.0,
-            )
-        return float(away[~known].max(initial=0.0)), float(
-            min(1.0, 2 * len(value) * np.where(known, 1.0, tails).min())
-        )
+            variance = (self.high - nearest) * (nearest - self.low) / n
+            away = np.nan_to_num(abs(value - nearest) / np.sqrt(variance), nan=0.0)
+        chance = np.where(certain, 1.0, tails).min()
+        return float(away[~certain].max(initial=0.0)), float(min(1.0, 2 * len(value) * chance))
 
     def worst_case(self, estimate: Estimate, missing: int, lying: float) -> WorstCase:
         """The estimate by its possible values alone: `interval` within them, or all of them where
@@ -146,7 +141,8 @@ class Influence:
         )
         possible = (estimate.value >= self.least) & (estimate.value <= self.most)
         none = ~possible & (low == high)
-        low, high = np.where(none, self.least, low), np.where(none, self.most, high)
+        low = np.where(none, self.least, low)
+        high = np.where(none, self.most, high)
         return WorstCase(
             np.where(possible, estimate.value, np.nan),
             estimate.standard_error,
@@ -159,9 +155,8 @@ class Influence:
     def had_all_answered(self, value: Floats, n: int, missing: int) -> tuple[Floats, Floats]:
         """Between which ends the estimate of n reports would lie had `missing` more clients
         answered, whatever they held and said."""
-        return (n * value + missing * self.low) / (n + missing), (
-            n * value + missing * self.high
-        ) / (n + missing)
+        total = n + missing
+        return (n * value + missing * self.low) / total, (n * value + missing * self.high) / total
 
     def of_share(self, share: float) -> Floats:
         """How far at most a share of the clients who lie can have moved the estimate, to either
@@ -176,8 +171,10 @@ class Influence:
                 f"the share of clients that may lie is {lying}; give a number from 0 to below 1"
             )
         low, high = self.had_all_answered(estimate.value, estimate.n, missing)
-        moved, n = self.of_share(lying), estimate.n + missing
-        lower, upper = np.maximum(low - moved, self.low), np.minimum(high + moved, self.high)
+        shift = self.of_share(lying)
+        n = estimate.n + missing
+        lower = np.maximum(low - shift, self.low)
+        upper = np.minimum(high + shift, self.high)
         return replace(estimate, value=lower, n=n).interval()[0], replace(
             estimate, value=upper, n=n
         ).interval()[1]
@@ -195,7 +192,7 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
         return None
     randomizer = algorithm.queries[0].randomizer
 
-    def decoded(tally: Tally) -> Estimate:
+    def decode(tally: Tally) -> Estimate:
         result = algorithm.decode((tally,))
         if type(result) is not Estimate:
             raise InputError("the result is no average")
@@ -210,13 +207,13 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
             and empty.counts.shape == (randomizer.cells, randomizer.alphabet)
             and empty.counts.size <= MOST  # its tally counts each report of each coin
         ):
-            each = single_estimates(lambda counts: decoded(Tally(counts)).value, empty.counts.shape)
+            each = single_estimates(lambda counts: decode(Tally(counts)).value, empty.counts.shape)
             return (
                 None
                 if each is None
                 else Influence(each.min(axis=0), each.max(axis=0), *_possible(randomizer, each))
             )
-        estimate = decoded(ones)  # to see of which kind it is
+        estimate = decode(ones)  # to see of which kind it is
     except InputError:
         return None
     own = randomizer.estimate(ones).ends if isinstance(randomizer, FrequencyOracle) else None
@@ -226,12 +223,9 @@ def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | No
         np.broadcast_to(end, estimate.value.shape).astype(np.float64) for end in estimate.ends
     )
     width = (high - low) / (own[1] - own[0])  # of the shares, which are from 0 to 1
-    return Influence(
-        low,
-        high,
-        _rounded(low - width * own[0], width),
-        _rounded(low + width * (1 - own[0]), width),
-    )
+    least = low - width * own[0]
+    most = low + width * (1 - own[0])
+    return Influence(low, high, _rounded(least, width), _rounded(most, width))
 
 
 def _possible(randomizer: FiniteChannel, each: Floats) -> tuple[Floats | float, Floats | float]:
@@ -240,11 +234,9 @@ def _possible(randomizer: FiniteChannel, each: Floats) -> tuple[Floats | float, 
     values = randomizer.corners if isinstance(randomizer, Mixed) else randomizer.domain.values()
     if len(values) * len(each) > MOST * MOST:
         return -np.inf, np.inf
-    added = each.reshape(randomizer.cells, randomizer.alphabet, -1)
-    sums = [
-        randomizer.rows(values, cell).astype(np.float64) @ added[cell]
-        for cell in range(randomizer.cells)
-    ]
+    parts = each.reshape(randomizer.cells, randomizer.alphabet, -1)
+    cells = range(randomizer.cells)
+    sums = [randomizer.rows(values, cell).astype(np.float64) @ parts[cell] for cell in cells]
     means = np.mean(sums, axis=0) / 2.0**randomizer.word_bits
     least, most = (end.reshape(each.shape[1:]) for end in (means.min(axis=0), means.max(axis=0)))
     return _rounded(least, most - least), _rounded(most, most - least)
@@ -268,11 +260,11 @@ def single_estimates(estimate: Callable[[Counts], Floats], shape: tuple[int, ...
     return each if np.allclose(mean, estimate(mixed.reshape(shape)), rtol=1e-9, atol=1e-9) else None
 
 
-def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
+def irregularity(randomizer: Randomizer, counts: Counts) -> float | None:
     """At most the probability that of honest bit vectors so many, or more, have some one number of
     ones: the least p-value, times how many numbers there are.
 
-    `seen` is how many of the reports have each number of ones, shape (places + 1,), as by
+    `counts` is how many of the reports have each number of ones, shape (places + 1,), as by
     `ones_seen`. Each bit of a unary encoding is flipped on its own, and one bit differs from the
     others: so the number of ones in an honest report has the same law for every value, and the
     number of reports with c ones is binomial; its upper tail is summed. An attacker who sends only
@@ -280,12 +272,12 @@ def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
     is not, and no test can see that. None for other randomizers. Source: Cao, Jia, Gong 2021 (the
     attack, padded and not).
     """
-    if not isinstance(randomizer, UnaryEncoding) or not seen.any():
+    if not isinstance(randomizer, UnaryEncoding) or not counts.any():
         return None
     from scipy.stats import binom
 
     law = ones_law(randomizer)
-    return float(min(1.0, len(law) * binom.sf(seen - 1, seen.sum(), law).min()))
+    return float(min(1.0, len(law) * binom.sf(counts - 1, counts.sum(), law).min()))
 
 
 def ones_seen(randomizer: UnaryEncoding, reports: Words) -> Counts:

@@ -75,34 +75,41 @@ def _survey(epsilon: float, k: int) -> Best:
         "no randomizer of two values is better: each is randomized response, garbled (Kairouz, "
         "Oh, Viswanath 2014; limits 1, Theorem 1)"
     )
-    return Best("binary-rr", {"epsilon": epsilon}, gain, "a share of 1/2", reason, _sorted(others))
+    return Best(
+        "binary-rr", {"epsilon": epsilon}, gain, "a share of 1/2", reason, _ascending(others)
+    )
 
 
 def _frequency(epsilon: float, k: int) -> Best:
-    chosen, share = best_choice(epsilon, k), 1 / k
-    known = {choice.kind.name: float(choice.total) / k for choice in choices(epsilon, k)}
-    least, own = min(known.values()), known.pop(chosen.kind.name)
-    known |= {
+    selection, share = best_choice(epsilon, k), 1 / k
+    variances = {choice.kind.name: float(choice.total) / k for choice in choices(epsilon, k)}
+    least = min(variances.values())
+    own = variances.pop(selection.kind.name)
+    variances |= {
         "oue": oue_variance(epsilon, share),
         "sue": sue_variance(epsilon, share),
         "hadamard": response_gain(epsilon) ** 2 - share**2,
     }
-    known |= {"she": summed_variance(epsilon, share)}
+    variances |= {"she": summed_variance(epsilon, share)}
     best = "the least total variance of all that are shipped"
     if own > least:
         best = (
             f"within {100 * (own / least - 1):.2g} % of the least total variance, and simpler to "
             "decode"
         )
-    sets = "single symbols" if chosen.w == 1 else f"sets of {chosen.w} of {chosen.order} points"
+    sets = (
+        "single symbols"
+        if selection.w == 1
+        else f"sets of {selection.w} of {selection.order} points"
+    )
     what = f"the share of one of {k} symbols, at the uniform law"
     return Best(
-        chosen.kind.name,
+        selection.kind.name,
         {"epsilon": epsilon, "k": k},
         own,
         what,
         f"{best}, by {sets} (limits 2)",
-        _sorted(known.items()),
+        _ascending(variances.items()),
     )
 
 
@@ -122,19 +129,19 @@ def _mean(epsilon: float, k: int) -> Best:
         gain,
         "the mean of numbers in [0, 1], 0 or 1 with equal chances",
         reason,
-        _sorted(others),
+        _ascending(others),
     )
 
 
 def _table_mean(epsilon: float, k: int) -> Best:
-    known = {
+    variances = {
         "hybrid": hybrid_variance(epsilon),
         "one-bit-mean": response_gain(epsilon) ** 2,
         "piecewise": piecewise_variance(epsilon, 1.0),
     }
-    known["staircase"] = staircase_variance(epsilon)
-    name = min(known, key=lambda each: (known[each], each != "one-bit-mean"))
-    others = ((each, variance / 4) for each, variance in known.items() if each != name)
+    variances["staircase"] = staircase_variance(epsilon)
+    name = min(variances, key=lambda each: (variances[each], each != "one-bit-mean"))
+    others = ((each, variance / 4) for each, variance in variances.items() if each != name)
     reason = (
         "the least worst-case noise of the mechanisms with a closed form (limits 1); sampling is "
         "left out, as the numbers are those asked"
@@ -142,40 +149,38 @@ def _table_mean(epsilon: float, k: int) -> Best:
     return Best(
         name,
         {"epsilon": epsilon},
-        known[name] / 4,
+        variances[name] / 4,
         "the mean of the clients' own numbers in [0, 1]",
         reason,
-        _sorted(others),
+        _ascending(others),
     )
 
 
 def _vectors(epsilon: float, d: int, body: Body) -> Best:
     check_whole("k", d, 1, MAX_DIMENSION)
-    (chosen, *others), told = (
-        [choice for choice in vector_choices(epsilon, body, d) if choice.proven],
-        vector_choices(epsilon, body, d),
-    )
+    (selection, *others) = [choice for choice in vector_choices(epsilon, body, d) if choice.proven]
+    choices = vector_choices(epsilon, body, d)
     reason = "the least mean squared error of all that are shipped and enumerated"
-    if chosen.shrunk < 1:
+    if selection.shrunk < 1:
         reason = (
             f"the vector shrunk by 1 / sqrt {d} lies in the ball, whose randomizer has {reason}"
         )
-    if not told[0].proven:
-        less = 100 * (1 - told[0].moment / chosen.moment)
+    if not choices[0].proven:
+        less = 100 * (1 - choices[0].moment / selection.moment)
         reason += (
-            f"; {told[0].name}, whose privacy is a density on paper, which clients refuse by "
+            f"; {choices[0].name}, whose privacy is a density on paper, which clients refuse by "
             f"default, has {less:.2g} % less"
         )
-    parameters: dict[str, Parameter] = {"epsilon": epsilon, "d": d, **dict(chosen.settings)}
+    parameters: dict[str, Parameter] = {"epsilon": epsilon, "d": d, **dict(selection.settings)}
     what = (
         "the mean of vectors in "
         f"{'[-1, 1]^' if body == 'cube' else 'the unit ball of dimension '}{d}, all coordinates "
         "together, at 0"
     )
     return Best(
-        chosen.name,
+        selection.name,
         parameters,
-        chosen.moment,
+        selection.moment,
         what,
         reason,
         tuple((choice.name, choice.moment) for choice in others),
@@ -200,11 +205,11 @@ def _strings(epsilon: float, k: int) -> Best:
         parities_variance(epsilon, b, 0.0),
         "the share of a rare string",
         reason,
-        _sorted(others),
+        _ascending(others),
     )
 
 
-def _sorted(others: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+def _ascending(others: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
     return tuple(sorted(others, key=lambda pair: pair[1]))
 
 
@@ -251,12 +256,12 @@ class Aim:
 
 @dataclass(frozen=True)
 class Reports:
-    """A randomizer's reports as estimates of an aim: `added`, shape (cells * alphabet, m), is what
-    each adds, divided by their number."""
+    """A randomizer's reports as estimates of an aim: `contributions`, shape (cells * alphabet, m),
+    is what each adds, divided by their number."""
 
     randomizer: FiniteChannel
     aim: Aim
-    added: Floats
+    contributions: Floats
 
     @classmethod
     def of(cls, randomizer: FiniteChannel, aim: Aim) -> "Reports | None":
@@ -264,37 +269,36 @@ class Reports:
         reports."""
         if isinstance(randomizer, Design) and np.array_equal(aim.target, np.eye(randomizer.shares)):
             return SetReports(randomizer, aim, np.zeros((0, randomizer.shares)))
-        added = _added(randomizer)
-        if added is None:
+        contributions = _contributions(randomizer)
+        if contributions is None:
             return None
         law = report_laws(randomizer, _some_values(len(aim.target)))
-        meant, aimed = law @ added, aim.target[_some_values(len(aim.target))]
-        if meant.shape == aimed.shape and np.allclose(meant, aimed, atol=_EXACT, rtol=0):
-            return cls(randomizer, aim, added)
-        if aimed.shape[1] == 1:
-            for column in np.flatnonzero(np.all(np.abs(meant - aimed) < _EXACT, axis=0)).tolist():
-                return cls(randomizer, aim, added[:, [column]])
+        means = law @ contributions
+        targets = aim.target[_some_values(len(aim.target))]
+        if means.shape == targets.shape and np.allclose(means, targets, atol=_EXACT, rtol=0):
+            return cls(randomizer, aim, contributions)
+        if targets.shape[1] == 1:
+            for column in np.flatnonzero(np.all(np.abs(means - targets) < _EXACT, axis=0)).tolist():
+                return cls(randomizer, aim, contributions[:, [column]])
         return None
 
     def estimates(self, counts: Counts) -> Floats:
         """What each of several tallies, shape (..., cells * alphabet), says of the aim, shape (...,
         m)."""
-        return np.asarray(counts @ self.added / counts.sum(axis=-1, keepdims=True))
+        return np.asarray(counts @ self.contributions / counts.sum(axis=-1, keepdims=True))
 
     def errors(self, law: Floats) -> Errors:
         """Those of one report of a client whose value has this law."""
-        return Errors.of_reports(self.added, self.law(law))
+        return Errors.of_reports(self.contributions, self.law(law))
 
     def law(self, law: Floats) -> Floats:
         """Pr[cell, report], flattened, for this law of values; a number on another lattice is
         rounded at random to a neighbour, its mean kept."""
         law = _on_lattice(law, self.randomizer.domain.size)
-        held = np.flatnonzero(law)
+        support = np.flatnonzero(law)
         chunk = max(1, _CHUNK // (self.randomizer.cells * self.randomizer.alphabet))
-        parts = [
-            law[some] @ report_laws(self.randomizer, some)
-            for some in np.split(held, range(chunk, len(held), chunk))
-        ]
+        chunks = np.split(support, range(chunk, len(support), chunk))
+        parts = [law[some] @ report_laws(self.randomizer, some) for some in chunks]
         total: Floats = np.sum(parts, axis=0)
         total /= total.sum()
         return total
@@ -306,11 +310,11 @@ class Reports:
             return [self.errors(law) for law in unfavourable_laws(len(self.aim.target))]
         ends = [int(np.argmin(self.aim.target)), int(np.argmax(self.aim.target))]
         laws = report_laws(self.randomizer, np.array(ends))
-        (low, high), square = (laws @ self.added[:, 0]).tolist(), laws @ self.added[:, 0] ** 2
-        odds = np.clip(
-            ((square[1] - square[0]) / (high - low) - 2 * low) / (2 * (high - low)), 0, 1
-        )
-        return [Errors.of_reports(self.added, (1 - odds) * laws[0] + odds * laws[1])]
+        (low, high) = (laws @ self.contributions[:, 0]).tolist()
+        square = laws @ self.contributions[:, 0] ** 2
+        rise = (square[1] - square[0]) / (high - low)
+        odds = np.clip((rise - 2 * low) / (2 * (high - low)), 0, 1)
+        return [Errors.of_reports(self.contributions, (1 - odds) * laws[0] + odds * laws[1])]
 
 
 @dataclass(frozen=True)
@@ -336,32 +340,31 @@ def _on_lattice(law: Floats, size: int) -> Floats:
     place = np.arange(len(law)) * (size - 1) / (len(law) - 1)
     below = np.minimum(np.floor(place).astype(np.int64), size - 2)
     part = place - below
-    moved = np.zeros(size)
-    np.add.at(moved, below, law * (1 - part))
-    np.add.at(moved, below + 1, law * part)
-    return moved
+    lattice = np.zeros(size)
+    np.add.at(lattice, below, law * (1 - part))
+    np.add.at(lattice, below + 1, law * part)
+    return lattice
 
 
 def _some_values(size: int) -> Counts:
     """All of a small domain; of a large one the ends and some between."""
-    return (
-        np.arange(size, dtype=np.int64)
-        if size <= 1024
-        else np.unique(np.linspace(0, size - 1, 33).astype(np.int64))
-    )
+    if size <= 1024:
+        return np.arange(size, dtype=np.int64)
+    return np.unique(np.linspace(0, size - 1, 33).astype(np.int64))
 
 
 def report_laws(randomizer: FiniteChannel, values: Counts) -> Floats:
     """Pr[cell, report | value], shape (values, cells * alphabet)."""
-    cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)
-    held = np.asarray(values, dtype=np.int64)[:, None, None] + randomizer.domain.low
+    cells = np.arange(randomizer.cells)[:, None]
+    reports = np.arange(randomizer.alphabet)
+    symbols = np.asarray(values, dtype=np.int64)[:, None, None] + randomizer.domain.low
     return (
-        np.exp(randomizer.log_probability(reports, held, cells)).reshape(len(values), -1)
+        np.exp(randomizer.log_probability(reports, symbols, cells)).reshape(len(values), -1)
         / randomizer.cells
     )
 
 
-def _added(randomizer: FiniteChannel) -> Floats | None:
+def _contributions(randomizer: FiniteChannel) -> Floats | None:
     """What each report alone is an estimate of; None where there are too many, or an estimate is
     not the mean of its reports'."""
     size = randomizer.cells * randomizer.alphabet

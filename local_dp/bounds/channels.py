@@ -69,11 +69,11 @@ def best_channel(epsilon: float, symbols: int, score: Callable[[Floats], Floats]
     from scipy.optimize import linprog
 
     columns = staircase_columns(epsilon, symbols)
-    solved = linprog(
+    solution = linprog(
         -score(columns), A_eq=columns.T, b_eq=np.ones(symbols), bounds=(0, None), method="highs"
     )
-    used = solved.x > 1e-12
-    return BestChannel(-float(solved.fun), columns[used] * solved.x[used, None])
+    support = solution.x > 1e-12
+    return BestChannel(-float(solution.fun), columns[support] * solution.x[support, None])
 
 
 NO_TURN = 64  # doublings after which the constant does not change in doubles
@@ -121,9 +121,9 @@ def divergence_needed(guess: float, success: float) -> float:
     if success <= guess:
         return 0.0
     hit = guess * math.log(guess / success) if guess else 0.0
-    return (
-        hit + (1 - guess) * (math.log1p(-guess) - math.log1p(-success)) if success < 1 else math.inf
-    )
+    if success < 1:
+        return hit + (1 - guess) * (math.log1p(-guess) - math.log1p(-success))
+    return math.inf
 
 
 def interactive_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
@@ -138,10 +138,10 @@ def interactive_bound(dimension: float, epsilon: float, success: float, guess: f
     if dimension <= 0:
         raise InputError(f"the dimension is {dimension}; give a positive one")
     added_up = divergence_needed(guess, success) / divergence_curvature(epsilon)
-    pasted = distance_needed(max(0.0, success - guess)) / (
+    pasting = distance_needed(max(0.0, success - guess)) / (
         pasting_constant() * affinity_curvature(epsilon)
     )
-    return max(added_up, pasted) * dimension / report_squares(epsilon)
+    return max(added_up, pasting) * dimension / report_squares(epsilon)
 
 
 def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
@@ -190,20 +190,19 @@ def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> 
     """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: about 0.755
     C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
-    return math.log1p(-((2 * success - 1) ** 2)) / (
-        2 * math.log1p(-best_two_laws(epsilon, variation).value)
-    )
+    distance = best_two_laws(epsilon, variation).value
+    return math.log1p(-((2 * success - 1) ** 2)) / (2 * math.log1p(-distance))
 
 
 def two_laws_asked_again_bound(epsilon: float, variation: float, success: float) -> float:
     """Proven for EVERY protocol that distinguishes any two laws at this total variation: about
     0.650 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
-    pasted = distance_needed(2 * success - 1) / (
+    pasting = distance_needed(2 * success - 1) / (
         pasting_constant() * best_two_laws(epsilon, variation).value
     )
     return max(
-        divergence_needed(1 - success, success) / two_laws_divergence(epsilon, variation), pasted
+        divergence_needed(1 - success, success) / two_laws_divergence(epsilon, variation), pasting
     )
 
 

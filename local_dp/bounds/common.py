@@ -24,22 +24,22 @@ def common_pure_least(bits: int, epsilon: float, success: float) -> int:
     e^(-eps n) p or more, and all together with 1 - p at most.
     """
     check_whole("bits", bits, 1, 1 << 20)
-    return math.ceil(
-        (bits * LN2 + math.log1p(-(2.0**-bits)) + math.log(success / (1 - success))) / epsilon
-    )
+    log_others = bits * LN2 + math.log1p(-(2.0**-bits))
+    log_odds = math.log(success / (1 - success))
+    return math.ceil((log_others + log_odds) / epsilon)
 
 
 def common_approximate_least(bits: int, epsilon: float, delta: float, success: float) -> int:
     """Proven: the same of (eps, delta)-private curators, by n steps of x -> min(e^eps x + delta, 1
     - e^-eps (1 - x - delta)) from (1 - p) / (2^L - 1)."""
     check_whole("bits", bits, 1, 1 << 20)
-    growth, named, records = (
-        math.exp(epsilon),
-        (1 - success) * math.exp(-bits * LN2) / -math.expm1(-bits * LN2),
-        0,
-    )
-    while named < success:
-        named, records = min(growth * named + delta, 1 - (1 - named - delta) / growth), records + 1
+    growth = math.exp(epsilon)
+    share = math.exp(-bits * LN2)
+    chance = (1 - success) * share / -math.expm1(-bits * LN2)
+    records = 0
+    while chance < success:
+        chance = min(growth * chance + delta, 1 - (1 - chance - delta) / growth)
+        records = records + 1
     return records
 
 
@@ -55,8 +55,10 @@ def approximate_capacity(epsilon: float, delta: float, bits: float) -> float:
     if delta == 0:
         return pure
     t = np.exp(np.linspace(math.log(delta), math.log(0.5), _STEPS))
-    lost = (pure - np.log1p(-t)) / (1 - t) + t / math.e + (1 + epsilon + LN2) * delta / t
-    return float(lost.min()) + 2 * delta * (1 + bits * LN2)
+    pure_part = (pure - np.log1p(-t)) / (1 - t)
+    leak = (1 + epsilon + LN2) * delta / t
+    capacity = pure_part + t / math.e + leak
+    return float(capacity.min()) + 2 * delta * (1 + bits * LN2)
 
 
 def common_local_least(bits: int, epsilon: float, success: float, delta: float = 0.0) -> int:
@@ -74,10 +76,12 @@ def common_hashing_success(bits: int, epsilon: float, n: int) -> float:
     1 - E min(1, (2^L - 1) (Pr[B > K] + Pr[B = K] / 2)), K and B binomial with n and E / (E + 1),
     1/2: another string agrees with the parities like a coin.
     """
-    agreed = np.arange(n + 1)
-    law = stats.binom.pmf(agreed, n, 1 / (1 + math.exp(-epsilon)))
-    above, same = stats.binom.logsf(agreed, n, 0.5), stats.binom.logpmf(agreed, n, 0.5) - LN2
-    beaten = np.minimum(0.0, np.logaddexp(above, same) + bits * LN2 + math.log1p(-(2.0**-bits)))
+    agreements = np.arange(n + 1)
+    law = stats.binom.pmf(agreements, n, 1 / (1 + math.exp(-epsilon)))
+    above = stats.binom.logsf(agreements, n, 0.5)
+    same = stats.binom.logpmf(agreements, n, 0.5) - LN2
+    log_others = bits * LN2
+    beaten = np.minimum(0.0, np.logaddexp(above, same) + log_others + math.log1p(-(2.0**-bits)))
     return 1 - float(law @ np.exp(beaten))
 
 
@@ -91,11 +95,13 @@ def published_parity_clients(d: int, delta: float, success: float) -> int:
     """Clients that find a parity of d bits if each publishes its example with probability delta,
     which is (0, delta)-private: d independent ones are needed."""
     check_shares(delta=delta, success=success)
-    seen = np.arange(d, 8 * d + 200)
-    full = np.array([math.prod(1 - 2.0 ** (i - int(m)) for i in range(d)) for m in seen])
+    examples = np.arange(d, 8 * d + 200)
+    full = np.array([math.prod(1 - 2.0 ** (i - int(m)) for i in range(d)) for m in examples])
     return least_clients(
         lambda n: (
-            float(stats.binom.pmf(seen, n, delta) @ full + stats.binom.sf(seen[-1], n, delta))
+            float(
+                stats.binom.pmf(examples, n, delta) @ full + stats.binom.sf(examples[-1], n, delta)
+            )
             >= success
         )
     )

@@ -26,9 +26,9 @@ def recovery(d: int, p: float) -> Iterator[float]:
     rank[0] = 1
     while True:
         yield float(rank @ redundant)
-        moved = rank * grows
-        rank -= moved
-        rank[1:] += moved[:-1]
+        flow = rank * grows
+        rank -= flow
+        rank[1:] += flow[:-1]
 
 
 def parity_success(learner: ParityLearner, d: int, n: int) -> float:
@@ -68,14 +68,16 @@ def paper_parity_examples(
     = log2(2 / beta) as printed, or whole."""
     check_shares(alpha=alpha, beta=beta)
     runs = paper_runs(beta) if whole_runs else math.log2(2 / beta)
-    return math.ceil(8 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(2 / beta)))
+    size = d * math.log(2) + math.log(2 / beta)
+    return math.ceil(8 * runs / (epsilon * alpha) * size)
 
 
 def exponential_parity_examples(d: int, epsilon: float, success: float) -> int:
     """The exponential mechanism over 2^d parities, wrong ones at score n / 2: (4 / eps) ln((2^d -
     1) success / (1 - success)); a little low (limits 4.1)."""
     check_share("success", success)
-    return math.ceil(4 / epsilon * (math.log(2**d - 1) + math.log(success / (1 - success))))
+    log_odds = math.log(success / (1 - success))
+    return math.ceil(4 / epsilon * (math.log(2**d - 1) + log_odds))
 
 
 def packing_parity_examples(d: int, epsilon: float, success: float) -> int:
@@ -104,9 +106,9 @@ def occam_examples(size: int, epsilon: float, alpha: float, beta: float) -> int:
     check_shares(alpha=alpha, beta=beta)
     t = min(epsilon / 2, math.atanh(alpha))
     # a class may have 10^400 labellings
-    return math.ceil(
-        (math.log(size) - math.log(beta)) / -math.log(math.cosh(t) - alpha * math.sinh(t))
-    )
+    log_size = math.log(size) - math.log(beta)
+    rate = math.cosh(t) - alpha * math.sinh(t)
+    return math.ceil(log_size / -math.log(rate))
 
 
 def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: float) -> int:
@@ -117,26 +119,25 @@ def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: flo
     e^(-eps/2)))^n; add up over the hypotheses of error above alpha.
     """
     check_shares(alpha=alpha, beta=beta)
-    return math.ceil(math.log(size / beta) / -math.log1p(alpha * math.expm1(-epsilon / 2)))
+    rate = alpha * math.expm1(-epsilon / 2)
+    return math.ceil(math.log(size / beta) / -math.log1p(rate))
 
 
 def occam_examples_printed(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """n >= (ln size + ln(2 / beta)) max(4 / (eps alpha), 2 / alpha^2), as printed in KLNRS Theorem
     3.7."""
     check_shares(alpha=alpha, beta=beta)
-    return math.ceil(math.log(2 * size / beta) * max(4 / (epsilon * alpha), 2 / alpha**2))
+    log_size = math.log(2 * size / beta)
+    return math.ceil(log_size * max(4 / (epsilon * alpha), 2 / alpha**2))
 
 
 def occam_examples_uniform(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """Agnostic, by uniform convergence within alpha / 3: n >= max((9 / (2 alpha^2)) ln(4 size /
     beta), (6 / (eps alpha)) ln(2 size / beta)) (limits 4.1)."""
     check_shares(alpha=alpha, beta=beta)
-    return math.ceil(
-        max(
-            4.5 / alpha**2 * math.log(4 * size / beta),
-            6 / (epsilon * alpha) * math.log(2 * size / beta),
-        )
-    )
+    sampling = 4.5 / alpha**2 * math.log(4 * size / beta)
+    choosing = 6 / (epsilon * alpha) * math.log(2 * size / beta)
+    return math.ceil(max(sampling, choosing))
 
 
 def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int:
@@ -150,7 +151,9 @@ def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int
     if queries < 1:
         raise InputError(f"there are {queries} queries; give at least one query")
     tail = math.log(4 * queries / beta)
-    return math.ceil(max(8 * tail / tau**2, 4 * queries * tail / (epsilon * tau)))
+    sampling = 8 * tail / tau**2
+    noise = 4 * queries * tail / (epsilon * tau)
+    return math.ceil(max(sampling, noise))
 
 
 def noisy_tail(tau: float, deviation: float, scale: float) -> float:
@@ -165,7 +168,8 @@ def noisy_tail(tau: float, deviation: float, scale: float) -> float:
     if z + ratio < _MILLS:
         far = math.exp(ratio**2 / 2 + z * ratio) * normal_tail(ratio + z)
     else:
-        far = math.exp(-(z**2) / 2) / (math.sqrt(2 * math.pi) * (z + ratio))
+        slope = math.sqrt(2 * math.pi)
+        far = math.exp(-(z**2) / 2) / (slope * (z + ratio))
     return 2 * normal_tail(z) + near - far
 
 
@@ -221,17 +225,9 @@ def gumbel_spread(experts: int, epsilon: float) -> float:
     check_positive("epsilon", epsilon)
     places = np.linspace(-10, 60, 70_001)
     below = -np.exp(-places)  # ln Pr[G <= x]
-    return (
-        2
-        / epsilon
-        * float(
-            np.trapezoid(
-                -np.expm1(experts * below)
-                - np.exp(experts * np.log(-np.expm1(np.minimum(below, -1e-26)))),
-                places,
-            )
-        )
-    )
+    upper = -np.expm1(experts * below)
+    lower = np.exp(experts * np.log(-np.expm1(np.minimum(below, -1e-26))))
+    return 2 / epsilon * float(np.trapezoid(upper - lower, places))
 
 
 def printed_sigma(separators: int, epsilon: float, delta: float) -> float:
@@ -251,9 +247,9 @@ def safe_sigma(separators: int, epsilon: float, delta: float) -> float:
     2.83 m / eps.
     """
     _check(separators, delta, epsilon=epsilon)
-    first = 2 * (
-        separators * math.sqrt(2 / math.pi) + math.sqrt(2 * separators * math.log(1 / delta))
-    )
+    mean = separators * math.sqrt(2 / math.pi)
+    excess = math.sqrt(2 * separators * math.log(1 / delta))
+    first = 2 * (mean + excess)
     return (first + math.sqrt(first**2 + 8 * separators * epsilon)) / (2 * epsilon)
 
 

@@ -73,9 +73,10 @@ def _chances(epsilon: float, order: int, w: int) -> tuple[float, float]:
 
 def _pair_chances(p: float, order: int, w: int) -> tuple[float, float]:
     """The chances that two symbols are in a set, one of them held or neither."""
-    with_none = (
-        ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2)) if order > 2 else 0.0
-    )
+    if order > 2:
+        with_none = ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2))
+    else:
+        with_none = 0.0
     return p * (w - 1) / (order - 1), with_none
 
 
@@ -102,18 +103,17 @@ def contrast_factors(epsilon: float, order: int, w: int) -> tuple[float, float]:
     """
     p, q = _chances(epsilon, order, w)
     with_one, with_none = _pair_chances(p, order, w)
-    return (q - with_none) / (p - q) ** 2, max(0.0, p - q - 2 * with_one + 2 * with_none) / (
-        p - q
-    ) ** 2
+    gap = p - q
+    rest = q - with_none
+    return rest / gap**2, max(0.0, gap - 2 * with_one + 2 * with_none) / gap**2
 
 
 def parities_variance(epsilon: float, b: int, share: float) -> float:
     """n times the variance of a symbol's estimate from reports of b random parities:
     `support_variance` of E / (E + 2^b - 1) and 2^-b."""
     check_positive_epsilon(epsilon)
-    return support_variance(
-        math.exp(epsilon) / (math.exp(epsilon) + (1 << b) - 1), math.ldexp(1.0, -b), share
-    )
+    growth = math.exp(epsilon)
+    return support_variance(growth / (growth + (1 << b) - 1), math.ldexp(1.0, -b), share)
 
 
 def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors:
@@ -127,13 +127,13 @@ def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
     """Those of reports that name sets of w of `order` points, as random ones hold two symbols:
     exact on average over pairs, and for each at w = 1."""
     p, q = _chances(epsilon, order, w)
-    seen = q + law * (p - q)
-    variance = seen * (1 - seen) / (p - q) ** 2
+    inclusion = q + law * (p - q)
+    variance = inclusion * (1 - inclusion) / (p - q) ** 2
     near = np.argsort(-variance, kind="stable")[:NEAR]
-    held = law[near, None] + law[None, near]
+    mass = law[near, None] + law[None, near]
     with_one, with_none = _pair_chances(p, order, w)
-    both = with_one * held + with_none * (1 - held)
-    covariance = (both - np.outer(seen[near], seen[near])) / (p - q) ** 2
+    both = with_one * mass + with_none * (1 - mass)
+    covariance = (both - np.outer(inclusion[near], inclusion[near])) / (p - q) ** 2
     np.fill_diagonal(covariance, variance[near])
     return Errors(np.sort(variance)[::-1], covariance)
 
@@ -141,10 +141,8 @@ def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
 def unfavourable_laws(k: int) -> list[Floats]:
     """Uniform on the first few of k symbols, or on all: among these the least favourable law is
     looked for. Beyond 64, symbols are as good as rare."""
-    return [
-        np.where(np.arange(k) < held, 1 / held, 0.0)
-        for held in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]
-    ]
+    sizes = [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]
+    return [np.where(np.arange(k) < size, 1 / size, 0.0) for size in sizes]
 
 
 @lru_cache(maxsize=1024)
@@ -191,12 +189,12 @@ FREQUENT = 10  # so many strings are to be found at once
 
 @dataclass(frozen=True)
 class Schedule:
-    """A search by prefixes of `first` bits, then `step` bits more of each of `kept`; in several
+    """A search by prefixes of `first` bits, then `step` bits more of each of `beam`; in several
     rounds a report encodes them in `width` bits."""
 
     first: int
     step: int
-    kept: int
+    beam: int
     width: int
 
     def lengths(self, bits: int) -> tuple[int, ...]:
@@ -207,27 +205,29 @@ class Schedule:
         """How many clients each level needs, and at last the count, in units of V / share^2, for
         ten strings to be found except with probability beta.
 
-        A prefix of the first level must be among the `kept` best of its length: (z_{kept /
+        A prefix of the first level must be among the `beam` best of its length: (z_{beam /
         2^length} + z)^2. Later it competes with the wrong ends of the ten, and with three times as
-        many of noise that was followed so far (simulated): (z_{kept / (40 2^step)} + z)^2. At the
+        many of noise that was followed so far (simulated): (z_{beam / (40 2^step)} + z)^2. At the
         last level all ends of the followed prefixes compete for few places. If few are kept, a
         prefix must exceed the best of them, which varies too: 1.17 z. The count needs (h + z)^2, h
         the height that noise reaches among the listed candidates with probability 1 %. The rest of
         beta bounds the event that one of the ten falls short by z somewhere.
         """
-        lengths, varies = self.lengths(bits), 1.17 if self is NARROW else 1.0
+        lengths = self.lengths(bits)
+        varies = 1.17 if self is NARROW else 1.0
         miss = normal_quantile((beta - NOISE) / (FREQUENT * (len(lengths) + 1)))
         needs = []
         for before, length in pairwise((0, *lengths)):
             last = length == bits
             rivals = (
-                (self.kept if last else 4 * FREQUENT) * 2 ** (length - before)
+                (self.beam if last else 4 * FREQUENT) * 2 ** (length - before)
                 if before
                 else 2**length
             )
-            kept = listed(share, self) if last else self.kept
+            places = listed(share, self) if last else self.beam
             needs.append(
-                (normal_quantile(min(0.5, kept / rivals)) + (varies if before else 1.0) * miss) ** 2
+                (normal_quantile(min(0.5, places / rivals)) + (varies if before else 1.0) * miss)
+                ** 2
             )
         return [*needs, (normal_quantile(NOISE / listed(share, self)) + miss) ** 2]
 
@@ -240,22 +240,19 @@ class Schedule:
     def clients(self, epsilon: float, bits: int, share: float, beta: float) -> int:
         """n for which ten strings that `share` of the clients hold each are all found, and no
         other, except with probability beta above 1 %."""
-        return math.ceil(
-            self.variance(epsilon, bits, share) * sum(self.needs(bits, share, beta)) / share**2
-        )
+        needs = sum(self.needs(bits, share, beta))
+        return math.ceil(self.variance(epsilon, bits, share) * needs / share**2)
 
 
-ONE_ROUND, WIDE, NARROW = (
-    Schedule(20, 12, 512, 18),
-    Schedule(20, 12, 511, 21),
-    Schedule(12, 7, 31, 12),
-)
+ONE_ROUND = Schedule(20, 12, 512, 18)
+WIDE = Schedule(20, 12, 511, 21)
+NARROW = Schedule(12, 7, 31, 12)
 
 
 def listed(share: float, schedule: Schedule) -> int:
     """How many candidates are counted at the end: 2 / share, for no more strings have half of
     `share`, or as many as are kept."""
-    return min(schedule.kept, math.ceil(2 / share))
+    return min(schedule.beam, math.ceil(2 / share))
 
 
 def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) -> int:
@@ -274,7 +271,8 @@ def public_points(dimension: int, alpha: float, beta: float) -> int:
     """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): Theorem 2.13 at alpha / 8, as the proof
     of 6.2 needs it (printed: alpha / 4, erratum E4)."""
     _check(dimension, 1.0, alpha, beta)
-    return math.ceil(64 / alpha * (dimension * math.log(128 / alpha) + math.log(8 / beta)))
+    log_size = dimension * math.log(128 / alpha) + math.log(8 / beta)
+    return math.ceil(64 / alpha * log_size)
 
 
 def log_dichotomies(dimension: int, points: int) -> float:
@@ -288,7 +286,9 @@ def semi_private_examples(dimension: int, epsilon: float, alpha: float, beta: fl
     _check(dimension, epsilon, alpha, beta)
     size = log_dichotomies(dimension, public_points(dimension, alpha, beta))
     tail = math.log(4 / beta)
-    return math.ceil(max(24 / alpha * tail, 8 / (alpha * min(1, epsilon)) * (size + tail)))
+    sampling = 24 / alpha * tail
+    choosing = 8 / (alpha * min(1, epsilon)) * (size + tail)
+    return math.ceil(max(sampling, choosing))
 
 
 def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) -> int:
@@ -305,8 +305,8 @@ def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) ->
 
     def is_enough(m: int) -> bool:
         strays = math.log(4) + log_dichotomies(dimension, 2 * m) - alpha * m / 16
-        chosen = log_dichotomies(dimension, m) - epsilon * alpha * m / 4
-        return max(strays, chosen) < 0 and math.exp(strays) + math.exp(chosen) <= beta
+        choice = log_dichotomies(dimension, m) - epsilon * alpha * m / 4
+        return max(strays, choice) < 0 and math.exp(strays) + math.exp(choice) <= beta
 
     return least_clients(is_enough, least=dimension)
 

@@ -54,15 +54,15 @@ def ladder_success(
     ends = [k] * rounds if below else list(accumulate(lengths))
     right = 1.0
     for level in range(k):
-        told = [
+        parts = [
             (each * 2.0 ** (start - level), level - start, end - start)
             for start, end in zip(starts, ends, strict=True)
             if start <= level < end
         ]
-        answers = sum(many for many, _, _ in told)
+        answers = sum(many for many, _, _ in parts)
         variance = sum(
-            many * (1 - lean**2 * (1 if apart else depth**2 + asked - depth))
-            for many, depth, asked in told
+            many * (1 - lean**2 * (1 if apart else depth**2 + levels - depth))
+            for many, depth, levels in parts
         )
         right *= normal_tail(-answers * lean / math.sqrt(variance))
     return right
@@ -131,7 +131,7 @@ class Plan:
 def few_rounds_success(d: int, epsilon: float, n: int, plan: Plan) -> float:
     """Pr[the hidden parity is on every list and comes out first], the scores of the others followed
     as independent draws from one density."""
-    sizes, listed = plan.sizes(n), 1 << d
+    sizes, count = plan.sizes(n), 1 << d
     right_step, other_step = _answer_scores(epsilon)
     means = [size / bits for size, bits in zip(sizes[1:], plan.kept, strict=False)]
     ahead = sum(right_step[0] * mean + _REACH * math.sqrt(right_step[1] * mean) for mean in means)
@@ -147,8 +147,10 @@ def few_rounds_success(d: int, epsilon: float, n: int, plan: Plan) -> float:
             )
         total = max(float(null.sum()), 1e-300)
         beaten = np.clip(1 - np.cumsum(null) / total + null / (2 * total), 0.0, 1.0)
-        survives = at_most(keep - 1, listed - 1, beaten)
-        null, right, listed = null * survives, right * survives, keep
+        survives = at_most(keep - 1, count - 1, beaten)
+        null = null * survives
+        right = right * survives
+        count = keep
     return float(right.sum())
 
 
@@ -197,16 +199,12 @@ def _best_plan(d: int, rounds: int, n: int) -> Plan:
     def success(plan: Plan) -> float:
         return few_rounds_success(d, 1.0, n, plan)
 
-    found = max(
-        (
-            Plan((_FIRST,) * (rounds - 1), bits[::-1])
-            for bits in combinations(range(1, d), rounds - 1)
-        ),
-        key=success,
-    )
-    plan = replace(found, bits=())
-    while found != plan:
-        plan, found = found, max((found, *_near(found, d)), key=success)
+    lists = combinations(range(1, d), rounds - 1)
+    best = max((Plan((_FIRST,) * (rounds - 1), bits[::-1]) for bits in lists), key=success)
+    plan = replace(best, bits=())
+    while best != plan:
+        plan = best
+        best = max((best, *_near(best, d)), key=success)
     return plan
 
 
@@ -217,8 +215,8 @@ def _near(plan: Plan, d: int) -> Iterator[Plan]:
             for bits in (-1, 0, 1):
                 near = replace(
                     plan,
-                    twentieths=_moved(plan.twentieths, place, share),
-                    bits=_moved(plan.bits, place, bits),
+                    twentieths=_shift(plan.twentieths, place, share),
+                    bits=_shift(plan.bits, place, bits),
                 )
                 lists = (d, *near.bits, 0)
                 if 1 <= near.twentieths[place] < _PARTS and all(
@@ -227,7 +225,7 @@ def _near(plan: Plan, d: int) -> Iterator[Plan]:
                     yield near
 
 
-def _moved(numbers: tuple[int, ...], place: int, by: int) -> tuple[int, ...]:
+def _shift(numbers: tuple[int, ...], place: int, by: int) -> tuple[int, ...]:
     return (*numbers[:place], numbers[place] + by, *numbers[place + 1 :])
 
 
@@ -258,7 +256,9 @@ def margin_constant(epsilon: float, success: float = 0.9) -> float:
     check_success(success, 0.5)
     # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
     half = math.sinh(epsilon / 4) ** 2
-    return -math.log(4 * success * (1 - success)) / ((math.exp(epsilon) + 1) * math.log1p(2 * half))
+    squared = 4 * success * (1 - success)
+    size = (math.exp(epsilon) + 1) * math.log1p(2 * half)
+    return -math.log(squared) / size
 
 
 def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
@@ -331,7 +331,8 @@ def public_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> in
     """
     check_distance(alpha)
     stretch = chi_square_quantile(beta, ROWS) / chi_square_quantile(1 - beta, ROWS)
-    return math.ceil((stretch - 1) * ROWS * k * response_gain(epsilon) ** 2 / (4 * alpha**2))
+    gain = response_gain(epsilon) ** 2
+    return math.ceil((stretch - 1) * ROWS * k * gain / (4 * alpha**2))
 
 
 def private_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:
@@ -342,8 +343,8 @@ def private_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> i
     threshold, z = chi_square_quantile(beta, degrees), normal_quantile(beta)
 
     def enough(n: int) -> bool:
-        moved = 4 * alpha**2 * n / (k * response_gain(epsilon) ** 2)
-        return degrees + moved - z * math.sqrt(2 * (degrees + 2 * moved)) >= threshold
+        shift = 4 * alpha**2 * n / (k * response_gain(epsilon) ** 2)
+        return degrees + shift - z * math.sqrt(2 * (degrees + 2 * shift)) >= threshold
 
     return least_clients(enough)
 

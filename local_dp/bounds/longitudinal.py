@@ -41,9 +41,10 @@ def events_variance(odds: tuple[float, float], intervals: int, share: float) -> 
     independent, and one of them at most is of the change.
     """
     p, q = odds
-    return (intervals * q * (1 - q) + share * (p * (1 - p) - q * (1 - q))) / (
-        p - q
-    ) ** 2 + share * (1 - share)
+    noise = q * (1 - q)
+    return (intervals * q * (1 - q) + share * (p * (1 - p) - noise)) / (p - q) ** 2 + share * (
+        1 - share
+    )
 
 
 @dataclass(frozen=True)
@@ -61,34 +62,32 @@ class Tree:
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """The waves of an interval at each level: powers of b below T."""
-        return tuple(
-            self.branches**level
-            for level in range(math.ceil(math.log(self.waves, self.branches) - 1e-9))
-        )
+        levels = math.ceil(math.log(self.waves, self.branches) - 1e-9)
+        return tuple(self.branches**level for level in range(levels))
 
     def parts(self, wave: int) -> tuple[range, ...]:
         """The numbers of the intervals at each level that together are the waves before `wave`, 0
         <= wave <= T: largest first, and disjoint."""
-        found, start = [], 0
+        ranges, start = [], 0
         for width in reversed(self.widths):
             stop = start + (wave - start) // width * width
-            found.append(range(start // width, stop // width))
+            ranges.append(range(start // width, stop // width))
             start = stop
-        return tuple(reversed(found))
+        return tuple(reversed(ranges))
 
     def spreads(self, epsilon: float) -> Floats:
         """`events_variance` at each level and wave, shape (levels, T), where the change of every
         client falls on each wave as likely."""
-        told = np.zeros((len(self.widths), self.waves))
+        variances = np.zeros((len(self.widths), self.waves))
         for wave in range(1, self.waves + 1):
             for level, (width, part) in enumerate(zip(self.widths, self.parts(wave), strict=True)):
                 odds = event_odds(epsilon, -(-self.waves // width))
-                told[level, wave - 1] = (
+                variances[level, wave - 1] = (
                     events_variance(odds, len(part), len(part) * width / self.waves)
                     if part
                     else 0.0
                 )
-        return told
+        return variances
 
     def cohorts(self, epsilon: float) -> Floats:
         """The share of the clients of each level with the least mean variance, in proportion to the
@@ -104,9 +103,8 @@ class Tree:
         change C times, at times as likely; fewer changes are less.
         """
         check_whole("changes", changes, 1, self.waves)
-        return np.asarray(
-            changes**2 * (self.spreads(epsilon) / self.cohorts(epsilon)[:, None]).sum(axis=0)
-        )
+        terms = self.spreads(epsilon)
+        return np.asarray(changes**2 * (terms / self.cohorts(epsilon)[:, None]).sum(axis=0))
 
 
 def best_tree(epsilon: float, waves: int) -> Tree:
@@ -141,14 +139,16 @@ def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
     check_whole("rounds", rounds, 1, MAX_ROUNDS)
     (p1, q1), (p2, q2) = odds
 
-    def told(right: float, wrong: float, zeros: int, ones: int) -> float:
-        return right * p2**zeros * q2**ones + wrong * q2**zeros * p2**ones
+    def likelihood(right: float, wrong: float, zeros: int, ones: int) -> float:
+        first = right * p2**zeros * q2**ones
+        second = wrong * q2**zeros * p2**ones
+        return first + second
 
     worst = 0.0
     for zeros in range(rounds + 1):
         ones = rounds - zeros
         chances = [
-            told(p1, q1, i, j) * told(q1, p1, zeros - i, ones - j)
+            likelihood(p1, q1, i, j) * likelihood(q1, p1, zeros - i, ones - j)
             for i in range(zeros + 1)
             for j in range(ones + 1)
         ]
@@ -190,11 +190,11 @@ def ways(
     }
     if changes == 0:
         alike["memoised"] = whole if first == 1.0 else lasting_answer(epsilon, k, first)[0]
-    found = [Way(name, variance, variance) for name, variance in alike.items()]
+    options = [Way(name, variance, variance) for name, variance in alike.items()]
     if changes and k == 2:
         variances = best_tree(epsilon, waves).variances(epsilon, min(changes, waves))
-        found.append(Way("tracked", float(variances.mean()), float(variances.max())))
-    return tuple(sorted(found, key=lambda way: way.variance))
+        options.append(Way("tracked", float(variances.mean()), float(variances.max())))
+    return tuple(sorted(options, key=lambda way: way.variance))
 
 
 def lasting_answer(
@@ -203,17 +203,16 @@ def lasting_answer(
     """The memoised response of two steps of least variance in one wave at equal shares, for k
     symbols, and n times that variance."""
     direct = MemoisedGRR(epsilon, k=k, first=first)
-    found: list[tuple[float, MemoisedGRR | MemoisedRAPPOR]] = [
-        (memoised_variance(direct.odds, 1 / k), direct)
-    ]
+    variance = memoised_variance(direct.odds, 1 / k)
+    options: list[tuple[float, MemoisedGRR | MemoisedRAPPOR]] = [(variance, direct)]
     for permanent in PERMANENT:
         unary = MemoisedRAPPOR(epsilon, k=k, first=first, permanent=permanent)
-        found.append((rappor_variance(unary.odds, 1 / k), unary))
-    return min(found, key=lambda each: each[0])
+        options.append((rappor_variance(unary.odds, 1 / k), unary))
+    return min(options, key=lambda each: each[0])
 
 
 def longitudinal_clients(variance: float, waves: int, k: int, tolerance: float, beta: float) -> int:
     """Clients for which the shares of k symbols in each wave are within `tolerance`, all together,
     with probability 1 - beta, by the union bound."""
-    shown = waves * (1 if k == 2 else k)
-    return max(waves, math.ceil(variance * (normal_quantile(beta / (2 * shown)) / tolerance) ** 2))
+    count = waves * (1 if k == 2 else k)
+    return max(waves, math.ceil(variance * (normal_quantile(beta / (2 * count)) / tolerance) ** 2))

@@ -46,19 +46,17 @@ def best_size(epsilon: float, k: int, share: float, null: float) -> tuple[int, f
 def _exact(d: int, first: float, second: float) -> float:
     """Pr[(r, a) exact], normal approximation: each bit of r from a mean of 1 / (2 d) of variance 1
     / first, a from one of 1 / 2 of variance 1 / second."""
-    return (1 - normal_tail(math.sqrt(first) / (2 * d))) ** d * (
-        1 - normal_tail(math.sqrt(second) / 2)
-    )
+    bit = 1 - normal_tail(math.sqrt(first) / (2 * d))
+    mask = 1 - normal_tail(math.sqrt(second) / 2)
+    return bit**d * mask
 
 
 def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> float:
     """Pr[(r, a) exact] of hashing with `first` clients and the parity query with `second`, each by
     one hashed bit or blocks: normal (limits 3.2, P2)."""
-    return _exact(
-        d,
-        first / best_size(epsilon, d, 1 / (2 * d), 1 / 2)[1],
-        second / best_size(epsilon, 1, 1 / 2, 1 / 2)[1],
-    )
+    index = best_size(epsilon, d, 1 / (2 * d), 1 / 2)
+    mask = best_size(epsilon, 1, 1 / 2, 1 / 2)
+    return _exact(d, first / index[1], second / mask[1])
 
 
 def masked_parity_split(d: int, epsilon: float, n: int) -> int:
@@ -83,9 +81,8 @@ def masked_parity_clients(d: int, epsilon: float, beta: float) -> int:
 def masked_parity_literal_success(d: int, epsilon: float, first: int, second: int) -> float:
     """Pr[(r, a) exact] of the paper's protocol, first / d clients on each g_j, `second` on g_d,
     noise Lap(2 / eps) (limits 3.2, P0)."""
-    return _exact(
-        d, first / (4 * d * (8 / epsilon**2 + 1 / (4 * d))), second / (4 * (8 / epsilon**2 + 1 / 4))
-    )
+    noise = 8 / epsilon**2
+    return _exact(d, first / (4 * d * (noise + 1 / (4 * d))), second / (4 * (noise + 1 / 4)))
 
 
 def masked_parity_literal_clients(d: int, epsilon: float, beta: float) -> int:
@@ -130,14 +127,14 @@ class OneRound:
     """A one-round question: the number of reported bits of x beside one bent function of the
     others, and in blocks of how many symbols (0: one hashed bit)."""
 
-    told: int
+    bits: int
     size: int
 
     def variance(self, d: int, epsilon: float, share: float) -> float:
         """n times the variance of the mean of one of its symbols, which `share` of the clients
         have."""
         return (
-            blocks_variance(epsilon, 2**self.told + d, self.size, share)
+            blocks_variance(epsilon, 2**self.bits + d, self.size, share)
             if self.size
             else response_gain(epsilon) ** 2
         )
@@ -146,7 +143,7 @@ class OneRound:
         """Pr[(r, a) exact], normal approximation: r as by hashing, a from a correlation of 2^(-d/2)
         over all bits of x (limits 3.3)."""
         position = self.variance(d, epsilon, 1 / (2 * d))
-        symbol = self.variance(d, epsilon, 2.0 ** -(self.told + 1))
+        symbol = self.variance(d, epsilon, 2.0 ** -(self.bits + 1))
         return _exact(d, n / position, n / symbol / 2.0**d)
 
     def clients(self, d: int, epsilon: float, beta: float) -> int:
@@ -155,16 +152,16 @@ class OneRound:
 
 
 @lru_cache(maxsize=1024)
-def best_one_round(d: int, epsilon: float, beta: float, told: int | None = None) -> OneRound:
+def best_one_round(d: int, epsilon: float, beta: float, plain: int | None = None) -> OneRound:
     """The simplest one-round question among those with the fewest clients, to 1 %: the fewest
-    reported bits, or `told`; one hashed bit before blocks."""
-    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2) if told is None else (told,)
+    reported bits, or `plain`; one hashed bit before blocks."""
+    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2) if plain is None else (plain,)
     choices = [
-        OneRound(told, size)
-        for told in bits
+        OneRound(plain, size)
+        for plain in bits
         for size in (
             0,
-            *(1 << power for power in range((2 ** (told + 1) + 2 * d - 1).bit_length())),
+            *(1 << power for power in range((2 ** (plain + 1) + 2 * d - 1).bit_length())),
         )
     ]
     clients = [choice.clients(d, epsilon, beta) for choice in choices]
@@ -199,12 +196,8 @@ def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> flo
     apart = (growth - 1) / (growth + 3)
     hellinger = information * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)
     most = min(hellinger, 1 - math.sqrt(1 - apart**2))
-    return (
-        -math.log1p(-((2 * success - 1) ** 2))
-        * most
-        / (-2 * hellinger * math.log1p(-most))
-        * 2.0**d
-    )
+    distance = -2 * hellinger * math.log1p(-most)
+    return -math.log1p(-((2 * success - 1) ** 2)) * most / distance * 2.0**d
 
 
 @lru_cache(maxsize=1024)
@@ -219,7 +212,8 @@ def masked_parity_capacity(epsilon: float) -> float:
     f, high, h = np.meshgrid(
         np.linspace(0, 1, 401), [0.0, 1.0], np.linspace(0, 1, 41), indexing="ij"
     )
-    a0, a1 = 1 + rise * (f / 2 + high * (1 - f)), 1 + rise * h
+    a0 = 1 + rise * (f / 2 + high * (1 - f))
+    a1 = 1 + rise * h
     worth = f * rise**2 / (2 * (a0 + a1))
 
     def total(p: float) -> float:

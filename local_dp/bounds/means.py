@@ -39,9 +39,8 @@ def window_limit(epsilon: float, width: float, t: float) -> float:
     """
     check_positive_epsilon(epsilon)
     follows = width * math.expm1(epsilon) / (1 + width * math.exp(epsilon))
-    return (
-        (follows * width**2 + (1 - follows) * (1 + width) ** 2) / 3 + follows * (1 - follows) * t**2
-    ) / follows**2
+    moment = (follows * width**2 + (1 - follows) * (1 + width) ** 2) / 3
+    return (moment + follows * (1 - follows) * t**2) / follows**2
 
 
 def best_width(epsilon: float) -> float:
@@ -53,7 +52,8 @@ def best_width(epsilon: float) -> float:
 def hybrid_variance(epsilon: float) -> float:
     """Of the paper's hybrid mechanism, whatever t: (r + 3) / (3 r (r - 1)) + C^2 / r, r =
     e^(eps/2); up to epsilon .61 one bit's worst case, C^2."""
-    gain, root = response_gain(epsilon) ** 2, math.exp(epsilon / 2)
+    gain = response_gain(epsilon) ** 2
+    root = math.exp(epsilon / 2)
     return min(gain, (root + 3) / (3 * root * math.expm1(epsilon / 2)) + gain / root)
 
 
@@ -62,7 +62,8 @@ def staircase_variance(epsilon: float) -> float:
     b)^2, b = e^-eps. Source: Geng, Viswanath 2014."""
     check_positive_epsilon(epsilon)
     decay = math.exp(-epsilon)
-    return float(4 * ((decay * (1 + decay) / 2) ** (2 / 3) + decay) / (1 - decay) ** 2)
+    mixed = (decay * (1 + decay) / 2) ** (2 / 3)
+    return float(4 * (mixed + decay) / (1 - decay) ** 2)
 
 
 def random_coordinate_variance(epsilon: float, d: int) -> float:
@@ -107,34 +108,37 @@ def vector_choices(epsilon: float, body: Body, d: int) -> list[VectorChoice]:
     check_positive_epsilon(epsilon)
     shrunk = 1.0 if body == "ball" else d**-0.5
     one = random_coordinate_variance(epsilon, d)
-    found = [VectorChoice("random-coordinate", d * one, one)]
-    told = min(range(1, min(MAX_SIGNS, d) + 1), key=lambda count: signs_variance(epsilon, d, count))
-    signs = signs_variance(epsilon, d, told)
-    found.append(VectorChoice("sampled-signs", d * signs, signs, settings=(("signs", told),)))
+    choices = [VectorChoice("random-coordinate", d * one, one)]
+    number = min(
+        range(1, min(MAX_SIGNS, d) + 1), key=lambda count: signs_variance(epsilon, d, count)
+    )
+    signs = signs_variance(epsilon, d, number)
+    choices.append(VectorChoice("sampled-signs", d * signs, signs, settings=(("signs", number),)))
     growth = math.exp(epsilon)
     count = min(range(2, MAX_DIRECTIONS + 1), key=lambda count: nearest_variance(growth, count, d))
-    times, directions = 1 / shrunk**2, (("directions", count),)
+    times = 1 / shrunk**2
+    directions = (("directions", count),)
     nearest = (
         times * (nearest_variance(growth, count, d) + 1),
         times * nearest_on_axis(growth, count),
     )
-    found.append(
+    choices.append(
         VectorChoice("nearest-direction", nearest[0], nearest[1], shrunk, settings=directions)
     )
     if d > 1:
         cap = best_cap(epsilon, d)
         moment = times / cap.mean(epsilon) ** 2
-        found.append(
+        choices.append(
             VectorChoice("privunit", moment, moment * cap.square(epsilon, d), shrunk, proven=False)
         )
         k = least_projection(nano_epsilon(epsilon), d)
-        projected = times * projunit_moment(epsilon, d, k), times * projunit_on_axis(epsilon, d, k)
-        found.append(
+        moments = times * projunit_moment(epsilon, d, k), times * projunit_on_axis(epsilon, d, k)
+        choices.append(
             VectorChoice(
-                "projunit", projected[0], projected[1], shrunk, proven=False, settings=(("k", k),)
+                "projunit", moments[0], moments[1], shrunk, proven=False, settings=(("k", k),)
             )
         )
-    return sorted(found, key=lambda choice: choice.moment)
+    return sorted(choices, key=lambda choice: choice.moment)
 
 
 def best_vector(epsilon: float, body: Body, d: int) -> VectorChoice:

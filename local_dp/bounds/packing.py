@@ -8,8 +8,9 @@ from itertools import combinations, product
 
 import numpy as np
 
+from local_dp.accounting.laws import log_sum
 from local_dp.arrays import Floats, Ints
-from local_dp.bounds.tails import CountLaw, log_sum
+from local_dp.bounds.tails import CountLaw
 from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.counts import MAX_COUNTS
 from local_dp.curator.multisets import MAX_BITS
@@ -22,28 +23,29 @@ from local_dp.optimise import least_clients
 _MOST_DATABASES = 1 << 12  # a table of 2^12 rows takes 24 MB at k = 2
 
 
-def is_excluded(log_others: float, moved: CountLaw, epsilon: float, beta: float) -> bool:
+def is_excluded(log_others: float, distance: CountLaw, epsilon: float, beta: float) -> bool:
     """Whether no eps-private algorithm is right with probability 1 - beta on each of N kinds of
     databases whose right answers exclude each other.
 
     `log_others` = ln(N - 1): N may be 2^65536. A database of one kind becomes one of another by
-    replacing K records, `moved` the law of K. Excluded if (N - 1) E[e^(-eps K); K above its
+    replacing K records, `distance` the law of K. Excluded if (N - 1) E[e^(-eps K); K above its
     beta-quantile], what kind i's wrong answers have, is above beta. Source: sharpens Beimel,
     Nissim, Stemmer 2013, Lemma 4.15.
     """
-    kept = np.minimum(moved.shares, np.maximum(0.0, np.cumsum(moved.shares) - beta))
-    above = kept > 0
-    return log_others + log_sum(np.log(kept[above]) - epsilon * moved.sizes[above]) > math.log(beta)
+    rest = np.minimum(distance.shares, np.maximum(0.0, np.cumsum(distance.shares) - beta))
+    above = rest > 0
+    logs = np.log(rest[above])
+    return log_others + log_sum(logs - epsilon * distance.sizes[above]) > math.log(beta)
 
 
 def least_not_excluded(
-    log_others: float, moved: Callable[[int], CountLaw], epsilon: float, beta: float
+    log_others: float, distance: Callable[[int], CountLaw], epsilon: float, beta: float
 ) -> int:
-    """The least m that is not excluded, `moved` the law of K for m records: every algorithm needs
-    at least as many."""
+    """The least m that is not excluded, `distance` the law of K for m records: every algorithm
+    needs at least as many."""
     check_positive("epsilon", epsilon)
     check_share("beta", beta)
-    return least_clients(lambda m: not is_excluded(log_others, moved(m), epsilon, beta))
+    return least_clients(lambda m: not is_excluded(log_others, distance(m), epsilon, beta))
 
 
 def point_records(bits: int, epsilon: float, alpha: float, beta: float) -> int:
@@ -90,11 +92,9 @@ def k_point_records(bits: int, k: int, epsilon: float, alpha: float, beta: float
     log_family = k / 2 * (_log_below(bits, 1) - math.log(4 * math.e**2 * k))
     if log_family <= math.log(2):
         raise InputError(f"there are too few sets of {k} points among 2^{bits}; give more bits")
+    log_others = log_family + math.log1p(-math.exp(-log_family))
     return least_not_excluded(
-        log_family + math.log1p(-math.exp(-log_family)),
-        lambda m: CountLaw.binomial(m, 5 * _share(alpha, 5)),
-        epsilon,
-        beta,
+        log_others, lambda m: CountLaw.binomial(m, 5 * _share(alpha, 5)), epsilon, beta
     )
 
 
@@ -126,11 +126,11 @@ def _share(alpha: float, times: int = 1) -> float:
 def stable_success(loss: Approximate, m: int, alpha: float) -> float:
     """Pr[the point learner names the target]: its lead is its count, Bin(m, alpha); the domain does
     not matter."""
-    law, accepted = CountLaw.binomial(m, alpha), best_acceptance(loss)
-    answered = np.array(
-        [accepted[min(gap, len(accepted) - 1)] / UNIT for gap in law.sizes.tolist()]
-    )
-    return law.mean(answered * (law.sizes > 0))
+    law = CountLaw.binomial(m, alpha)
+    acceptance = best_acceptance(loss)
+    last = len(acceptance) - 1
+    answers = np.array([acceptance[min(gap, last)] / UNIT for gap in law.sizes.tolist()])
+    return law.mean(answers * (law.sizes > 0))
 
 
 def uniform_success(bits: int, loss: Approximate, m: int, alpha: float, beta: float) -> float:
@@ -166,23 +166,20 @@ def least_records(success: Callable[[int], float], target: float = 0.9) -> int:
     return least_clients(lambda m: success(m) >= target)
 
 
-def least_multiple(
-    success: Callable[[int], float], alpha: float, k: int = 1, target: float = 0.9
-) -> int:
-    """The least m with this success of counts: between the m at which floor(alpha m / k) grows, it
+def least_multiple(success: Callable[[int], float], alpha: float, k: int = 1) -> int:
+    """The least m with success .9 of counts: between the m at which floor(alpha m / k) grows, it
     falls."""
-    check_share("target", target)
     sizes = (math.ceil(error * k / Fraction(repr(alpha))) for error in range(1, 1 << 20))
-    return next(m for m in sizes if success(m) >= target)
+    return next(m for m in sizes if success(m) >= 0.9)
 
 
 def cell_failures(noise: CellNoise, m: int, error: int) -> Floats:
     """For counts c = 0 .. m the chance that the released count of a cell is off by more than
     `error`, an unreleased one counting 0; shape (m + 1,)."""
-    counts, top = np.arange(m + 1), max(m, noise.least)
-    over = np.where(
-        counts + error < top, _tail(noise, np.maximum(noise.least - counts, error + 1)), 0.0
-    )
+    counts = np.arange(m + 1)
+    top = max(m, noise.least)
+    starts = noise.least - counts
+    over = np.where(counts + error < top, _tail(noise, np.maximum(starts, error + 1)), 0.0)
     under = np.where(
         counts > error, 1 - _tail(noise, np.maximum(noise.least - counts, -error)), 0.0
     )
@@ -201,13 +198,12 @@ def per_cell_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
     all cells, every count released."""
     step = nano_epsilon(epsilon) / (2 * NANO)
     # of an error in one cell, on either side
-    log_chance = math.log(2) - step * (_error(alpha, m) + 1) - math.log1p(math.exp(-step))
+    log_total = math.log1p(math.exp(-step))
+    log_chance = math.log(2) - step * (_error(alpha, m) + 1) - log_total
     if log_chance > -30:
-        return (
-            math.exp((2.0**bits) * math.log1p(-min(math.exp(log_chance), 1 - 1e-16)))
-            if bits < 1000
-            else 0.0
-        )
+        if bits < 1000:
+            return math.exp((2.0**bits) * math.log1p(-min(math.exp(log_chance), 1 - 1e-16)))
+        return 0.0
     # -ln(1 - x) is x to fifteen digits, and 2^bits may be beyond a float
     exponent = bits * math.log(2) + log_chance
     return math.exp(-math.exp(min(exponent, 700.0)))
@@ -222,15 +218,16 @@ def _worst_database(costs: Floats, error: int) -> float:
     if heavy > 0.7:
         return heavy  # a success of less than a half, whatever else there is
     worst = np.zeros(m + 1)
-    for held in range(1, m + 1):
-        worst[held] = (worst[held - 1 :: -1] + costs[1 : held + 1]).max()
+    for count in range(1, m + 1):
+        worst[count] = (worst[count - 1 :: -1] + costs[1 : count + 1]).max()
     return float(worst[m])
 
 
 def _tail(noise: CellNoise, y: Ints) -> Floats:
     """Pr[Y >= y]."""
     step = float(noise.nano) / NANO
-    far = np.exp(-step * np.where(y > 0, y, 1 - y)) / (1 + math.exp(-step))
+    away = np.where(y > 0, y, 1 - y)
+    far = np.exp(-step * away) / (1 + math.exp(-step))
     return np.where(y > 0, far, 1 - far)
 
 

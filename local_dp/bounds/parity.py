@@ -40,8 +40,8 @@ def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
     check_success(success, 0.0)
     check_positive_epsilon(epsilon)
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))
-    needed = success * d * math.log(2) - entropy(1 - success)
-    return max(0.0, needed) * 2.0**d / (math.log(2) - entropy(truth))
+    information = success * d * math.log(2) - entropy(1 - success)
+    return max(0.0, information) * 2.0**d / (math.log(2) - entropy(truth))
 
 
 def parity_rounds(d: int, n: int) -> list[int]:
@@ -50,10 +50,8 @@ def parity_rounds(d: int, n: int) -> list[int]:
     if n < d:
         raise InputError(f"halving 2^{d} parities takes {d} rounds; {n} clients are too few")
     survivors = [1 << (d - k) for k in range(d)]
-    ends = [
-        k + (n - d) * done // sum(survivors)
-        for k, done in enumerate(accumulate(survivors), start=1)
-    ]
+    total = sum(survivors)
+    ends = [k + (n - d) * done // total for k, done in enumerate(accumulate(survivors), start=1)]
     return [stop - start for start, stop in pairwise([0, *ends])]
 
 
@@ -63,20 +61,21 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
     sizes = parity_rounds(d, n)
     unit = sizes[0] / 2.0**d  # scores are in deviations of one parity's first-round score
     signal = math.sqrt(unit) / response_gain(epsilon)
-    grid = np.linspace(-6 * math.sqrt(d), 6 * math.sqrt(d) + signal * d, 1025)
-    null, right = np.zeros(len(grid)), np.zeros(len(grid))
+    width = 6 * math.sqrt(d)
+    grid = np.linspace(-6 * math.sqrt(d), width + signal * d, 1025)
+    null = np.zeros(len(grid))
+    right = np.zeros(len(grid))
     start = int(np.searchsorted(grid, 0.0))
     null[start] = right[start] = 1.0
     for k, size in enumerate(sizes):
         survivors = 2 ** (d - k)
         share = size / survivors / unit
-        null, right = (
-            add_normal(null, grid, 0.0, share),
-            add_normal(right, grid, signal * share, share),
-        )
-        beaten_by = np.clip(1 - np.cumsum(null) / null.sum() + null / (2 * null.sum()), 0.0, 1.0)
-        kept = at_most(survivors // 2 - 1, survivors - 1, beaten_by)
-        null, right = null * kept, right * kept
+        null = add_normal(null, grid, 0.0, share)
+        right = add_normal(right, grid, signal * share, share)
+        total = null.sum()
+        beaten_by = np.clip(1 - np.cumsum(null) / total + null / (2 * total), 0.0, 1.0)
+        survival = at_most(survivors // 2 - 1, survivors - 1, beaten_by)
+        null, right = null * survival, right * survival
     return float(right.sum())
 
 
@@ -129,8 +128,8 @@ def parity_sq_success(d: int, queries: int, tolerance: float) -> Fraction:
 def parity_sq_queries(d: int, tolerance: float) -> int:
     """Proven: the least number of queries that find every parity, (2^d - 1) / (ceil(1 / tau^2) - 1)
     rounded up."""
-    told = parities_told(tolerance)
-    return -((1 - (1 << d)) // told)
+    count = parities_told(tolerance)
+    return -((1 - (1 << d)) // count)
 
 
 def entropy(p: float) -> float:
@@ -149,8 +148,10 @@ def parity_information(d: int, columns: Floats) -> Floats:
     1)). The channel's information is the sum.
     """
     x = np.arange(1 << d)
-    held = 2 * x + parity((x & x[:, None]).astype(np.uint64))  # row w: the examples of the parity w
-    chances = columns[:, held].mean(axis=2)
+    examples = 2 * x + parity(
+        (x & x[:, None]).astype(np.uint64)
+    )  # row w: the examples of the parity w
+    chances = columns[:, examples].mean(axis=2)
     mean = chances.mean(axis=1, keepdims=True)
     return np.asarray((chances * np.log(chances / mean)).mean(axis=1))
 
@@ -201,8 +202,8 @@ def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
     """Proven for every NON-INTERACTIVE protocol, public coins too: ((1 - beta) d ln 2 - h(beta))
     2^d / (kappa G), beta = 1 - success (limits 12.2)."""
     check_success(success, 0.0)
-    needed = success * d * math.log(2) - entropy(1 - success)
-    return max(0.0, needed) / parity_report_bound(d, epsilon)
+    information = success * d * math.log(2) - entropy(1 - success)
+    return max(0.0, information) / parity_report_bound(d, epsilon)
 
 
 def deny_information(d: int, epsilon: float) -> float:
@@ -218,11 +219,12 @@ def support_information(d: int, epsilon: float) -> float:
 
 
 def _named_information(d: int, shrink: float) -> float:
-    right, other = _named(d, shrink)
-    return right * math.log(right * 2.0**d) + (2.0**d - 1) * other * math.log(other * 2.0**d)
+    right, other = _chances(d, shrink)
+    count = 2.0**d
+    return right * math.log(right * count) + (count - 1) * other * math.log(other * count)
 
 
-def _named(d: int, shrink: float) -> tuple[float, float]:
+def _chances(d: int, shrink: float) -> tuple[float, float]:
     """Pr[a report names the hidden parity] and Pr[it names this other one]."""
     other = (1 + shrink / 2.0**d) / 2.0**d
     return other - shrink / 2.0**d, other
@@ -231,7 +233,7 @@ def _named(d: int, shrink: float) -> tuple[float, float]:
 def named_score(d: int, epsilon: float) -> float:
     """What one more report that names a parity adds to its log likelihood of being the hidden one:
     less than 0."""
-    right, other = _named(d, 1 / response_gain(epsilon))
+    right, other = _chances(d, 1 / response_gain(epsilon))
     return math.log(right / other)
 
 
@@ -240,9 +242,12 @@ def named_counts(d: int, epsilon: float, n: int) -> tuple[Counts, Floats, Floats
     that is not hidden and for the hidden one (Poisson)."""
     from scipy.special import pdtr
 
-    means = [n * chance for chance in _named(d, 1 / response_gain(epsilon))]
-    reach, step = 10 * math.sqrt(means[1]) + 30, 1 + int(math.sqrt(means[1]) / _FINE)
-    counts = np.arange(max(0, int(means[0] - reach)), int(means[1] + reach), step)
+    means = [n * chance for chance in _chances(d, 1 / response_gain(epsilon))]
+    reach = 10 * math.sqrt(means[1]) + 30
+    step = 1 + int(math.sqrt(means[1]) / _FINE)
+    first = max(0, int(means[0] - reach))
+    last = int(means[1] + reach)
+    counts = np.arange(first, last, step)
     edges = np.append(counts - 1, counts[-1] + step - 1).astype(np.float64)
     below = [np.where(edges < 0, 0.0, pdtr(np.maximum(edges, 0), mean)) for mean in means]
     return counts, np.diff(below[1]), np.diff(below[0])
@@ -254,12 +259,13 @@ def parity_deny_success(d: int, epsilon: float, n: int) -> float:
     _, other, right = named_counts(d, epsilon, n)
     above = np.clip(1 - np.cumsum(other), 0.0, 1.0)
     total = 2.0**d
-    tied = np.where(
+    least = np.maximum(other, 1e-9)
+    ties = np.where(
         other > 1e-9,
-        ((above + other) ** total - above**total) / (total * np.maximum(other, 1e-9)),
+        ((above + other) ** total - above**total) / (total * least),
         above ** (total - 1),
     )
-    return float((right * tied).sum())
+    return float((right * ties).sum())
 
 
 @lru_cache
@@ -279,7 +285,8 @@ def parity_cells_success(d: int, variance: float, n: int) -> float:
     noise = 2.0 ** (d + 1) * variance
     places = np.linspace(-8, 8, 4001)
     below = special.log_ndtr((n + places * math.sqrt(noise)) / math.sqrt(noise + n))
-    density = np.exp(-(places**2) / 2 + (2.0**d - 1) * below) / math.sqrt(2 * math.pi)
+    logs = -(places**2) / 2 + (2.0**d - 1) * below
+    density = np.exp(logs) / math.sqrt(2 * math.pi)
     return float(density.sum() * (places[1] - places[0]))
 
 

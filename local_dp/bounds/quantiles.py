@@ -13,6 +13,7 @@ from local_dp.errors import InputError
 
 # of a weight, so that a symbol or a query that does not matter is left without dividing by 0
 _FLOOR = 1e-12
+_ROUNDS = 400
 _SMALL = 1e-7  # singular values below this part of the largest are none
 
 
@@ -63,8 +64,8 @@ def check_workload(workload: Floats) -> None:
         )
 
 
-def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Factorization:
-    """Both bounds, to `within` of each other or after so many rounds. O(rounds (m k^2 + k^3)).
+def factorize(workload: Floats, within: float = 0.01) -> Factorization:
+    """Both bounds, to `within` of each other or after 400 rounds of O(m k^2 + k^3).
 
     The certificate maximises a concave function of its two sets of weights by multiplicative steps,
     as in experimental design: each weight is multiplied by its part in the trace norm. Source: Lee,
@@ -74,7 +75,7 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
     m, k = workload.shape
     certificate = Certificate(np.full(m, 1 / m), np.full(k, 1 / k))
     best: Factorization | None = None
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         root, inverse, lower = _roots(workload, certificate)
         scale = np.sqrt(certificate.symbols)
         gram = root / np.outer(scale, scale)
@@ -82,17 +83,15 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
             np.einsum("ij,ij->i", (part := workload * scale) @ inverse, part), 0.0
         )
         upper = float(np.sqrt(variances.max() * np.diag(gram).max()))
-        known = lower if best is None else max(lower, best.lower)
+        least = lower if best is None else max(lower, best.lower)
         if best is None or upper < best.upper:
-            best = Factorization(gram / np.diag(gram).max(), certificate, known, upper)
-        if lower >= known:
+            best = Factorization(gram / np.diag(gram).max(), certificate, least, upper)
+        if lower >= least:
             best = Factorization(best.gram, certificate, lower, best.upper)
         if best.upper <= best.lower * (1 + within):
             break
-        certificate = Certificate(
-            _normal(certificate.queries * variances),
-            _normal(certificate.symbols * np.maximum(np.diag(gram), 0.0)),
-        )
+        shares = certificate.symbols * np.maximum(np.diag(gram), 0.0)
+        certificate = Certificate(_normal(certificate.queries * variances), _normal(shares))
     assert best is not None
     # where they meet, rounding may make them cross
     return replace(best, lower=min(best.lower, best.upper))
@@ -135,15 +134,16 @@ def _roots(workload: Floats, certificate: Certificate) -> tuple[Floats, Floats, 
     rows = _weighted(workload, certificate)
     values, vectors = np.linalg.eigh(rows.T @ rows)
     singular = np.sqrt(np.maximum(values, 0.0))
-    kept = singular > _SMALL * singular[-1]
-    singular, vectors = singular[kept], vectors[:, kept]
+    large = singular > _SMALL * singular[-1]
+    singular = singular[large]
+    vectors = vectors[:, large]
     return (vectors * singular) @ vectors.T, (vectors / singular) @ vectors.T, float(singular.sum())
 
 
 def _normal(weights: Floats) -> Floats:
-    floored: Floats = np.maximum(weights / weights.sum(), _FLOOR)
-    floored /= floored.sum()
-    return floored
+    law: Floats = np.maximum(weights / weights.sum(), _FLOOR)
+    law /= law.sum()
+    return law
 
 
 def prefix_gamma(k: int) -> float:
@@ -163,9 +163,8 @@ def one_query_clients(epsilon: float, queries: int, tau: float, beta: float) -> 
     """n for which one random yes/no query a client answers all of `queries` shares within tau,
     except with probability beta: Q z_{beta/2Q}^2 C^2 / 4 tau^2."""
     check_tolerance(tau)
-    return math.ceil(
-        queries * (normal_quantile(beta / (2 * queries)) * response_gain(epsilon) / (2 * tau)) ** 2
-    )
+    deviation = normal_quantile(beta / (2 * queries)) * response_gain(epsilon)
+    return math.ceil(queries * (deviation / (2 * tau)) ** 2)
 
 
 def prefix_clients(epsilon: float, k: int, tau: float, beta: float, factor: float = 1.0) -> int:

@@ -83,16 +83,13 @@ def binomial_tail(n: int, k: int, p: float) -> float:
         return 0.0
     if k < n * p:
         return 1.0 - binomial_tail(n, n - k + 1, 1 - p)
-    log_first = (
-        math.lgamma(n + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(n - k + 1)
-        + k * math.log(p)
-        + (n - k) * math.log1p(-p)
-    )
+    log_ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    log_first = log_ways + k * math.log(p) + (n - k) * math.log1p(-p)
     # beyond 40 deviations: nothing
-    terms = np.arange(min(n - k, int(40 * math.sqrt(n * p * (1 - p))) + 50), dtype=np.float64)
-    ratios = np.cumprod((n - k - terms) / (k + 1 + terms) * (p / (1 - p)))
+    reach = int(40 * math.sqrt(n * p * (1 - p)))
+    terms = np.arange(min(n - k, reach + 50), dtype=np.float64)
+    odds = p / (1 - p)
+    ratios = np.cumprod((n - k - terms) / (k + 1 + terms) * odds)
     return math.exp(log_first) * (1.0 + float(ratios.sum()))
 
 
@@ -143,11 +140,12 @@ def split_budget_cost(epsilon: float, t: int) -> float:
     return response_gain(epsilon / t) ** 2 / (t * response_gain(epsilon) ** 2)
 
 
-def laplace_clients(epsilon: float, tau: float, beta: float, variance: float = 1.0) -> int:
-    """n for the mean of g + Lap(2/eps), central limit form: z_{beta/2}^2 (8/eps^2 + Var g) / tau^2
+def laplace_clients(epsilon: float, tau: float, beta: float) -> int:
+    """n for the mean of g + Lap(2/eps), central limit form: z_{beta/2}^2 (8/eps^2 + 1) / tau^2
     (KLNRS Claim 4.1; limits 1)."""
     check_accuracy(epsilon, tau, beta)
-    return math.ceil(normal_quantile(beta / 2) ** 2 * (8 / epsilon**2 + variance) / tau**2)
+    noise = 8 / epsilon**2
+    return math.ceil(normal_quantile(beta / 2) ** 2 * (noise + 1.0) / tau**2)
 
 
 def laplace_clients_chernoff(epsilon: float, tau: float, beta: float) -> int:
@@ -161,7 +159,8 @@ def laplace_clients_chernoff(epsilon: float, tau: float, beta: float) -> int:
         lambda t: tau - t - (8 * t / epsilon**2) / (1 - (2 * t / epsilon) ** 2) > 0,
         200,
     )
-    exponent = t * tau - t**2 / 2 + math.log1p(-((2 * t / epsilon) ** 2))
+    rate = 2 * t / epsilon
+    exponent = t * tau - t**2 / 2 + math.log1p(-(rate**2))
     return math.ceil(math.log(2 / beta) / exponent)
 
 
@@ -173,7 +172,9 @@ def laplace_clients_closed(epsilon: float, tau: float, beta: float, b: float = 1
             f"the closed form needs epsilon * tau <= b, not {epsilon:g} * {tau:g} > {b:g}; use "
             "laplace_clients_chernoff"
         )
-    return math.ceil(2.069 * (8 + epsilon**2) * b**2 * math.log(2 / beta) / (epsilon * tau) ** 2)
+    noise = 2.069 * (8 + epsilon**2)
+    tail = math.log(2 / beta)
+    return math.ceil(noise * b**2 * tail / (epsilon * tau) ** 2)
 
 
 def laplace_tail_exponent(tau: float, t: float | None = None) -> float:
@@ -196,7 +197,10 @@ def clipped_laplace_shrinkage(epsilon: float) -> float:
 def clipped_laplace_variance(epsilon: float) -> float:
     """The variance of one clipped and rescaled Laplace report at mean 0: (1/2 + e^-eps/2 + 1/2
     int_0^eps (1 - 2s/eps)^2 e^-s ds) / m^2 (limits 1)."""
-    rest, width = math.exp(-epsilon), 2 / epsilon
-    moments = (1 - rest, 1 - (1 + epsilon) * rest, 2 - (epsilon**2 + 2 * epsilon + 2) * rest)
-    square = (1 + rest + moments[0] - 2 * width * moments[1] + width**2 * moments[2]) / 2
+    rest = math.exp(-epsilon)
+    width = 2 / epsilon
+    second = 2 - (epsilon**2 + 2 * epsilon + 2) * rest
+    moments = (1 - rest, 1 - (1 + epsilon) * rest, second)
+    noise = 2 * width * moments[1]
+    square = (1 + rest + moments[0] - noise + width**2 * moments[2]) / 2
     return square / clipped_laplace_shrinkage(epsilon) ** 2

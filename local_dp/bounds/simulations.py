@@ -35,10 +35,10 @@ def draw_distance(epsilon: float, tau: float, *, centred: bool = True) -> float:
     )
 
 
-def conditional_draw_distance(spent: float, tau: float, *, centred: bool = True) -> float:
+def conditional_draw_distance(epsilon: float, tau: float, *, centred: bool = True) -> float:
     """The same for a draw conditional on earlier replies: tau'/(1 + sqrt(1 - tau'^2)), where
-    `spent` counts the earlier replies and this one (limits 6, L7)."""
-    return _half_angle(relative_error(spent, tau, centred=centred))
+    `epsilon` counts the earlier replies and this one (limits 6, L7)."""
+    return _half_angle(relative_error(epsilon, tau, centred=centred))
 
 
 def simulation_tolerance(epsilon: float, draws: int, beta: float, *, centred: bool = True) -> float:
@@ -54,16 +54,18 @@ def simulation_tolerance(epsilon: float, draws: int, beta: float, *, centred: bo
     )
 
 
-def conditional_tolerance(spent: float, draws: int, beta: float, *, centred: bool = True) -> float:
+def conditional_tolerance(
+    epsilon: float, draws: int, beta: float, *, centred: bool = True
+) -> float:
     """The tau for which all `draws` draws of an interactive simulation are within beta, no client
-    spending more than `spent` (limits 6, L7)."""
+    spending more than `epsilon` (limits 6, L7)."""
     if draws < 1 or not 0 < beta < 1:
         raise InputError(
             f"{draws} draws within {beta} of the truth; give 1 or more draws and a distance "
             "strictly between 0 and 1"
         )
     y = beta / draws
-    return 2 * y / (1 + y**2) / relative_error(spent, 1.0, centred=centred)
+    return 2 * y / (1 + y**2) / relative_error(epsilon, 1.0, centred=centred)
 
 
 def miss_probability(epsilon: float, trials: int, error: float = 0.0) -> float:
@@ -160,9 +162,8 @@ def chosen_examples(candidates: int, epsilon: float, alpha: float, beta: float) 
     """
     check_shares(alpha=alpha, beta=beta)
     t = min(epsilon / 2, math.log(2) / 2)
-    return math.ceil(
-        math.log(candidates / beta) / -math.log1p(-alpha * math.expm1(t) * (math.exp(-t) - 0.5))
-    )
+    rate = -alpha * math.expm1(t) * (math.exp(-t) - 0.5)
+    return math.ceil(math.log(candidates / beta) / -math.log1p(rate))
 
 
 def verified_parity_examples(d: int, epsilon: float, alpha: float, beta: float) -> int:
@@ -179,5 +180,6 @@ def verified_parity_examples(d: int, epsilon: float, alpha: float, beta: float) 
     if not 0 < alpha <= 0.5:
         raise InputError(f"alpha is {alpha}; give a number above 0 and at most 1/2")
     runs = math.ceil(math.log(2 / beta) / math.log(4 / 3))
-    learning = math.ceil(16 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(4)))
+    size = d * math.log(2) + math.log(4)
+    learning = math.ceil(16 * runs / (epsilon * alpha) * size)
     return learning + chosen_examples(runs, epsilon, alpha, beta / 2)

@@ -33,7 +33,8 @@ def mean_tail(share: Floats | float, n: int, at: Floats | float) -> Floats:
     Source: Hoeffding 1963.
     """
     high = np.clip(share, 0.0, 1.0)
-    return np.where(high > at, np.exp(-n * divergence(high, np.asarray(at, dtype=np.float64))), 1.0)
+    bound = np.exp(-n * divergence(high, np.asarray(at, dtype=np.float64)))
+    return np.where(high > at, bound, 1.0)
 
 
 def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floats:
@@ -42,10 +43,9 @@ def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floa
     away = np.linspace(-reach, reach, 2 * len(grid) - 1)
     kernel = np.exp(-((away - mean) ** 2) / (2 * variance))
     length = 4 * len(grid)
-    summed = np.fft.irfft(
-        np.fft.rfft(mass, length) * np.fft.rfft(kernel / kernel.sum(), length), length
-    )
-    return np.maximum(summed[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
+    spectrum = np.fft.rfft(kernel / kernel.sum(), length)
+    convolution = np.fft.irfft(np.fft.rfft(mass, length) * spectrum, length)
+    return np.maximum(convolution[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,11 @@ class CountLaw:
         check_share("share", share)
         mean = n * share
         away = 13 * math.sqrt(mean * (1 - share)) + 40
-        sizes = np.arange(max(0, math.floor(mean - away)), min(n, math.ceil(mean + away)) + 1)
-        steps = np.log((n - sizes[:-1]) / (sizes[:-1] + 1)) + math.log(share / (1 - share))
+        first = max(0, math.floor(mean - away))
+        last = min(n, math.ceil(mean + away))
+        sizes = np.arange(first, last + 1)
+        log_odds = math.log(share / (1 - share))
+        steps = np.log((n - sizes[:-1]) / (sizes[:-1] + 1)) + log_odds
         logs = np.concatenate([[0.0], np.cumsum(steps)])
         shares = np.exp(logs - logs.max())
         return cls(sizes, shares / shares.sum())
@@ -80,12 +83,6 @@ class CountLaw:
         return float(self.shares @ values)
 
 
-def log_sum(logs: Floats) -> float:
-    """ln of the sum of e^log; minus infinity of nothing."""
-    most = float(logs.max(initial=-math.inf))
-    return most + math.log(float(np.exp(logs - most).sum())) if math.isfinite(most) else most
-
-
 # the errors of largest variance, whose pairs are looked at: the others' share in them is below a
 # thousandth
 NEAR = 16
@@ -98,13 +95,14 @@ def both_beyond(a: float, b: float, correlation: float) -> float:
     joint density integrated from correlation 0."""
     end = math.asin(max(-1.0, min(1.0, correlation)))
     angle = end * (_NODES + 1) / 2
-    square, cross = a * a + b * b, 2 * a * b * np.sin(angle)
-    density = (
-        np.exp(-(square - cross) / (2 * np.cos(angle) ** 2))
-        - np.exp(-(square + cross) / (2 * np.cos(angle) ** 2))
-    ) / (2 * math.pi)
-    gained = end / 2 * float(_WEIGHTS @ density)
-    return 2 * (2 * normal_tail(a) * normal_tail(b) + gained)
+    square = a * a + b * b
+    cross = 2 * a * b * np.sin(angle)
+    scale = 2 * np.cos(angle) ** 2
+    density = (np.exp(-(square - cross) / scale) - np.exp(-(square + cross) / scale)) / (
+        2 * math.pi
+    )
+    gain = end / 2 * float(_WEIGHTS @ density)
+    return 2 * (2 * normal_tail(a) * normal_tail(b) + gain)
 
 
 @dataclass(frozen=True)
@@ -123,21 +121,20 @@ class Errors:
         return cls(variance[order], covariance[np.ix_(order[:NEAR], order[:NEAR])])
 
     @classmethod
-    def of_reports(cls, added: Floats, law: Floats) -> Self:
+    def of_reports(cls, contributions: Floats, law: Floats) -> Self:
         """Of the mean of what a report adds, shape (reports, m), where reports have this law."""
-        mean = law @ added
-        variance = np.maximum(law @ (added - mean) ** 2, 0.0)
+        mean = law @ contributions
+        variance = np.maximum(law @ (contributions - mean) ** 2, 0.0)
         order = np.argsort(-variance, kind="stable")
-        away = (added - mean)[:, order[:NEAR]]
+        away = (contributions - mean)[:, order[:NEAR]]
         return cls(variance[order], (law[:, None] * away).T @ away)
 
     def union(self, reach: float) -> float:
         """Pr[some error is beyond the reach], at most: the larger, for errors that know nothing of
         one another (Sidak 1967)."""
         chances = self._tails(reach)
-        return -math.expm1(
-            sum(count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances)
-        )
+        logs = (count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances)
+        return -math.expm1(sum(logs))
 
     def beyond(self, reach: float) -> float:
         """Pr[some error is beyond the reach], at most: the lesser of Sidak's and Hunter's bounds.
@@ -158,28 +155,26 @@ class Errors:
     def _tails(self, reach: float) -> list[tuple[float, int]]:
         """Each error's chance to be beyond, and how many have it."""
         alike, counts = np.unique(self.variance, return_counts=True)
+        groups = zip(alike.tolist(), counts.tolist(), strict=True)
         return [
-            (2 * normal_tail(reach / math.sqrt(each)), count)
-            for each, count in zip(alike.tolist(), counts.tolist(), strict=True)
-            if each > 0
+            (2 * normal_tail(reach / math.sqrt(each)), count) for each, count in groups if each > 0
         ]
 
     def _pairs(self, reach: float) -> Floats:
         """For each two of the near errors, the chance that both are beyond."""
         deviation = np.sqrt(np.diagonal(self.near))
         size = int(np.count_nonzero(deviation > 1e-9 * max(deviation.max(), 1e-300)))
-        pairs, known = np.zeros((size, size)), dict[tuple[float, ...], float]()
+        pairs = np.zeros((size, size))
+        memo = dict[tuple[float, ...], float]()
         for i in range(size):
             for j in range(i):
-                a, b, together = (
-                    reach / float(deviation[i]),
-                    reach / float(deviation[j]),
-                    float(self.near[i, j] / (deviation[i] * deviation[j])),
-                )
+                a = reach / float(deviation[i])
+                b = reach / float(deviation[j])
+                together = float(self.near[i, j] / (deviation[i] * deviation[j]))
                 alike = (round(a, 9), round(b, 9), round(together, 9))
-                if alike not in known:
-                    known[alike] = both_beyond(a, b, together)
-                pairs[i, j] = pairs[j, i] = known[alike]
+                if alike not in memo:
+                    memo[alike] = both_beyond(a, b, together)
+                pairs[i, j] = pairs[j, i] = memo[alike]
         return pairs
 
 
@@ -187,12 +182,16 @@ def _heaviest_tree(weights: Floats) -> float:
     """The weight of the heaviest spanning tree of a complete graph (Prim)."""
     if len(weights) < 2:
         return 0.0
-    outside, best, total = np.arange(1, len(weights)), weights[0, 1:].copy(), 0.0
+    outside = np.arange(1, len(weights))
+    best = weights[0, 1:].copy()
+    total = 0.0
     while len(outside):
         place = int(np.argmax(best))
         total += float(best[place])
-        joined, outside, best = outside[place], np.delete(outside, place), np.delete(best, place)
-        best = np.maximum(best, weights[joined, outside])
+        vertex = outside[place]
+        outside = np.delete(outside, place)
+        best = np.delete(best, place)
+        best = np.maximum(best, weights[vertex, outside])
     return total
 
 
@@ -201,9 +200,8 @@ def widest_reach(candidates: list[Errors], beta: float) -> float:
     open."""
     check_share("the failure probability", beta)
     widest = 0.0
-    for quick, errors in sorted(
-        ((each.reach(beta, quick=True), each) for each in candidates), key=lambda pair: -pair[0]
-    ):
+    quick_reaches = ((each.reach(beta, quick=True), each) for each in candidates)
+    for quick, errors in sorted(quick_reaches, key=lambda pair: -pair[0]):
         if quick <= widest:
             break
         widest = max(widest, errors.reach(beta))

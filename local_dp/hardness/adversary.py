@@ -26,6 +26,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.oracles.statistical.oracles import SQOracle, StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, label, parities
 from local_dp.queries.examples import ParityCoset
+from local_dp.records import Records
 
 FORMAT = "local-dp certificate 1"
 MAX_PAIRS = 4096  # concepts alive at once, where pairs are counted: a table of that many squared
@@ -39,6 +40,14 @@ def allowed_gap(tolerance: float, scale: int) -> int:
     """The largest whole g with g / scale <= 2 tolerance, exactly: values that far apart have a
     common legal answer."""
     return int(2 * Fraction(tolerance) * scale)
+
+
+def by_label(query: StatisticalQuery, points: Records) -> tuple[Counts, Counts]:
+    """The numerators of a query on all points labelled +1, and labelled -1."""
+    plus, minus = (
+        query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1)
+    )
+    return plus, minus
 
 
 def described(query: StatisticalQuery) -> dict[str, Any]:
@@ -101,13 +110,10 @@ class VersionSpaceOracle(SQOracle):
     def expectations(self, query: StatisticalQuery) -> tuple[Counts, int]:
         """Each concept's expectation as (whole numerators, denominator), exact."""
         points, weights = self.concepts.points, self.concepts.weights
-        plus, minus = (
-            query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1)
-        )
+        plus, minus = by_label(query, points)
         slopes = self._signs @ (weights * (plus - minus)).astype(np.float64)  # below 2^53: exact
-        return np.rint(slopes).astype(np.int64) + int(
-            (weights * (plus + minus)).sum()
-        ), 2 * self.concepts.total * query.span
+        sums = (weights * (plus + minus)).sum()
+        return np.rint(slopes).astype(np.int64) + int(sums), 2 * self.concepts.total * query.span
 
     def answer_one(self, query: StatisticalQuery) -> float:
         values, scale = self.expectations(query)
@@ -118,7 +124,9 @@ class VersionSpaceOracle(SQOracle):
             ordered, ordered + allowed_gap(query.tolerance, scale), side="right"
         )
         best = int(np.argmax(self._scores(order)(starts, stops)))
-        centre = Fraction(int(ordered[best]) + int(ordered[stops[best] - 1]), 2 * scale)
+        first = int(ordered[best])
+        last = int(ordered[stops[best] - 1])
+        centre = Fraction(first + last, 2 * scale)
         self.alive = np.sort(order[best : stops[best]])
         self.log.append((query, centre))
         return float(centre)
@@ -154,9 +162,9 @@ class VersionSpaceOracle(SQOracle):
         first, second = np.unravel_index(int(np.argmax(apart)), apart.shape)
         if apart[first, second] < self._far_apart:
             return None
-        named = self.alive if survivors == "all" else self.alive[[first, second]]
+        members = self.alive if survivors == "all" else self.alive[[first, second]]
         return survivors_certificate(
-            self.concepts.name, self.concepts.params, self.alpha, self.log, named.tolist()
+            self.concepts.name, self.concepts.params, self.alpha, self.log, members.tolist()
         )
 
 
@@ -182,19 +190,15 @@ class ParityExpectations:
     def answers(self) -> Counts:
         """scale times the adversary's answer for every target: the legal value nearest to
         `base`."""
-        return np.asarray(
-            self.base + np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
-        )
+        excess = np.maximum(np.abs(self.half) - self.margin, 0)
+        return np.asarray(self.base + np.sign(self.half) * excess)
 
 
 @lru_cache(maxsize=1024)
 def parity_expectations(query: StatisticalQuery, d: int) -> ParityExpectations:
     """A query's expectations under all 2^d parities: one pass over the cube and one Walsh-Hadamard
     transform, exact."""
-    points = parities(d).points
-    plus, minus = (
-        query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1)
-    )
+    plus, minus = by_label(query, parities(d).points)
     half = np.rint(walsh_hadamard(plus - minus)).astype(np.int64)  # whole numbers far below 2^53
     scale = 2 * query.span << d
     return ParityExpectations(
@@ -230,19 +234,19 @@ class SilentOracle(SQOracle):
         )
 
 
-def all_parities(d: int, tolerance: float, asked: int) -> Nonadaptive[StatisticalQuery, float, int]:
-    """The learner that asks how y correlates with each of the first `asked` parities, and returns
+def all_parities(d: int, tolerance: float, count: int) -> Nonadaptive[StatisticalQuery, float, int]:
+    """The learner that asks how y correlates with each of the first `count` parities, and returns
     the one that does; if none, the next parity."""
-    if not 0 < asked <= 1 << d:
-        raise InputError(f"asked is {asked}; there are 2^{d} parities to ask about")
+    if not 0 < count <= 1 << d:
+        raise InputError(f"asked is {count}; there are 2^{d} parities to ask about")
 
     def decode(answers: tuple[float, ...]) -> int:
         return next(
-            (s for s, answer in enumerate(answers) if answer != 0), min(asked, (1 << d) - 1)
+            (s for s, answer in enumerate(answers) if answer != 0), min(count, (1 << d) - 1)
         )
 
     return Nonadaptive(
-        tuple(StatisticalQuery(ParityCoset(d, 0, s), tolerance) for s in range(asked)), decode
+        tuple(StatisticalQuery(ParityCoset(d, 0, s), tolerance) for s in range(count)), decode
     )
 
 
@@ -257,12 +261,13 @@ def bent_cosets(d: int, tolerance: float, k: int) -> Adaptive[StatisticalQuery, 
         s = next((place for place, answer in enumerate(answers) if answer != 0), None)
         if s is None:
             return 0
-        shifted = yield tuple(
+        replies = yield tuple(
             StatisticalQuery(ParityCoset(d, k, s, 1 << j), tolerance) for j in range(k)
         )
         # shift j flips the bent function's dual if the bit that j is paired with is set
-        flips = [answer * answers[s] < 0 for answer in shifted]
-        return (s << k) + sum(flip << ((j + k // 2) % k) for j, flip in enumerate(flips))
+        flips = [answer * answers[s] < 0 for answer in replies]
+        low_bits = sum(flip << ((j + k // 2) % k) for j, flip in enumerate(flips))
+        return (s << k) + low_bits
 
     return Adaptive(play)
 
@@ -271,6 +276,5 @@ def exact_success(learner: Nonadaptive[StatisticalQuery, float, int], d: int) ->
     """The learner's success against the adversary over all 2^d targets, each played once."""
     expectations = [parity_expectations(query, d) for query in learner.queries]
     answers = np.stack([each.answers() / each.scale for each in expectations]).T.tolist()
-    return Fraction(
-        sum(learner.decode(tuple(row)) == target for target, row in enumerate(answers)), 1 << d
-    )
+    wins = sum(learner.decode(tuple(row)) == target for target, row in enumerate(answers))
+    return Fraction(wins, 1 << d)

@@ -114,9 +114,11 @@ def _fraction(value: Any) -> Fraction:
 
 
 def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
-    queries, answers = _queries(data), [_fraction(answer) for answer in data["answers"]]
+    queries = _queries(data)
+    answers = [_fraction(answer) for answer in data["answers"]]
     concepts = build_class(data["class"]["name"], data["class"]["params"])
-    alpha, survivors = _fraction(data["alpha"]), list(data["survivors"])
+    alpha = _fraction(data["alpha"])
+    survivors = list(data["survivors"])
     if not 0 < alpha < 1:
         raise InputError(
             f"the certificate is about error below {alpha}; give an error strictly between 0 and 1"
@@ -129,11 +131,8 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
             False, f"the survivors are not two or more different concepts of {concepts.name}"
         )
     labels = len(survivors) * len(concepts.points)
-    if (
-        (len(queries) + len(survivors)) * labels > MAX_WORK
-        or labels > MAX_LABELS
-        or len(survivors) > MAX_SURVIVORS
-    ):
+    work = (len(queries) + len(survivors)) * labels
+    if work > MAX_WORK or labels > MAX_LABELS or len(survivors) > MAX_SURVIVORS:
         raise InputError(
             f"{len(queries)} queries, {len(survivors)} survivors and {len(concepts.points)} "
             "points are too many to check"
@@ -149,10 +148,8 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
             if abs(expectation - answer) > Fraction(query.tolerance):
                 return Verdict(
                     False,
-                    (
-                        f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its "
-                        f"expectation is {float(expectation):.9g}"
-                    ),
+                    f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its "
+                    f"expectation is {float(expectation):.9g}",
                 )
     # a good hypothesis for one survivor is bad for distant ones
     nearest = int(_near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max())
@@ -160,17 +157,16 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
     if most == 1:
         return Verdict(
             False,
-            (
-                f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: "
-                "one of them is within 2 alpha of all others"
-            ),
+            f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: "
+            "one of them is within 2 alpha of all others",
         )
+    figures = {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)}
     return Verdict(
         True,
         f"{len(queries)} answers are legal for {len(rows)} concepts of {concepts.name}, of which "
         f"no hypothesis has error below {float(alpha):g} for more than {nearest}: with the target "
         f"uniform among them, success is at most {most}",
-        {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)},
+        figures,
     )
 
 
@@ -188,34 +184,29 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
             f"d is {d!r} with {len(queries)} queries; at most 2^33 evaluations and d from 1 to "
             f"{MAX_D} are checked"
         )
-    claimed = np.unpackbits(
+    claim = np.unpackbits(
         np.frombuffer(bytes.fromhex(data["hidden"]), dtype=np.uint8), bitorder="little"
     )
-    if len(claimed) != max(8, 1 << d) or claimed[1 << d :].any():
+    if len(claim) != max(8, 1 << d) or claim[1 << d :].any():
         return Verdict(False, f"the hidden set is not a set of strings of {d} bits")
-    hidden = np.ones(1 << d, dtype=np.bool_)
+    hidden_set = np.ones(1 << d, dtype=np.bool_)
     for query in queries:
-        hidden &= _hides(query, d)
-    wrong = np.flatnonzero(hidden != claimed[: 1 << d].astype(np.bool_))
+        hidden_set &= _hides(query, d)
+    wrong = np.flatnonzero(hidden_set != claim[: 1 << d].astype(np.bool_))
     if len(wrong):
-        truth = "hidden" if hidden[wrong[0]] else "revealed"
+        truth = "hidden" if hidden_set[wrong[0]] else "revealed"
         return Verdict(
             False, f"{len(wrong)} of 2^{d} strings are misplaced: r = {wrong[0]} is {truth}"
         )
-    rho = Fraction(int(hidden.sum()), 1 << d)
+    rho = Fraction(int(hidden_set.sum()), 1 << d)
     if _fraction(data["rho"]) != rho or _fraction(data["success_at_most"]) != 1 - rho / 2:
         return Verdict(
             False,
-            (
-                f"the hidden share is {rho} and success is at most {1 - rho / 2}; the certificate "
-                "says otherwise"
-            ),
+            f"the hidden share is {rho} and success is at most {1 - rho / 2}; the certificate "
+            "says otherwise",
         )
-    return Verdict(
-        True,
-        _hidden_statement(len(queries), d, rho),
-        {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)},
-    )
+    figures = {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)}
+    return Verdict(True, _hidden_statement(len(queries), d, rho), figures)
 
 
 def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
@@ -243,7 +234,8 @@ def _hides(query: StatisticalQuery, d: int) -> Bools:
     low = d // 2
     # entries and sums are whole and below 2^53: exact
     square = gaps.reshape(1 << (d - low), 1 << low).astype(np.float64)
-    sums = np.rint(_characters(d - low) @ square @ _characters(low)).astype(np.int64).ravel()
+    transform = _characters(d - low) @ square @ _characters(low)
+    sums = np.rint(transform).astype(np.int64).ravel()
     return np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
 
 
@@ -257,11 +249,9 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
     """1 / MC <= max_S b^(-|S|/2) |E_mu f chi_S| for every mu: the weights are transformed in whole
     numbers, and squares are compared."""
     concepts = BlockClass(data["function"], data["t"], data["b"])
-    weights, epsilon, success = (
-        list(data["weights"]),
-        float(data["epsilon"]),
-        float(data["success"]),
-    )
+    weights = list(data["weights"])
+    epsilon = float(data["epsilon"])
+    success = float(data["success"])
     if (
         len(weights) != 1 << concepts.t
         or not all(type(weight) is int and 0 <= weight <= MAX_WEIGHT for weight in weights)
@@ -272,12 +262,13 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
             f"the law is not 2^{concepts.t} whole weights from 0 to 2^60, of which one is above 0",
         )
     total = sum(weights)
-    sums = _transformed(
+    sums = _transform(
         [weight * sign for weight, sign in zip(weights, concepts.signs().tolist(), strict=True)]
     )
-    most = max(
+    squares = (
         value**2 * concepts.b ** (concepts.t - S.bit_count()) for S, value in enumerate(sums)
     )
+    most = max(squares)
     margin = Fraction(most, total**2 * concepts.b**concepts.t)
     clients = margin_clients(1 / margin, epsilon, success)
     figures = {
@@ -290,14 +281,13 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
         if _fraction(data[name]) != value:
             return Verdict(
                 False,
-                (
-                    f"{name.replace('_', ' ')} is {value}, and the certificate says "
-                    f"{str(data[name])[:80]}"
-                ),
+                f"{name.replace('_', ' ')} is {value}, and the certificate says "
+                f"{str(data[name])[:80]}",
             )
+    complexity = math.sqrt(1 / margin)
     statement = (
         f"{concepts.function} and its negation, of one variable of each of {concepts.t} blocks of "
-        f"{concepts.b}, xor a bit, have margin complexity {math.sqrt(1 / margin):.6g} or more, so "
+        f"{concepts.b}, xor a bit, have margin complexity {complexity:.6g} or more, so "
         f"no one-round protocol of epsilon {epsilon:g} with fewer than {clients:,} clients is "
         f"right more often than wrong with probability {success:g} for each of these functions of "
         f"{concepts.variables} variables and every law of them"
@@ -305,12 +295,13 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
     return Verdict(True, statement, figures | {"squared_margin_at_most": str(margin)})
 
 
-def _transformed(values: list[int]) -> list[int]:
+def _transform(values: list[int]) -> list[int]:
     """The sums of (-1)^|S & u| values[u] over u, for every S: in Python's own whole numbers."""
     if len(values) == 1:
         return values
     half = len(values) // 2
-    low, high = _transformed(values[:half]), _transformed(values[half:])
+    low = _transform(values[:half])
+    high = _transform(values[half:])
     return [a + b for a, b in zip(low, high, strict=True)] + [
         a - b for a, b in zip(low, high, strict=True)
     ]
@@ -349,33 +340,32 @@ def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Frac
             f"to {MAX_EPSILON}, a success below 1 above a guess"
         )
     with localcontext(prec=DIGITS):
-        growth, p, guess = (
-            Decimal(epsilon).exp(),
-            Decimal(success.numerator) / success.denominator,
-            Decimal(1) / (1 << d),
-        )
+        growth = Decimal(epsilon).exp()
+        p = Decimal(success.numerator) / success.denominator
+        guess = Decimal(1) / (1 << d)
         shrink = (growth - 1) / (growth + 1)
         curvature = (-(1 - shrink).ln() - shrink) / shrink**2
         squares = shrink**2 if growth <= 3 else (growth - 1) / 8
-        needed = guess * (guess / p).ln() + (1 - guess) * ((1 - guess) / (1 - p)).ln()
-        clients = needed / (curvature * squares * guess) * (1 - LEAST_OFF)
+        other = 1 - guess
+        divergence = guess * (guess / p).ln() + other * (other / (1 - p)).ln()
+        clients = divergence / (curvature * squares * guess) * (1 - LEAST_OFF)
         units = (clients * shrink**2 * guess).quantize(Decimal("1e-10"), ROUND_FLOOR)
         return {"clients_at_least": Fraction(math.ceil(clients)), "units_at_least": Fraction(units)}
 
 
 def _verify_parity(data: Mapping[str, Any]) -> Verdict:
-    epsilon, success = float(data["epsilon"]), _fraction(data["success"])
+    epsilon = float(data["epsilon"])
+    success = _fraction(data["success"])
     figures = _parity_figures(data["d"], epsilon, success)
     for name, value in figures.items():
         if _fraction(data[name]) != value:
             return Verdict(
                 False,
-                (
-                    f"{name.replace('_', ' ')} is {value}, and the certificate says "
-                    f"{str(data[name])[:80]}"
-                ),
+                f"{name.replace('_', ' ')} is {value}, and the certificate says "
+                f"{str(data[name])[:80]}",
             )
-    clients, units = int(figures["clients_at_least"]), float(figures["units_at_least"])
+    clients = int(figures["clients_at_least"])
+    units = float(figures["units_at_least"])
     return Verdict(
         True,
         f"no purely local protocol of epsilon {epsilon:g} finds a parity of {data['d']} bits from "

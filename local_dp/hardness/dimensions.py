@@ -57,7 +57,7 @@ class CliqueSearch:
     def _extend(self, candidates: int, missing: int, clique: list[int]) -> list[int] | None:
         if missing <= 0:
             return clique
-        for vertex, colours in reversed(_coloured(self._masks, candidates)):
+        for vertex, colours in reversed(_colour(self._masks, candidates)):
             # a clique takes one vertex of a colour, and colours only fall from here
             if colours < missing or self._steps <= 0:
                 return None
@@ -69,19 +69,19 @@ class CliqueSearch:
         return None
 
 
-def _coloured(masks: list[int], candidates: int) -> list[tuple[int, int]]:
+def _colour(masks: list[int], candidates: int) -> list[tuple[int, int]]:
     """The candidates, each with the number of colours used up to it, so that no two adjacent ones
     share a colour."""
-    coloured, colour = [], 0
+    order, colour = [], 0
     while candidates:
         colour += 1
         free = candidates
         while free:
             vertex = (free & -free).bit_length() - 1
-            coloured.append((vertex, colour))
+            order.append((vertex, colour))
             candidates &= ~(1 << vertex)
             free &= ~(1 << vertex) & ~masks[vertex]
-    return coloured
+    return order
 
 
 MAX_EXACT = 200  # concepts, up to negation, for which the SQ dimension is searched exactly
@@ -90,6 +90,8 @@ MAX_GRAPH = 6000  # concepts, up to negation, of which all pairs are kept
 MAX_RANK = 1024
 RESTARTS = 4
 CHECK_EVERY = 20
+GAP = 0.005  # of the optimised dimension
+OPERATIONS = 2e11  # of its search
 
 
 @dataclass(frozen=True)
@@ -161,9 +163,8 @@ def _up_to_negation(concepts: ConceptClass) -> tuple[Counts, Counts]:
             f"dimension is searched up to {MAX_GRAPH}"
         )
     signs = concepts.labels[np.sort(representatives)].astype(np.float64)
-    return np.sort(representatives), np.abs(np.rint((signs * concepts.weights) @ signs.T)).astype(
-        np.int64
-    )
+    products = (signs * concepts.weights) @ signs.T
+    return np.sort(representatives), np.abs(np.rint(products)).astype(np.int64)
 
 
 def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
@@ -177,24 +178,26 @@ def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
     )
 
 
-def optimised_dimension(
-    concepts: ConceptClass, gap: float = 0.005, operations: float = 2e11
-) -> SpectralDimension:
-    """The largest spectral dimension over all priors, within a relative `gap`; `at_most` gives the
-    remaining one.
+def optimised_dimension(concepts: ConceptClass) -> SpectralDimension:
+    """The largest spectral dimension over all priors, within a relative gap of .005; `at_most`
+    gives the remaining one.
 
     A zero-sum game between a prior and a density matrix, solved by optimistic multiplicative
     weights on both sides; every prior gives a lower bound and every density matrix an upper one.
     Cost: one eigenproblem of size min(|C|, |X|) and O(|C| |X|^2) a step; from 100 steps to 2,000 as
-    `operations` allow.
+    `OPERATIONS` allow.
     """
     vectors = _coordinates(concepts)
     best = uniform_dimension(concepts)
     rank = vectors.shape[1]
-    steps = int(min(2000, max(100, operations / (3 * len(vectors) * rank**2 + 10 * rank**3))))
-    losses, previous_loss = np.zeros(len(vectors)), np.zeros(len(vectors))
-    gains, previous_gain = np.zeros((rank, rank)), np.zeros((rank, rank))
-    prior_sum, density_sum = np.zeros(len(vectors)), np.zeros((rank, rank))
+    cost = 3 * len(vectors)
+    steps = int(min(2000, max(100, OPERATIONS / (cost * rank**2 + 10 * rank**3))))
+    losses = np.zeros(len(vectors))
+    previous_loss = np.zeros(len(vectors))
+    gains = np.zeros((rank, rank))
+    previous_gain = np.zeros((rank, rank))
+    prior_sum = np.zeros(len(vectors))
+    density_sum = np.zeros((rank, rank))
     for step in range(1, steps + 1):
         # losses near the equilibrium are about 1 / at_most, which falls towards the value
         rate = best.at_most / 2
@@ -225,7 +228,7 @@ def optimised_dimension(
                 if value > best.value
                 else SpectralDimension(best.value, at_most, best.prior)
             )
-            if best.at_most <= best.value * (1 + gap):
+            if best.at_most <= best.value * (1 + GAP):
                 break
     return best
 
@@ -292,12 +295,10 @@ class Dimensions:
 
 def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimensions:
     """All dimensions of a class. Seconds for some thousand concepts on 64 points."""
-    sq, uniform, optimised = (
-        sq_dimension(concepts, generator),
-        uniform_dimension(concepts),
-        optimised_dimension(concepts),
-    )
-    return Dimensions(concepts.name, concepts.size, len(concepts.points), sq, uniform, optimised)
+    sq = sq_dimension(concepts, generator)
+    uniform = uniform_dimension(concepts)
+    best = optimised_dimension(concepts)
+    return Dimensions(concepts.name, concepts.size, len(concepts.points), sq, uniform, best)
 
 
 def local_clients(

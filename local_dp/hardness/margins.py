@@ -51,16 +51,15 @@ class Margin:
         data for `certificates.verify_certificate`."""
         weights = np.rint(self.law / self.law.sum() * UNIT).astype(np.int64)
         # below 2^53: exact
-        sums = (
-            np.rint(walsh_hadamard((weights * self.concepts.signs()).astype(np.float64)))
-            .astype(np.int64)
-            .tolist()
-        )
+        transform = walsh_hadamard((weights * self.concepts.signs()).astype(np.float64))
+        sums = np.rint(transform).astype(np.int64).tolist()
         total = int(weights.sum())
-        margin = max(
+        squares = (
             Fraction(value**2, total**2 * self.concepts.b ** S.bit_count())
             for S, value in enumerate(sums)
         )
+        margin = max(squares)
+        clients = margin_clients(1 / margin, epsilon, success)
         return {
             "format": FORMAT,
             "kind": "margin",
@@ -73,15 +72,15 @@ class Margin:
             "squared_margin_at_most": str(margin),
             "epsilon": epsilon,
             "success": success,
-            "clients_at_least": margin_clients(1 / margin, epsilon, success),
+            "clients_at_least": clients,
         }
 
 
 def margin(concepts: BlockClass) -> Margin:
     """The optimal mu and p of min sum |c_S| b^(|S|/2), f p >= 1, by HiGHS; `at_least` and `at_most`
     check it. Cost: 2^t rows, 0.1 s at t = 8."""
-    law, scaled = _solved(concepts, 1 / _costs(concepts), np.ones(1 << concepts.t))
-    return Margin(concepts, law, scaled / _costs(concepts))
+    law, solution = _solve(concepts, 1 / _costs(concepts), np.ones(1 << concepts.t))
+    return Margin(concepts, law, solution / _costs(concepts))
 
 
 def on_the_matrix(program: Margin) -> tuple[float, float]:
@@ -96,26 +95,26 @@ def on_the_matrix(program: Margin) -> tuple[float, float]:
     norm = np.linalg.norm(spread, 2)
     rules, points = vectors(program)
     lengths = np.linalg.norm(rules, axis=1).max() * np.linalg.norm(points, axis=1).max()
-    return float(np.abs(spread).sum() / (norm * math.sqrt(spread.size))), float(
-        lengths / ((rules @ points.T) * concepts.signs()[labels]).min()
-    )
+    lower = np.abs(spread).sum()
+    margins = (rules @ points.T) * concepts.signs()[labels]
+    return float(lower / (norm * math.sqrt(spread.size))), float(lengths / margins.min())
 
 
 def vectors(program: Margin) -> tuple[Floats, Floats]:
     """A vector of every concept and of every point, a row each: a coordinate for each set S of
     blocks and each choice of a variable in them."""
     concepts = program.concepts
-    flips, x = np.arange(1 << concepts.t), np.arange(1 << concepts.variables)
+    flips = np.arange(1 << concepts.t)
+    x = np.arange(1 << concepts.variables)
     rules, points = [], []
     for S, (c, cost) in enumerate(
         zip(program.coefficients.tolist(), _costs(concepts).tolist(), strict=True)
     ):
         masks, place = np.unique(concepts.masks(S), return_inverse=True)
         indicators = (place[:, None] == np.arange(len(masks))).astype(np.float64)
-        rules.append(
-            np.kron(indicators, _characters(np.array([S]), flips))
-            * math.copysign(math.sqrt(abs(c) * cost), c)
-        )
+        size = math.copysign(math.sqrt(abs(c) * cost), c)
+        characters = _characters(np.array([S]), flips)
+        rules.append(np.kron(indicators, characters) * size)
         points.append(_characters(masks, x) * math.sqrt(abs(c) / cost))
     return np.hstack(rules), np.hstack(points)
 
@@ -133,21 +132,20 @@ def margin_limit(concepts: BlockClass) -> float:
     nothing in the limit. Raises InputError for no halfspace.
     """
     sizes = _sizes(concepts)
-    _, solution = _solved(
-        concepts, (sizes <= 1).astype(np.float64), (sizes == 1).astype(np.float64)
-    )
+    _, solution = _solve(concepts, (sizes <= 1).astype(np.float64), (sizes == 1).astype(np.float64))
     return float(np.abs(solution[sizes == 1]).sum())
 
 
-def _solved(concepts: BlockClass, scales: Floats, prices: Floats) -> tuple[Floats, Floats]:
+def _solve(concepts: BlockClass, scales: Floats, prices: Floats) -> tuple[Floats, Floats]:
     """The least sum of prices |z_S| with f sum z_S scales_S chi_S >= 1: the weights of the
     constraints, and z."""
     from scipy.optimize import linprog
 
     values = walsh_hadamard(np.diag(scales)) * concepts.signs()[:, None]
+    bounds_above = np.hstack([-values, values])
     solution = linprog(
         np.tile(prices, 2),
-        A_ub=np.hstack([-values, values]),
+        A_ub=bounds_above,
         b_ub=-np.ones(len(values)),
         bounds=(0, None),
         method="highs",

@@ -33,13 +33,13 @@ def transcript_laws(protocol: Turn, inputs: Counts) -> Floats:
     (rows, transcripts). Cost: rows times turns."""
     laws: list[Floats] = []
 
-    def follow(turn: Turn | None, reached: Floats) -> None:
+    def follow(turn: Turn | None, law: Floats) -> None:
         if turn is None:
-            laws.append(reached)
+            laws.append(law)
             return
         ones = np.array(turn.chances)[inputs[:, turn.speaker]]
-        follow(turn.after[0], reached * (1 - ones))
-        follow(turn.after[1], reached * ones)
+        follow(turn.after[0], law * (1 - ones))
+        follow(turn.after[1], law * ones)
 
     follow(protocol, np.ones(len(inputs)))
     return np.stack(laws, axis=1)
@@ -54,9 +54,8 @@ def cube_inputs(clients: int) -> Counts:
 def cut_inputs(clients: int) -> Counts:
     """Rows of bits: nobody has a 1, each client alone, everybody. Shape (clients + 2, clients)."""
     check_whole("clients", clients, 1, 16)
-    return np.vstack([np.zeros((1, clients)), np.eye(clients), np.ones((1, clients))]).astype(
-        np.int64
-    )
+    alone = np.eye(clients)
+    return np.vstack([np.zeros((1, clients)), alone, np.ones((1, clients))]).astype(np.int64)
 
 
 def cut_distances(laws: Floats) -> tuple[float, float]:
@@ -72,18 +71,14 @@ def random_protocol(
 ) -> Turn:
     """`turns` turns after every history; the speaker and its chances, from `least` to 16 - least
     sixteenths, are drawn, many of them the least or the most."""
-    after = (
-        (
+    after: tuple[Turn | None, Turn | None] = (None, None)
+    if turns > 1:
+        after = (
             random_protocol(clients, turns - 1, generator, least),
             random_protocol(clients, turns - 1, generator, least),
         )
-        if turns > 1
-        else (None, None)
-    )
-    zero, one = (
-        np.clip(np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2)), least, SIXTEENTHS - least)
-        / SIXTEENTHS
-    )
+    sixteenths = np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2))
+    zero, one = np.clip(sixteenths, least, SIXTEENTHS - least) / SIXTEENTHS
     return Turn(int(generator.integers(clients)), (float(zero), float(one)), after)
 
 
@@ -102,11 +97,12 @@ class OneRound:
     def laws(self) -> Column:
         """The law of the transcript for all inputs, in fractions: rows as in `server`, shape
         (2^clients, transcripts)."""
-        kept, size = self.growth / (self.growth + 1), len(self.server)
+        truth = self.growth / (self.growth + 1)
+        size = len(self.server)
         laws = self.server
         for client in range(size.bit_length() - 1):
             own = laws.reshape(1 << client, 2, -1)
-            laws = (kept * own + (1 - kept) * own[:, ::-1]).reshape(size, -1)
+            laws = (truth * own + (1 - truth) * own[:, ::-1]).reshape(size, -1)
         return laws
 
 
@@ -123,7 +119,8 @@ def as_randomized_response(
     """
     check_whole("clients", clients, 1, 10)
     factors = _factors(protocol, clients)
-    zeros, ones = factors[:, :, 0], factors[:, :, 1]
+    zeros = factors[:, :, 0]
+    ones = factors[:, :, 1]
     if not (zeros * ones).all():
         raise InputError(
             "a transcript is possible for one bit of a client alone: its loss is infinite; give "
@@ -150,11 +147,11 @@ def as_randomized_response(
 def _factors(protocol: Turn, clients: int) -> Column:
     """f_i(t, b) for each possible transcript t, client i and bit b, in fractions, shape
     (transcripts, clients, 2): their products over i are the laws."""
-    reached: list[Column] = []
+    transcripts: list[Column] = []
 
     def follow(turn: Turn | None, factors: Column) -> None:
         if turn is None:
-            reached.append(factors)
+            transcripts.append(factors)
             return
         ones = np.array([Fraction(chance) for chance in turn.chances])
         for after, chances in zip(turn.after, (1 - ones, ones), strict=True):
@@ -164,7 +161,7 @@ def _factors(protocol: Turn, clients: int) -> Column:
                 follow(after, own)
 
     follow(protocol, np.full((clients, 2), Fraction(1)))
-    return np.stack(reached)
+    return np.stack(transcripts)
 
 
 @dataclass(frozen=True)
@@ -190,7 +187,8 @@ class WorstProtocols:
     def grid(self) -> Floats:
         """The likelihood ratios: 0 among them, and 1 at place `steps + 1`."""
         even = np.linspace(-1, 1, 2 * self.steps + 1)
-        return np.concatenate([[0.0], np.exp(np.log(self.reach) * np.sign(even) * even**2)])
+        logs = np.log(self.reach) * np.sign(even) * even**2
+        return np.concatenate([[0.0], np.exp(logs)])
 
     def find(self) -> tuple[Turn, float]:
         """The worst protocol and its ratio: each search starts at the ratio of the last, until none
@@ -216,9 +214,8 @@ class WorstProtocols:
         values = [worth]
         for turn in range(self.turns):
             axis = turn % self.clients
-            values.append(
-                np.moveaxis(_hull(np.moveaxis(values[-1], axis, -1), self.grid), -1, axis)
-            )
+            hull = _hull(np.moveaxis(values[-1], axis, -1), self.grid)
+            values.append(np.moveaxis(hull, -1, axis))
         return self._protocol(values, (self.steps + 1,) * self.clients)
 
     def _protocol(self, values: Sequence[Floats], place: tuple[int, ...]) -> Turn | None:
@@ -227,7 +224,9 @@ class WorstProtocols:
         if len(values) == 1:
             return None
         axis = (len(values) - 2) % self.clients
-        row, at = np.moveaxis(values[-2], axis, -1)[place[:axis] + place[axis + 1 :]], place[axis]
+        rest = place[:axis] + place[axis + 1 :]
+        row = np.moveaxis(values[-2], axis, -1)[rest]
+        at = place[axis]
         split = _split(row, self.grid, at)
         if split is None:
             return self._protocol(values[:-1], place)
@@ -236,22 +235,19 @@ class WorstProtocols:
         ]
         low, high = self.grid[list(split)]
         chance = float((self.grid[at] - low) / (high - low))
-        return Turn(
-            axis, (chance, min(1.0, chance * float(high / self.grid[at]))), (ends[0], ends[1])
-        )
+        one = min(1.0, chance * float(high / self.grid[at]))
+        return Turn(axis, (chance, one), (ends[0], ends[1]))
 
 
 def _hull(values: Floats, grid: Floats) -> Floats:
     """The least concave function above `values` along the last axis, at the grid's points."""
     hull = values.copy()
     for low, high in combinations(range(len(grid)), 2):
-        share = (grid[low + 1 : high] - grid[low]) / (grid[high] - grid[low])
+        width = grid[high] - grid[low]
+        share = (grid[low + 1 : high] - grid[low]) / width
         inside = hull[..., low + 1 : high]
-        np.maximum(
-            inside,
-            values[..., low, None] * (1 - share) + values[..., high, None] * share,
-            out=inside,
-        )
+        chord = values[..., low, None] * (1 - share) + values[..., high, None] * share
+        np.maximum(inside, chord, out=inside)
     return hull
 
 

@@ -117,14 +117,12 @@ def skewed_examples(d: int, gamma: float, rare: float, size: int = 1, seed: int 
     gamma exactly, and averages of y x misclassify the rare."""
     check_dimension(d)
     alternating = np.array([1.0, -1.0] * (d // 2) + [0.0] * (d % 2))
-    y, side = np.array([1, -1, 1, -1], dtype=np.int8), np.array([1.0, 1.0, -1.0, -1.0])
-    x = y * (gamma + (1 - gamma) * alternating[:, None] * side) / math.sqrt(d)
-    return Finite(
-        Records({**dict(zip(features(d), x, strict=True)), "y": y}),
-        [1 - rare, 1 - rare, rare, rare],
-        size,
-        seed,
-    )
+    y = np.array([1, -1, 1, -1], dtype=np.int8)
+    side = np.array([1.0, 1.0, -1.0, -1.0])
+    offsets = (1 - gamma) * alternating[:, None] * side
+    x = y * (gamma + offsets) / math.sqrt(d)
+    columns = {**dict(zip(features(d), x, strict=True)), "y": y}
+    return Finite(Records(columns), [1 - rare, 1 - rare, rare, rare], size, seed)
 
 
 def list_weights(d: int) -> Floats:
@@ -140,25 +138,25 @@ def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finit
     """The alternating list of d variables as a halfspace over d + 1 features, the last constant;
     and its margin, which falls as 1.618^-d."""
     bits, law = cube(d), first_one_law(d)
-    kept = np.flatnonzero(law)
+    rows = np.flatnonzero(law)
     weights = list_weights(d)
-    score = np.asarray(
-        sum(weight * bits[name] for weight, name in zip(weights, features(d), strict=True))
-    )[kept]
-    columns = {name: (1.0 - 2.0 * bits[name][kept]) / math.sqrt(d + 1) for name in features(d)}
-    constant = {f"x{d}": np.full(len(kept), 1 / math.sqrt(d + 1))}
+    terms = (weight * bits[name] for weight, name in zip(weights, features(d), strict=True))
+    score = np.asarray(sum(terms))[rows]
+    norm_of_signs = math.sqrt(d + 1)
+    columns = {name: (1.0 - 2.0 * bits[name][rows]) / norm_of_signs for name in features(d)}
+    constant = {f"x{d}": np.full(len(rows), 1 / math.sqrt(d + 1))}
     # of the same halfspace over the signs and the constant
     norm = math.sqrt(float((weights**2).sum() + weights.sum() ** 2)) / 2
     margin = float(np.abs(score).min()) / (math.sqrt(d + 1) * norm)
-    return Finite(
-        Records({**columns, **constant, "y": signs(score > 0)}), law[kept].tolist(), size, seed
-    ), margin
+    records = Records({**columns, **constant, "y": signs(score > 0)})
+    return Finite(records, law[rows].tolist(), size, seed), margin
 
 
 def faint_examples(d: int, strength: float, size: int = 1, seed: int = 0) -> Finite:
     """Labels of +1 and -1, equally likely; a loud first feature +-1 / sqrt d that is independent of
     them, and faint others, y strength / sqrt d each."""
-    loud, y = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1, -1, 1, -1], dtype=np.int8)
+    loud = np.array([1.0, 1.0, -1.0, -1.0])
+    y = np.array([1, -1, 1, -1], dtype=np.int8)
     columns = {
         name: (loud if place == 0 and d > 1 else strength * y) / math.sqrt(d)
         for place, name in enumerate(features(d))
@@ -177,12 +175,8 @@ def correlated_examples(
     law[[0, -1]] += correlation / 2
     twice = np.concatenate([x, x], axis=1)
     y = np.array(weights) @ twice + noise * np.repeat([1.0, -1.0], 1 << d)
-    return Finite(
-        Records({**dict(zip(features(d), twice, strict=True)), "y": y}),
-        np.concatenate([law, law]).tolist(),
-        size,
-        seed,
-    )
+    columns = {**dict(zip(features(d), twice, strict=True)), "y": y}
+    return Finite(Records(columns), np.concatenate([law, law]).tolist(), size, seed)
 
 
 def cluster_examples(
@@ -195,13 +189,13 @@ def cluster_examples(
     """Around each centre the 5^d points of a lattice of half-width `spread`, equally likely within
     a cluster."""
     d = len(centres[0])
-    offsets = np.array(np.meshgrid(*[np.linspace(-spread, spread, 5)] * d, indexing="ij")).reshape(
-        d, -1
-    )
+    steps = np.linspace(-spread, spread, 5)
+    offsets = np.array(np.meshgrid(*[steps] * d, indexing="ij")).reshape(d, -1)
     points = np.concatenate([np.array(centre)[:, None] + offsets for centre in centres], axis=1)
     kinds = Records(dict(zip(features(d), points, strict=True)))
+    points_each = offsets.shape[1]
     return Finite(
-        kinds, np.repeat(np.array(shares) / offsets.shape[1], offsets.shape[1]).tolist(), size, seed
+        kinds, np.repeat(np.array(shares) / points_each, points_each).tolist(), size, seed
     )
 
 
@@ -233,10 +227,12 @@ def beyond(best: float) -> Callable[[Classifier, Finite], float]:
 def conjunctions(learner: Conjunctions) -> Task[AllOf]:
     """x0 alone; every other literal x_j is violated by its own alpha / (d - 1) of the examples, so
     that only all of them together cost more than alpha."""
-    d, rare = learner.d, min(BARELY * learner.alpha, 0.5)
+    d = learner.d
+    rare = min(BARELY * learner.alpha, 0.5)
     full = (1 << d) - 1
     rows = [full - 1, full, *(full - (1 << place) for place in range(1, d))]
-    shares = [(1 - rare) / 2, (1 - rare) / 2, *[rare / max(1, d - 1)] * (d - 1)]
+    common = (1 - rare) / 2
+    shares = [common, common, *[rare / max(1, d - 1)] * (d - 1)]
     points = cube(d).take(np.array(rows))
     return Task(learner, partial(labelled, points, shares, AllOf((Literal(0),))), beyond(0))
 
@@ -253,7 +249,8 @@ def stumps(learner: Stumps) -> Task[Stump]:
 def thresholds(learner: Thresholds) -> Task[AtLeast]:
     """x >= N - 1 of N points: barely more than alpha at N - 1 and as much at N - 2 decide, the rest
     is noise; N - 1 is the sum of the most dyadic parts."""
-    points, decisive = 1 << learner.bits, min(BARELY * learner.alpha, 0.5)
+    points = 1 << learner.bits
+    decisive = min(BARELY * learner.alpha, 0.5)
     noise = np.full(points, (0.5 - decisive) / points)
     minus, plus = noise.copy(), noise.copy()
     minus[-2] += decisive
@@ -284,8 +281,8 @@ def multiplexer(select: int, one: int, zero: int) -> Tree:
     """x_one if x_select is 1, else x_zero."""
     return Tree(
         tuple(
-            ((Literal(select, chosen), Literal(place, bit)), 2 * bit - 1)
-            for chosen, place in ((1, one), (0, zero))
+            ((Literal(select, value), Literal(place, bit)), 2 * bit - 1)
+            for value, place in ((1, one), (0, zero))
             for bit in (0, 1)
         )
     )
@@ -314,7 +311,8 @@ def low_degree(learner: LowDegree) -> Task[Polynomial]:
 def linear_regression(learner: LinearRegression) -> Task[LinearModel]:
     """Correlated features, with exactly the least eigenvalue, and the weights in its direction; y
     to within +-0.1. Misses by the excess mean square error."""
-    weights, size_of = [0.0] * learner.d, 0.9 * min(1.0, learner.radius)
+    weights = [0.0] * learner.d
+    size_of = 0.9 * min(1.0, learner.radius)
     weights[0], weights[-1] = (size_of / 2, -size_of / 2) if learner.d > 1 else (size_of, size_of)
 
     def excess(model: LinearModel, population: Finite) -> float:
@@ -339,7 +337,8 @@ def alternating_list(d: int) -> RuleList:
 def decision_lists(learner: DecisionLists) -> Task[RuleList]:
     """The alternating list with half of its rules rare, barely more than alpha together: a literal
     that catches much catches a rare one too."""
-    d, pairs = learner.d, (learner.d + 1) // 2
+    d = learner.d
+    pairs = (learner.d + 1) // 2
     rare = min(BARELY * learner.alpha, 0.5)
     full = (1 << d) - 1
     # the first 1 at place `first`; none at place d
@@ -362,10 +361,10 @@ def perceptron(learner: Perceptron) -> Task[Halfspace]:
 def trees(learner: Trees) -> Task[Tree]:
     """The multiplexer of the last three variables, of which ID3 needs three levels: a level too few
     costs barely more than alpha."""
-    d, flip = learner.d, (1 - min(1.0, 4 * BARELY * learner.alpha)) / 2
-    target: Classifier = AllOf(
-        tuple(Literal(d - 1 - place) for place in range(min(learner.depth, 2)))
-    )
+    d = learner.d
+    flip = (1 - min(1.0, 4 * BARELY * learner.alpha)) / 2
+    literals = (Literal(d - 1 - place) for place in range(min(learner.depth, 2)))
+    target: Classifier = AllOf(tuple(literals))
     if learner.depth >= 3:
         target = multiplexer(d - 1, d - 2, d - 3)
     law = np.ones(1 << d)
@@ -391,11 +390,10 @@ def logistic_regression(learner: LogisticRegression) -> Task[Halfspace]:
     faint = range(1, d) if d > 1 else range(1)
     # the weights 0 miss by barely more than alpha
     strength = min(1.0, 2.25 * learner.alpha / learner.radius * math.sqrt(d / len(faint)))
-    best = Halfspace(
-        tuple(
-            learner.radius / math.sqrt(len(faint)) if place in faint else 0.0 for place in range(d)
-        )
+    weights = (
+        learner.radius / math.sqrt(len(faint)) if place in faint else 0.0 for place in range(d)
     )
+    best = Halfspace(tuple(weights))
     least = logistic_loss(best, faint_examples(d, strength))
     return Task(
         learner,

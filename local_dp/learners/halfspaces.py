@@ -2,40 +2,31 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints
+from local_dp.arrays import Floats
 from local_dp.bounds.response import response_gain
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
-from local_dp.learners.learner import AdaptiveLearner, Promise, features, share, signs, weighted
+from local_dp.learners.learner import AdaptiveLearner, Promise, Scorer, Weights, features, share
 from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery
 from local_dp.populations.finite import Finite
-from local_dp.queries.query import check_weights, matrix, weighted_sum, written
+from local_dp.queries.query import matrix, written
 from local_dp.queries.vectors import LOSSES, Descent, Mistake
 from local_dp.records import Records
 
 
 @dataclass(frozen=True)
-class Halfspace:
+class Halfspace(Weights, Scorer):
     """+1 where <weights, x> > 0, else -1."""
 
-    weights: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        check_weights(self.weights)
-
     def __str__(self) -> str:
-        return f"{weighted(self.weights, features(len(self.weights)))} > 0"
+        return f"{super().__str__()} > 0"
 
     def score(self, records: Records) -> Floats:
-        """<weights, x> of each record, shape (n,)."""
-        return weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
-
-    def predict(self, records: Records) -> Ints:
-        return signs(self.score(records) > 0)
+        return self.product(records)
 
 
 def check_margin(d: int, gamma: float, bound: float | None) -> float:
@@ -45,12 +36,12 @@ def check_margin(d: int, gamma: float, bound: float | None) -> float:
     if not 0 < gamma <= 1:
         raise InputError(f"gamma is {gamma}; give a margin in (0, 1]")
     least = 1 / math.sqrt(d)
-    given = least if bound is None else bound
-    if not least * (1 - 1e-12) <= given <= 1:
+    limit = least if bound is None else bound
+    if not least * (1 - 1e-12) <= limit <= 1:
         raise InputError(
-            f"bound is {given}; records of norm 1 in dimension {d} need one from {least:.4g} to 1"
+            f"bound is {limit}; records of norm 1 in dimension {d} need one from {least:.4g} to 1"
         )
-    return given
+    return limit
 
 
 def within(weights: Floats, radius: float) -> Floats:
@@ -82,6 +73,19 @@ class Descending(AdaptiveLearner[Halfspace]):
             for place in range(self.d)
         )
 
+    def _descend(
+        self, loss: str, rounds: int, length: float, radius: float, skip: int = 0
+    ) -> StatisticalPlay[Halfspace]:
+        """Projected descent: the mean of the weights after all rounds but the first `skip`."""
+        weights = np.zeros(self.d)
+        total = np.zeros(self.d)
+        for step in range(rounds):
+            answers = yield self.descents(loss, weights)
+            weights = within(weights + length * self.scale * np.array(answers), radius)
+            if step >= skip:
+                total += weights
+        return Halfspace(tuple((total / (rounds - skip)).tolist()))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Perceptron(Descending):
@@ -95,8 +99,8 @@ class Perceptron(Descending):
     Novikoff 1962; Kearns 1998; limits 9.
     """
 
-    name: ClassVar[str] = "perceptron"
-    source: ClassVar[str] = "Novikoff 1962; Kearns 1998"
+    name = "perceptron"
+    source = "Novikoff 1962; Kearns 1998"
     gamma: float = 0.5
 
     def check(self) -> None:
@@ -106,14 +110,12 @@ class Perceptron(Descending):
     @property
     def promise(self) -> Promise:
         rounds = math.floor(4.6 / self.gamma**2) + 1
-        return Promise(
-            self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale),
-            rounds * (self.d + 1),
-            rounds,
-        )
+        tolerance = self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale)
+        return Promise(tolerance, rounds * (self.d + 1), rounds)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
-        weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
+        weights = np.zeros(self.d)
+        best = (math.inf, np.zeros(self.d))
         for _ in range(self.rounds):
             answers = yield (
                 self.ask(Mistake(features(self.d), "y", written(weights))),
@@ -150,8 +152,8 @@ class LogisticRegression(Descending):
     d'Aspremont 2008; limits 9.
     """
 
-    name: ClassVar[str] = "logistic-regression"
-    source: ClassVar[str] = "inexact gradient descent (d'Aspremont 2008)"
+    name = "logistic-regression"
+    source = "inexact gradient descent (d'Aspremont 2008)"
     radius: float = 2.0
 
     def check(self) -> None:
@@ -161,17 +163,11 @@ class LogisticRegression(Descending):
     @property
     def promise(self) -> Promise:
         rounds = math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
-        return Promise(
-            self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale), self.d * rounds, rounds
-        )
+        tolerance = self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale)
+        return Promise(tolerance, self.d * rounds, rounds)
 
     def _play(self) -> StatisticalPlay[Halfspace]:
-        weights, total = np.zeros(self.d), np.zeros(self.d)
-        for _ in range(self.rounds):
-            answers = yield self.descents("logistic", weights)
-            weights = within(weights + self.scale * np.array(answers) / SMOOTHNESS, self.radius)
-            total += weights
-        return Halfspace(tuple((total / self.rounds).tolist()))
+        return self._descend("logistic", self.rounds, 1 / SMOOTHNESS, self.radius)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,8 +182,8 @@ class MarginDescent(Descending):
     Wainwright 2013; Polyak, Juditsky 1992.
     """
 
-    name: ClassVar[str] = "margin-descent"
-    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013; Polyak, Juditsky 1992"
+    name = "margin-descent"
+    source = "Duchi, Jordan, Wainwright 2013; Polyak, Juditsky 1992"
     loss: str = "logistic"
     steps: int = 60
     length: float = 8.0
@@ -206,19 +202,14 @@ class MarginDescent(Descending):
 
     @property
     def promise(self) -> Promise:
-        return Promise(
-            self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale),
-            self.d * self.steps,
-            self.steps,
-        )
+        tolerance = self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale)
+        return Promise(tolerance, self.d * self.steps, self.steps)
 
     def clients(self, epsilon: float, beta: float) -> int:
         """Clients with which a weight has the standard deviation `spread`, on average over the
         coordinates."""
-        return math.ceil(
-            self.d
-            * (self.steps * self.length * self.scale * response_gain(epsilon) / self.spread) ** 2
-        )
+        gain = response_gain(epsilon)
+        return math.ceil(self.d * (self.steps * self.length * self.scale * gain / self.spread) ** 2)
 
     def affordable(self, epsilon: float, clients: int) -> Self:
         """With fewer clients, so many steps that the weights keep their `spread`, one at least."""
@@ -231,10 +222,4 @@ class MarginDescent(Descending):
         return replace(self, steps=max(1, min(self.steps, clients // self.d, math.floor(fewer))))
 
     def _play(self) -> StatisticalPlay[Halfspace]:
-        weights, total = np.zeros(self.d), np.zeros(self.d)
-        for step in range(self.steps):
-            answers = yield self.descents(self.loss, weights)
-            weights = within(weights + self.length * self.scale * np.array(answers), self.radius)
-            if step >= self.steps // 2:
-                total += weights
-        return Halfspace(tuple((total / (self.steps - self.steps // 2)).tolist()))
+        return self._descend(self.loss, self.steps, self.length, self.radius, self.steps // 2)

@@ -19,7 +19,7 @@ from typing import (
 
 import numpy as np
 
-from local_dp.arrays import Bools, Ints
+from local_dp.arrays import Bools, Floats, Ints
 from local_dp.bounds.response import rr_clients_hoeffding
 from local_dp.checks import check_dimension, check_positive, check_share
 from local_dp.errors import InputError
@@ -30,7 +30,7 @@ from local_dp.oracles.statistical.oracles import (
     StatisticalQuery,
     StatisticalRounds,
 )
-from local_dp.queries.query import Query
+from local_dp.queries.query import Query, check_weights, matrix, weighted_sum
 from local_dp.records import Records
 
 H = TypeVar("H")
@@ -132,8 +132,8 @@ class Learner(ABC, Generic[H]):
     @classmethod
     def model(cls) -> str:
         """NASQ or SQ, read off the type of `algorithm`."""
-        returned = get_type_hints(cls.algorithm)["return"]
-        return {Nonadaptive: "NASQ", Adaptive: "SQ"}[get_origin(returned)]
+        kind = get_type_hints(cls.algorithm)["return"]
+        return {Nonadaptive: "NASQ", Adaptive: "SQ"}[get_origin(kind)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +172,34 @@ def features(d: int) -> tuple[str, ...]:
     return tuple(f"x{place}" for place in range(d))
 
 
+class Scorer(ABC):
+    """A hypothesis that predicts +1 where its score is above 0, else -1."""
+
+    @abstractmethod
+    def score(self, records: Records) -> Floats:
+        """The score of each record, shape (n,)."""
+
+    def predict(self, records: Records) -> Ints:
+        return signs(self.score(records) > 0)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of the features."""
+
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_weights(self.weights)
+
+    def __str__(self) -> str:
+        return weighted(self.weights, features(len(self.weights)))
+
+    def product(self, records: Records) -> Floats:
+        """<weights, x> of each record, shape (n,)."""
+        return weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
+
+
 def weighted(
     weights: Sequence[float],
     names: Sequence[str],
@@ -185,9 +213,7 @@ def weighted(
         digits = (
             1 + math.log10(0.5 * abs(weight) * most / error) if error and weight and most else 0
         )
-        terms.append(
-            (
-                f"{'-' if weight < 0 else '+'} {abs(weight):.{max(4, math.ceil(digits))}g} {name}"
-            ).rstrip()
-        )
+        sign = "-" if weight < 0 else "+"
+        precision = max(4, math.ceil(digits))
+        terms.append((f"{sign} {abs(weight):.{precision}g} {name}").rstrip())
     return " ".join(terms).removeprefix("+ ")

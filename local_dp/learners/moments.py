@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations, combinations_with_replacement
-from typing import ClassVar, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from local_dp.learners.learner import (
     CubeLearner,
     Learner,
     Promise,
+    Scorer,
+    Weights,
     features,
     share,
     signs,
@@ -32,19 +34,14 @@ from local_dp.records import Records
 
 
 @dataclass(frozen=True)
-class LinearModel:
+class LinearModel(Weights):
     """Predicts <weights, x>."""
 
-    weights: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        check_weights(self.weights)
-
     def __str__(self) -> str:
-        return f"y = {weighted(self.weights, features(len(self.weights)))}"
+        return f"y = {super().__str__()}"
 
     def predict(self, records: Records) -> Floats:
-        return weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
+        return self.product(records)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +57,8 @@ class LinearRegression(Learner[LinearModel]):
       it. Source: limits 9, with the constants derived.
     """
 
-    name: ClassVar[str] = "linear-regression"
-    source: ClassVar[str] = "least squares on statistical queries"
+    name = "linear-regression"
+    source = "least squares on statistical queries"
     d: int = 3
     least_eigenvalue: float = 0.2
     radius: float = 1.0
@@ -77,9 +74,8 @@ class LinearRegression(Learner[LinearModel]):
     @property
     def promise(self) -> Promise:
         plain = math.sqrt(self.alpha * self.least_eigenvalue / self.d) / (1 + self.radius)
-        return Promise(
-            plain / (1 + plain * self.d / self.least_eigenvalue), self.d * (self.d + 3) // 2
-        )
+        tolerance = plain / (1 + plain * self.d / self.least_eigenvalue)
+        return Promise(tolerance, self.d * (self.d + 3) // 2)
 
     def algorithm(self) -> Statistical[LinearModel]:
         columns = features(self.d)
@@ -93,8 +89,8 @@ class LinearRegression(Learner[LinearModel]):
             for (i, j), answer in zip(pairs, answers, strict=False):
                 second[i, j] = second[j, i] = answer
             eigenvalues, vectors = np.linalg.eigh(second)
-            raised = np.maximum(eigenvalues, self.least_eigenvalue - self.d * self.tolerance)
-            weights: Floats = vectors @ ((vectors.T @ np.array(answers[len(pairs) :])) / raised)
+            spectrum = np.maximum(eigenvalues, self.least_eigenvalue - self.d * self.tolerance)
+            weights: Floats = vectors @ ((vectors.T @ np.array(answers[len(pairs) :])) / spectrum)
             return LinearModel(tuple(weights.tolist()))
 
         return Nonadaptive(tuple(map(self.ask, queries)), decode)
@@ -104,7 +100,7 @@ _FLOOR = 1e-9  # of a probability, so that its logarithm is finite
 
 
 @dataclass(frozen=True)
-class BayesRule:
+class BayesRule(Scorer):
     """+1 where log Pr[y = 1] + sum_j log Pr[x_j | y = 1] exceeds the same for y = -1; `prior` is
     Pr[y = 1], `yes` Pr[x_j = 1 | y] for y = -1 and then +1."""
 
@@ -124,14 +120,11 @@ class BayesRule:
     def score(self, records: Records) -> Floats:
         """The logarithm of the odds of y = 1, shape (n,)."""
         bits = matrix(records, features(len(self.yes[0])))
+        pairs = zip((1 - self.prior, self.prior), self.yes, strict=True)
         no, yes = (
-            _logarithm(np.array(weight)) + _likelihood(np.array(yes), bits)
-            for weight, yes in zip((1 - self.prior, self.prior), self.yes, strict=True)
+            _logarithm(np.array(weight)) + _likelihood(np.array(yes), bits) for weight, yes in pairs
         )
         return np.asarray(yes - no)
-
-    def predict(self, records: Records) -> Ints:
-        return signs(self.score(records) > 0)
 
 
 def _logarithm(probability: Floats) -> Floats:
@@ -152,8 +145,8 @@ class NaiveBayes(CubeLearner[BayesRule]):
     Source: limits 9, with the tolerance that a worst-case oracle needs.
     """
 
-    name: ClassVar[str] = "naive-bayes"
-    source: ClassVar[str] = "naive Bayes on statistical queries"
+    name = "naive-bayes"
+    source = "naive Bayes on statistical queries"
 
     @property
     def promise(self) -> Promise:
@@ -221,8 +214,8 @@ class Thresholds(Learner[AtLeast]):
     once, within alpha / (2 bits). Source: dyadic (tree) decomposition; limits 9.
     """
 
-    name: ClassVar[str] = "thresholds"
-    source: ClassVar[str] = "dyadic intervals"
+    name = "thresholds"
+    source = "dyadic intervals"
     bits: int = 4
 
     def check(self) -> None:
@@ -291,8 +284,8 @@ class KMeans(AdaptiveLearner[Centres]):
     2005 (SuLQ); limits 9.
     """
 
-    name: ClassVar[str] = "k-means"
-    source: ClassVar[str] = "Blum, Dwork, McSherry, Nissim 2005"
+    name = "k-means"
+    source = "Blum, Dwork, McSherry, Nissim 2005"
     start: tuple[tuple[float, ...], ...] = ((-0.5, 0.0), (0.5, 0.0))
     rounds_asked: int = 5
     least_share: float = 0.2
@@ -309,8 +302,8 @@ class KMeans(AdaptiveLearner[Centres]):
 
     @property
     def promise(self) -> Promise:
-        asked = self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
-        return Promise(2 * self.alpha * self.least_share / 3, asked, self.rounds_asked)
+        queries = self.rounds_asked * len(self.start) * (len(self.start[0]) + 1)
+        return Promise(2 * self.alpha * self.least_share / 3, queries, self.rounds_asked)
 
     def affordable(self, epsilon: float, clients: int) -> Self:
         """With fewer clients than queries, fewer rounds. Raises InputError for too few clients for
@@ -326,12 +319,15 @@ class KMeans(AdaptiveLearner[Centres]):
         centres = np.array(self.start)
         for _ in range(self.rounds_asked):
             answers = np.array((yield self._questions(centres))).reshape(len(centres), -1)
-            held = np.maximum((1 + answers[:, :1]) / 2, self.tolerance / 2)
-            centres = np.clip(answers[:, 1:] / held, -1, 1)
+            shares = np.maximum((1 + answers[:, :1]) / 2, self.tolerance / 2)
+            centres = np.clip(answers[:, 1:] / shares, -1, 1)
         return Centres(tuple(map(tuple, centres.tolist())))
 
     def _questions(self, centres: Floats) -> tuple[StatisticalQuery, ...]:
-        columns, texts, d = features(centres.shape[1]), written(centres.ravel()), centres.shape[1]
+        columns = features(centres.shape[1])
+        texts = written(centres.ravel())
+        d = centres.shape[1]
+        places = (d, *range(d))
         return tuple(
             self.ask(
                 CentreSum(columns, texts, centre, place)
@@ -339,7 +335,7 @@ class KMeans(AdaptiveLearner[Centres]):
                 else NearestCentre(columns, texts, centre)
             )
             for centre in range(len(centres))
-            for place in (d, *range(d))
+            for place in places
         )
 
 
@@ -347,7 +343,7 @@ Set: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Polynomial:
+class Polynomial(Scorer):
     """The sign of sum_S coefficient_S (-1)^(sum of x_j over S)."""
 
     sets: tuple[Set, ...]
@@ -373,8 +369,10 @@ class Polynomial:
             total += coefficient * np.where(odd, -1.0, 1.0)
         return total
 
-    def predict(self, records: Records) -> Ints:
-        return signs(self.score(records) > 0)
+
+def _moment(members: Set, label: str = "") -> Correlation:
+    """The product of these features and of the label, if one is named."""
+    return Correlation(tuple(f"x{place}" for place in members), label)
 
 
 def _sets(d: int, sizes: range) -> tuple[Set, ...]:
@@ -392,8 +390,8 @@ class LowDegree(CubeLearner[Polynomial]):
     1993; limits 9.
     """
 
-    name: ClassVar[str] = "low-degree"
-    source: ClassVar[str] = "Linial, Mansour, Nisan 1993"
+    name = "low-degree"
+    source = "Linial, Mansour, Nisan 1993"
     degree: int = 2
 
     def check(self) -> None:
@@ -415,11 +413,8 @@ class LowDegree(CubeLearner[Polynomial]):
         return Promise(math.sqrt(self.alpha / queries), queries)
 
     def algorithm(self) -> Statistical[Polynomial]:
-        sets, columns = self.sets, features(self.d)
-        queries = tuple(
-            self.ask(Correlation(tuple(columns[place] for place in members), "y"))
-            for members in sets
-        )
+        sets = self.sets
+        queries = tuple(self.ask(_moment(members, "y")) for members in sets)
         return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))
 
 
@@ -453,19 +448,13 @@ class OneRoundPolynomial:
         return len(self.moments) + len(self.sets)
 
     def algorithm(self) -> Statistical[Polynomial]:
-        columns = features(self.d)
-
-        def ask(members: Set, label: str) -> StatisticalQuery:
-            return StatisticalQuery(
-                Correlation(tuple(columns[place] for place in members), label), self.tolerance
-            )
-
-        asked = (
-            *(ask(members, "") for members in self.moments),
-            *(ask(members, "y") for members in self.sets),
+        moments = [_moment(members) for members in self.moments]
+        correlations = [_moment(members, "y") for members in self.sets]
+        queries = tuple(
+            StatisticalQuery(query, self.tolerance) for query in (*moments, *correlations)
         )
         return Nonadaptive(
-            asked, lambda answers: Polynomial(self.sets, self._solve(np.array(answers)))
+            queries, lambda answers: Polynomial(self.sets, self._solve(np.array(answers)))
         )
 
     def _solve(self, answers: Floats) -> tuple[float, ...]:
@@ -479,7 +468,6 @@ class OneRoundPolynomial:
         )
         eigenvalues, vectors = np.linalg.eigh(moments[index])
         least = self.tolerance * len(self.sets) ** 0.5
-        weights: Floats = vectors @ (
-            (vectors.T @ answers[len(self.moments) :]) / np.maximum(eigenvalues, least)
-        )
+        sums = vectors.T @ answers[len(self.moments) :]
+        weights: Floats = vectors @ (sums / np.maximum(eigenvalues, least))
         return tuple(weights.tolist())

@@ -1,15 +1,16 @@
 """Learners of rules over literals: conjunctions, decision stumps, decision lists and decision
 trees."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints
 from local_dp.checks import check_dimension, check_whole
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Promise, share, signs
+from local_dp.learners.learner import AdaptiveLearner, CubeLearner, Learner, Promise, share, signs
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records
@@ -59,8 +60,8 @@ class Conjunctions(CubeLearner[AllOf]):
     9.
     """
 
-    name: ClassVar[str] = "conjunctions"
-    source: ClassVar[str] = "Kearns 1998"
+    name = "conjunctions"
+    source = "Kearns 1998"
     monotone: bool = False
 
     @property
@@ -80,12 +81,9 @@ class Conjunctions(CubeLearner[AllOf]):
         literals, most = self.literals, self.tolerance / 2
 
         def decode(answers: tuple[float, ...]) -> AllOf:
+            pairs = zip(literals, answers, strict=True)
             return AllOf(
-                tuple(
-                    literal
-                    for literal, answer in zip(literals, answers, strict=True)
-                    if share(answer) <= most * (1 + 1e-9)
-                )
+                tuple(literal for literal, answer in pairs if share(answer) <= most * (1 + 1e-9))
             )
 
         return Nonadaptive(
@@ -115,8 +113,8 @@ class Stumps(CubeLearner[Stump]):
     """Learns the best single literal over {0,1}^d, agnostically, from d correlations within alpha:
     error at most the best's plus alpha. Source: Kearns 1998."""
 
-    name: ClassVar[str] = "stumps"
-    source: ClassVar[str] = "Kearns 1998"
+    name = "stumps"
+    source = "Kearns 1998"
 
     @property
     def promise(self) -> Promise:
@@ -137,6 +135,14 @@ class Stumps(CubeLearner[Stump]):
 
 
 LABELS = (-1, 1)
+
+
+def by_label(
+    learner: Learner[Any], cells: Sequence[Sequence[object]]
+) -> tuple[StatisticalQuery, ...]:
+    """Asks for the mass of each cell, a conjunction of conditions, by label."""
+    texts = (" and ".join([f"y == {label}", *map(str, cell)]) for cell in cells for label in LABELS)
+    return tuple(learner.ask(Question(text)) for text in texts)
 
 
 @dataclass(frozen=True)
@@ -186,8 +192,8 @@ class DecisionLists(AdaptiveLearner[RuleList]):
     (Daniely, Feldman 2019). Source: Rivest 1987; Kearns 1998.
     """
 
-    name: ClassVar[str] = "decision-lists"
-    source: ClassVar[str] = "Rivest 1987; Kearns 1998"
+    name = "decision-lists"
+    source = "Rivest 1987; Kearns 1998"
     d: int = 5
 
     def check(self) -> None:
@@ -198,39 +204,35 @@ class DecisionLists(AdaptiveLearner[RuleList]):
         return Promise(self.alpha / (self.d + 1), 2 * (self.d + 1) ** 2, self.d + 1)
 
     def _play(self) -> StatisticalPlay[RuleList]:
-        caught: list[Literal] = []
+        literals: list[Literal] = []
         rules: list[Rule] = []
         while True:
-            unused = set(range(self.d)) - {literal.place for literal in caught}
+            unused = set(range(self.d)) - {literal.place for literal in literals}
             candidates = [
                 None,
                 *(Literal(place, value) for place in sorted(unused) for value in (0, 1)),
             ]
             # the examples that no rule catches
-            left = [str(Literal(rule.place, 1 - rule.value)) for rule in caught]
+            left = [str(Literal(rule.place, 1 - rule.value)) for rule in literals]
             cells = [
                 [*left, *([] if literal is None else [str(literal)])] for literal in candidates
             ]
-            answers = yield tuple(
-                self.ask(Question(" and ".join([f"y == {label}", *cell])))
-                for cell in cells
-                for label in LABELS
-            )
+            answers = yield by_label(self, cells)
             rule = self._best(
                 candidates, np.array([share(answer) for answer in answers]).reshape(-1, 2)
             )
             rules.append(rule)
             if rule.literal is None:
                 return RuleList(tuple(rules))
-            caught.append(rule.literal)
+            literals.append(rule.literal)
 
     def _best(self, candidates: list[Literal | None], mass: np.ndarray) -> Rule:
         """The rule that catches most among the pure ones; the purest if no answer is within the
         tolerance of a pure one, as under sampling it may happen."""
-        missed = mass.min(axis=1)
-        pure = missed <= max(self.tolerance / 2 * (1 + 1e-9), missed.min())
-        chosen = 0 if pure[0] else int(np.where(pure, mass.max(axis=1), -np.inf).argmax())
-        return Rule(candidates[chosen], LABELS[int(mass[chosen].argmax())])
+        errors = mass.min(axis=1)
+        pure = errors <= max(self.tolerance / 2 * (1 + 1e-9), errors.min())
+        choice = 0 if pure[0] else int(np.where(pure, mass.max(axis=1), -np.inf).argmax())
+        return Rule(candidates[choice], LABELS[int(mass[choice].argmax())])
 
 
 Path: TypeAlias = tuple[Literal, ...]
@@ -262,8 +264,8 @@ class Trees(AdaptiveLearner[Tree]):
     The greedy choice of splits promises nothing. Source: Quinlan 1986; limits 9.
     """
 
-    name: ClassVar[str] = "trees"
-    source: ClassVar[str] = "Quinlan 1986 (ID3) on statistical queries"
+    name = "trees"
+    source = "Quinlan 1986 (ID3) on statistical queries"
     d: int = 6
     depth: int = 3
 
@@ -273,20 +275,17 @@ class Trees(AdaptiveLearner[Tree]):
 
     @property
     def promise(self) -> Promise:
-        return Promise(
-            self.alpha / (2 << self.depth),
-            sum((2 << level) * (self.d - level + 1) for level in range(self.depth)),
-            self.depth,
-        )
+        queries = sum((2 << level) * (self.d - level + 1) for level in range(self.depth))
+        return Promise(self.alpha / (2 << self.depth), queries, self.depth)
 
     def _play(self) -> StatisticalPlay[Tree]:
         open_leaves: dict[Path, int] = {(): -1}
         closed: dict[Path, int] = {}
         for _ in range(self.depth):
-            asked = [self._questions(path) for path in open_leaves]
-            answers = iter((yield tuple(query for leaf in asked for query in leaf)))
+            questions = [self._questions(path) for path in open_leaves]
+            answers = iter((yield tuple(query for leaf in questions for query in leaf)))
             children: dict[Path, int] = {}
-            for path, leaf in zip(open_leaves, asked, strict=True):
+            for path, leaf in zip(open_leaves, questions, strict=True):
                 mass = np.array([share(next(answers)) for _ in leaf]).reshape(-1, 2)
                 if mass[0].min() <= self.tolerance / 2:  # pure as far as the answers can tell
                     closed[path] = LABELS[int(mass[0].argmax())]
@@ -302,11 +301,7 @@ class Trees(AdaptiveLearner[Tree]):
 
     def _questions(self, path: Path) -> tuple[StatisticalQuery, ...]:
         cells = [path, *((*path, Literal(place)) for place in self._unused(path))]
-        return tuple(
-            self.ask(Question(" and ".join([f"y == {label}", *map(str, cell)])))
-            for cell in cells
-            for label in LABELS
-        )
+        return by_label(self, cells)
 
 
 def _split(path: Path, places: list[int], mass: Floats) -> dict[Path, int]:
@@ -314,9 +309,8 @@ def _split(path: Path, places: list[int], mass: Floats) -> dict[Path, int]:
     = 1 for each place j, shape (1 + places, 2)."""
     ones = np.clip(mass[1:], 0, None)
     zeros = np.clip(mass[0] - mass[1:], 0, None)
-    impurity = sum(
-        side.prod(axis=1) / np.maximum(side.sum(axis=1), 1e-12) for side in (ones, zeros)
-    )
+    sides = (ones, zeros)
+    impurity = sum(side.prod(axis=1) / np.maximum(side.sum(axis=1), 1e-12) for side in sides)
     best = int(np.argmin(impurity))
     return {
         (*path, Literal(places[best], value)): LABELS[int(side[best].argmax())]

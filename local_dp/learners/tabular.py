@@ -104,17 +104,16 @@ class Verdict(Query):
         if self.classifies:
             right: Bools = self.judged.predict(records) == np.sign(records.numbers("y"))
             return right.view(np.uint8)
-        return np.rint(
-            np.clip(np.nan_to_num(self._share(records), nan=1.0), 0.0, 1.0) * STEPS
-        ).astype(np.int64)
+        share = np.clip(np.nan_to_num(self._share(records), nan=1.0), 0.0, 1.0)
+        return np.rint(share * STEPS).astype(np.int64)
 
     def _share(self, records: Records) -> Floats:
-        judged = self.judged
-        if isinstance(judged, Centres):
-            distance: Floats = judged.square_distance(records)
-            return distance / (4 * len(judged.points[0]))
+        rule = self.judged
+        if isinstance(rule, Centres):
+            distance: Floats = rule.square_distance(records)
+            return distance / (4 * len(rule.points[0]))
         return np.asarray(
-            ((np.clip(judged.predict(records), -1.0, 1.0) - records.numbers("y")) / 2) ** 2
+            ((np.clip(rule.predict(records), -1.0, 1.0) - records.numbers("y")) / 2) ** 2
         )
 
 
@@ -140,14 +139,14 @@ class Seen:
     answer: Answer = "yes or no"
     preset: Callable[[int], Settings] = lambda d: {}
 
-    def make(self, d: int, given: Settings) -> Learner[Any]:
+    def make(self, d: int, settings: Settings) -> Learner[Any]:
         """The learner for d features, the constant one not counted."""
-        sized = (
+        size = (
             {"d": d + self.constant}
             if any(field.name == "d" for field in fields(self.learner))
             else {}
         )
-        return self.learner(**{**sized, **self.preset(d), **given})
+        return self.learner(**{**size, **self.preset(d), **settings})
 
     def scale(self, d: int) -> float:
         """What a feature in [-1, 1] is multiplied with."""
@@ -164,11 +163,8 @@ class TableKMeans(KMeans):
 
     def __post_init__(self) -> None:
         check_whole("k", self.k, 1, 100)
-        object.__setattr__(
-            self,
-            "start",
-            tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k)),
-        )
+        start = tuple(((2 * place + 1) / self.k - 1,) * self.d for place in range(self.k))
+        object.__setattr__(self, "start", start)
         super().__post_init__()
 
 
@@ -206,29 +202,29 @@ def seen_by(name: str) -> Seen:
     return TABULAR[name]
 
 
-def settings_of(seen: Seen, texts: Iterable[str]) -> Settings:
+def settings_of(view: Seen, texts: Iterable[str]) -> Settings:
     """The learner's own parameters from texts such as depth=4. Raises InputError."""
-    known = {
+    defaults = {
         field.name: field.default
-        for field in fields(seen.learner)
+        for field in fields(view.learner)
         if type(field.default) in (int, float, bool) and field.name != "d"
     }
-    given: Settings = {}
+    settings: Settings = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
-        if name not in known:
+        if name not in defaults:
             raise InputError(
-                f"this learner has no parameter {name!r}; it has {', '.join(known)}, written as "
-                f"in {next(iter(known))}=..."
+                f"this learner has no parameter {name!r}; it has {', '.join(defaults)}, written as "
+                f"in {next(iter(defaults))}=..."
             )
-        kind: Callable[[str], Any] = type(known[name])
+        kind: Callable[[str], Any] = type(defaults[name])
         try:
-            given[name] = {"true": True, "false": False}[value] if kind is bool else kind(value)
+            settings[name] = {"true": True, "false": False}[value] if kind is bool else kind(value)
         except (ValueError, KeyError):
             raise InputError(
-                f"{name} is {value!r}; give a value like {str(known[name]).lower()}"
+                f"{name} is {value!r}; give a value like {str(defaults[name]).lower()}"
             ) from None
-    return given
+    return settings
 
 
 def unit_of(hypothesis: Any, encoding: Encoding) -> float:
@@ -243,24 +239,23 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
     if isinstance(hypothesis, Halfspace):
         return f"{_sum(hypothesis.weights, encoding)} > 0"
     if isinstance(hypothesis, LinearModel):
-        half, middle = (
-            (encoding.label_high - encoding.label_low) / 2,
-            (encoding.label_high + encoding.label_low) / 2,
-        )
+        half = (encoding.label_high - encoding.label_low) / 2
+        middle = (encoding.label_high + encoding.label_low) / 2
         return (
             f"{encoding.label} = "
             f"{_sum(tuple(half * weight for weight in hypothesis.weights), encoding, middle)}"
         )
     if isinstance(hypothesis, Centres):
-        return "; ".join(
+        rows = (
             ", ".join(_at(place, value, encoding) for place, value in enumerate(point))
             for point in hypothesis.points
         )
+        return "; ".join(rows)
     if isinstance(hypothesis, AtLeast):
-        (name, low, high), steps = (
-            (encoding.features[0], encoding.lows[0], encoding.highs[0]),
-            encoding.steps,
-        )
+        name = encoding.features[0]
+        low = encoding.lows[0]
+        high = encoding.highs[0]
+        steps = encoding.steps
         if question_in(name):
             return (
                 "always"
@@ -269,23 +264,19 @@ def in_words(hypothesis: Any, encoding: Encoding) -> str:
                 if hypothesis.threshold < steps
                 else "never"
             )
-        return (
-            f"{name} >= "
-            f"{_to(low + (high - low) * hypothesis.threshold / steps, (high - low) / steps / 1000)}"
-        )
+        step = (high - low) / steps
+        return f"{name} >= {_to(low + (high - low) * hypothesis.threshold / steps, step / 1000)}"
     columns = zip(encoding.features, encoding.lows, encoding.highs, strict=False)
     bits = [
         text if question_in(text) else f"{text} > {_to((low + high) / 2, (high - low) / 1e6)}"
         for text, low, high in columns
     ]
-    nested = isinstance(hypothesis, AllOf | Tree)
+    compound = isinstance(hypothesis, AllOf | Tree)
 
-    def bit(found: re.Match[str]) -> str:
-        return (
-            _literal(bits[int(found[1])], found[2] == "1", nested)
-            if found[2]
-            else f"({bits[int(found[1])]})"
-        )
+    def bit(match: re.Match[str]) -> str:
+        if match[2]:
+            return _literal(bits[int(match[1])], match[2] == "1", compound)
+        return f"({bits[int(match[1])]})"
 
     # in one pass: a column of the table may be called x1 too
     return re.sub(r"\bx(\d+)\b(?: == ([01]))?", bit, str(hypothesis))
@@ -296,8 +287,8 @@ def _to(value: float, error: float) -> str:
     return f"{round(value, max(0, -math.floor(math.log10(error)))):.15g}"
 
 
-def _literal(bit: str, holds: bool, nested: bool) -> str:
-    text = f"({bit})" if nested and " or " in bit else bit
+def _literal(bit: str, holds: bool, compound: bool) -> str:
+    text = f"({bit})" if compound and " or " in bit else bit
     return text if holds else f"not ({bit})"
 
 
@@ -324,8 +315,7 @@ _ROUNDED = (
 
 
 def _at(place: int, value: float, encoding: Encoding) -> str:
-    low, high = encoding.lows[place], encoding.highs[place]
-    return (
-        f"{encoding.features[place]} "
-        f"{_to(low + (high - low) * (value + 1) / 2, (high - low) / 1000)}"
-    )
+    low = encoding.lows[place]
+    high = encoding.highs[place]
+    number = low + (high - low) * (value + 1) / 2
+    return f"{encoding.features[place]} {_to(number, (high - low) / 1000)}"

@@ -70,12 +70,13 @@ class MaskedParityPopulation(Population):
         x = philox_words(self._x_key, start, stop) >> np.uint64(64 - d)
         coin = philox_words(self._mask_key, start, stop, 32)
         b = (coin >> np.uint32(31)).astype(np.uint8)
-        i = (
-            ((coin & np.uint32(0x7FFFFFFF)).astype(np.uint64) * np.uint64(d)) >> np.uint64(31)
-        ).astype(np.uint8)
+        number = (coin & np.uint32(0x7FFFFFFF)).astype(np.uint64)
+        i = ((number * np.uint64(d)) >> np.uint64(31)).astype(np.uint8)
         bit = ((np.uint64(r) >> i.astype(np.uint64)) & np.uint64(1)).astype(np.uint8)
-        odd = np.where(b == 1, bit, parity(x & np.uint64(r)) ^ np.uint8(self.concept.a))
-        return Records({"x": x, "i": i, "b": b, "y": np.int8(1) - np.int8(2) * odd.astype(np.int8)})
+        mask = np.uint8(self.concept.a)
+        odd = np.where(b == 1, bit, parity(x & np.uint64(r)) ^ mask)
+        sign = np.int8(2) * odd.astype(np.int8)
+        return Records({"x": x, "i": i, "b": b, "y": np.int8(1) - sign})
 
     def law(self, query: Query) -> Floats:
         """The law of a query: in closed form for the masked-parity queries, by enumeration of a
@@ -101,15 +102,15 @@ def _shares(concept: Concept, query: Query) -> dict[int, float]:
         case MaskedSign():
             shares = _yes(query, (1 + query.mean(concept.r, concept.a)) / 2)
         case MaskedList():
-            shares = _listed(concept, query)
+            shares = _list_law(concept, query)
         case MaskedBent():
             shares = _bent(concept, query)
         case _:
-            shares = _enumerated(concept, query)
+            shares = _enumerate(concept, query)
     return shares
 
 
-def _enumerated(concept: Concept, query: Query) -> dict[int, float]:
+def _enumerate(concept: Concept, query: Query) -> dict[int, float]:
     if concept.d > MAX_ENUMERATED:
         raise InputError(
             f"the law of {query.name!r} is summed over all examples, so d is at most "
@@ -126,26 +127,26 @@ def _yes(query: Query, share: float) -> dict[int, float]:
     return {top // 2 if query.domain.kind == "levels" else 0: 1 - share, top: share}
 
 
-def _positions(concept: Concept, listed: int, asked: Sequence[int]) -> dict[int, float]:
-    """The half of the examples with b = 1: symbol listed + (place of i in `asked`) with sign
+def _positions(concept: Concept, start: int, places: Sequence[int]) -> dict[int, float]:
+    """The half of the examples with b = 1: symbol start + (place of i in `places`) with sign
     (-1)^(r_i)."""
+    share = (1 - NULL_SHARE) / concept.d
     return {
-        (-1 if concept.bit(i) else 1) * (listed + place + 1): (1 - NULL_SHARE) / concept.d
-        for place, i in enumerate(asked)
+        (-1 if concept.bit(i) else 1) * (start + place + 1): share for place, i in enumerate(places)
     }
 
 
-def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
-    apart, places = concept.r ^ query.r, places_of(query.free)
+def _list_law(concept: Concept, query: MaskedList) -> dict[int, float]:
+    apart = concept.r ^ query.r
+    places = places_of(query.free)
     inside = [bit for bit, place in enumerate(places) if apart >> place & 1]
     # otherwise no parity on the list is the right one, and every sign is uniform
-    listed = apart & ~query.free == 0
-    law = {0: (1 - NULL_SHARE) * (1 - query.positions / concept.d)} | _positions(
-        concept, query.listed, places_of(query.asked)
-    )
+    right = apart & ~query.free == 0
+    rest = 1 - query.positions / concept.d
+    law = {0: (1 - NULL_SHARE) * rest} | _positions(concept, query.listed, places_of(query.asked))
     for symbol in range(query.listed):
         odd = (concept.a + sum(symbol >> bit & 1 for bit in inside)) % 2
-        minus = float(odd) if listed else 0.5
+        minus = float(odd) if right else 0.5
         law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
     return law
 

@@ -82,7 +82,8 @@ def list_question(
     """The query of a list of parities and the open positions; of all positions where one hashed bit
     is best, for it has room for all."""
     query = MaskedList(d, r, free, free)
-    k, open_share = query.domain.high, query.positions / d
+    k = query.domain.high
+    open_share = query.positions / d
     size, _ = best_size(epsilon, k, NULL_SHARE / query.listed, (1 - NULL_SHARE) * (1 - open_share))
     if size and not one_bit:
         return query, signed_oracle(epsilon, k, size)
@@ -104,8 +105,8 @@ def index_law(d: int, vectors: Sequence[int]) -> Law:
 
 def list_law(query: MaskedList) -> Law:
     """Of `MaskedList`: for a = 0 under each of its vectors, then for a = 1."""
-    listed = np.arange(query.listed, dtype=np.uint32)
-    signs = 1.0 - 2.0 * parity(listed[:, None] & listed[None, :])
+    symbols = np.arange(query.listed, dtype=np.uint32)
+    signs = 1.0 - 2.0 * parity(symbols[:, None] & symbols[None, :])
     positions = signs_of(query.d, query.vectors())[list(places_of(query.asked))]
     return _law(np.concatenate([signs, -signs], axis=1), np.tile(positions, 2), query.d)
 
@@ -113,20 +114,19 @@ def list_law(query: MaskedList) -> Law:
 def mask_law(query: MaskedBent, r: int) -> Law:
     """Of the one question that serves every parity, for a = 0 and a = 1 under one vector r."""
     bent = query.d - query.told
-    odd = parity(np.arange(query.listed, dtype=np.uint64) & np.uint64(r >> bent)) ^ np.uint8(
-        bent_dual(bent, r)
-    )
+    dual = np.uint8(bent_dual(bent, r))
+    odd = parity(np.arange(query.listed, dtype=np.uint64) & np.uint64(r >> bent)) ^ dual
     signs = 2.0 ** -(bent // 2) * (1.0 - 2.0 * odd.astype(np.float64))
-    return _law(np.stack([signs, -signs], axis=1), np.tile(signs_of(query.d, [r]), 2), query.d)
+    positions = signs_of(query.d, [r])
+    return _law(np.stack([signs, -signs], axis=1), np.tile(positions, 2), query.d)
 
 
-def _law(listed: Floats, positions: Floats, d: int) -> Law:
+def _law(parities: Floats, positions: Floats, d: int) -> Law:
     """The half with b = 0 is spread over the listed symbols, the half with b = 1 over d positions,
     some of which are asked for."""
-    shares = np.repeat(
-        [NULL_SHARE / max(len(listed), 1), (1 - NULL_SHARE) / d], [len(listed), len(positions)]
-    )[:, None]
-    signs = np.concatenate([listed, positions])
+    each = [NULL_SHARE / max(len(parities), 1), (1 - NULL_SHARE) / d]
+    shares = np.repeat(each, [len(parities), len(positions)])[:, None]
+    signs = np.concatenate([parities, positions])
     return np.broadcast_to(shares, signs.shape), shares * signs
 
 
@@ -151,9 +151,9 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
             raise InputError(f"a is {self.a!r}; give 0 or 1")
 
     def synthetic(self, clients: int, seed: int) -> MaskedParityPopulation:
-        drawn = philox_words(stream_key("concept", seed), 0, 2)
-        r = int(drawn[0]) >> (64 - self.d) if self.r is None else self.r
-        a = int(drawn[1]) & 1 if self.a is None else self.a
+        words = philox_words(stream_key("concept", seed), 0, 2)
+        r = int(words[0]) >> (64 - self.d) if self.r is None else self.r
+        a = int(words[1]) & 1 if self.a is None else self.a
         return MaskedParityPopulation(Concept(self.d, r, a), clients, seed)
 
     def describe(self, result: Concept) -> PlainData:
@@ -168,21 +168,20 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
 
     def explain(self, result: Concept) -> str:
         places = places_of(result.r)
-        named = listed(places, "bit ", "bits ")
+        names = listed(places, "bit ", "bits ")
         if not places:
             return (
                 "The learned rule: no bit matters; a record (x, i, b) has the label "
                 f"+1{' if b = 1, and -1 if b = 0' * result.a}."
             )
         if len(places) == 1:
-            index, count = f"i = {places[0]}", f"it is {1 - result.a}"
+            index = f"i = {places[0]}"
+            count = f"it is {1 - result.a}"
         else:
-            index, count = (
-                "i is one of them",
-                f"an {'even' if result.a else 'odd'} number of them are 1",
-            )
+            index = "i is one of them"
+            count = f"an {'even' if result.a else 'odd'} number of them are 1"
         return (
-            f"The learned rule: of the {result.d} bits of x only {named} "
+            f"The learned rule: of the {result.d} bits of x only {names} "
             f"{'matter' if len(places) > 1 else 'matters'}; a record (x, i, b) has the label -1 "
             f"if b = 1 and {index}, or if b = 0 and {count}, and else the label +1."
         )
@@ -236,9 +235,8 @@ class MaskedParityLiteral(MaskedParityProtocol):
                 LocalQuery(MaskedIndicator(self.d, j), laplace, cohort)
                 for j, cohort in enumerate(cohorts)
             )
-            r = sum(
-                1 << j for j, tally in enumerate(tallies) if expectation(tally) > 1 / (4 * self.d)
-            )
+            limit = 1 / (4 * self.d)
+            r = sum(1 << j for j, tally in enumerate(tallies) if expectation(tally) > limit)
             (tally,) = yield (
                 LocalQuery(MaskedDisagreement(self.d, r), laplace, Cohort(first, clients)),
             )
@@ -362,8 +360,8 @@ class MaskedParityList(MaskedParityProtocol):
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Concept]:
         if clients < 2:
             raise InputError(f"masked parity has two rounds; {clients} client is too few")
-        undecided = self.bits or default_bits(self.d, epsilon)
-        share = self.share or default_share(self.d, undecided)
+        bits = self.bits or default_bits(self.d, epsilon)
+        share = self.share or default_share(self.d, bits)
         first = min(max(round(clients * (1 - share)), 1), clients - 1)
 
         def play() -> LocalPlay[Concept]:
@@ -371,16 +369,15 @@ class MaskedParityList(MaskedParityProtocol):
             (hashed,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             means = index.estimate(hashed, NULL_SHARE).value
             free = sum(
-                1 << place
-                for place in np.argsort(np.abs(means), kind="stable")[:undecided].tolist()
+                1 << place for place in np.argsort(np.abs(means), kind="stable")[:bits].tolist()
             )
-            query, listed = list_question(
+            query, oracle = list_question(
                 epsilon, self.d, vector_of(means) & ~free, free, self.one_bit
             )
-            (tally,) = yield (LocalQuery(query, listed, Cohort(first, clients)),)
+            (tally,) = yield (LocalQuery(query, oracle, Cohort(first, clients)),)
             candidates = query.vectors()
             prior = index.log_likelihood(hashed, *index_law(self.d, candidates))
-            likelihood = listed.log_likelihood(tally, *list_law(query))
+            likelihood = oracle.log_likelihood(tally, *list_law(query))
             a, place = divmod(int(np.argmax(np.tile(prior, 2) + likelihood)), len(candidates))
             return Concept(self.d, candidates[place], a)
 
@@ -394,10 +391,11 @@ def default_bits(d: int, epsilon: float) -> int:
     return min(d, MOST_OPEN, max(_few(d), math.floor(epsilon / math.log(2)) - 4))
 
 
-def default_share(d: int, undecided: int) -> float:
+def default_share(d: int, bits: int) -> float:
     """Round two's share of the clients: .45 (4/d)^.93, half as much again for each further open
     bit. Tuned by simulation; a flat optimum."""
-    return min(0.6, 0.45 * math.pow(min(1.0, 4 / d), 0.93) * (1 + max(0, undecided - _few(d)) / 2))
+    more = max(0, bits - _few(d))
+    return min(0.6, 0.45 * math.pow(min(1.0, 4 / d), 0.93) * (1 + more / 2))
 
 
 def _few(d: int) -> int:
@@ -444,12 +442,12 @@ class MaskedParityOneRound(MaskedParityProtocol):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Concept]:
         question = self.question(epsilon)
-        query = MaskedBent(self.d, question.told)
+        query = MaskedBent(self.d, question.bits)
         randomizer = signed_oracle(epsilon, query.domain.high, question.size)
 
         def read(tally: Tally) -> Concept:
             r = vector_of(randomizer.estimate(tally).value[query.listed :])
-            unmasked, masked = randomizer.log_likelihood(tally, *mask_law(query, r)).tolist()
-            return Concept(self.d, r, int(masked > unmasked))
+            plain, masked = randomizer.log_likelihood(tally, *mask_law(query, r)).tolist()
+            return Concept(self.d, r, int(masked > plain))
 
         return ask_all(query, randomizer, clients, read)

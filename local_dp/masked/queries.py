@@ -71,9 +71,8 @@ class MaskedIndicator(_Position):
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        return np.asarray(
-            LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64))
-        )
+        yes = self.asks(records) & (records.whole("y") < 0)
+        return np.asarray(LATTICE // 2 * (1 + yes.astype(np.int64)))
 
 
 @dataclass(frozen=True)
@@ -86,11 +85,8 @@ class MaskedDisagreement(_Parity):
     domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        return np.asarray(
-            LATTICE
-            // 2
-            * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64))
-        )
+        yes = (records.whole("b") == 0) & (self.differs(records) == 1)
+        return np.asarray(LATTICE // 2 * (1 + yes.astype(np.int64)))
 
 
 @dataclass(frozen=True)
@@ -197,14 +193,8 @@ def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) 
     """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `symbol_of[i]` with the
     label's sign, for b = 1, or null where that is -1."""
     masked = records.whole("b") == 0
-    magnitude = (
-        np.where(
-            masked,
-            symbol.astype(np.int64),
-            symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)],
-        )
-        + 1
-    )
+    places = records.whole("i").clip(0, len(symbol_of) - 1)
+    magnitude = np.where(masked, symbol.astype(np.int64), symbol_of[places.astype(np.int64)]) + 1
     return np.where(np.where(masked, differs, _odd(records)) == 1, -magnitude, magnitude)
 
 
@@ -243,13 +233,8 @@ class MaskedParity(_Parity):
     def __call__(self, records: Records) -> Ints:
         # signed, or 1 - 2 * odd would wrap
         odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)
-        return np.asarray(
-            np.where(
-                records.whole("b") == 0,
-                (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False),
-                0,
-            )
-        )
+        labels = records.whole("y").astype(np.int64, copy=False)
+        return np.asarray(np.where(records.whole("b") == 0, (1 - 2 * odd) * labels, 0))
 
 
 MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum over 2^d points
@@ -283,20 +268,15 @@ class MaskedSign(Query):
 
 
 @dataclass(frozen=True)
-class MaskedBit(MaskedSign):
+class MaskedBit(_Position, MaskedSign):
     """y where i = j and b = 1: expectation (-1)^(r_j) / (2d), twice as far apart as the 0/1 query
     of KLNRS Section 5.1 as it stands."""
 
     name = "masked-bit"
     summary = "Gives one bit of the hidden vector with a sign"
-    j: int
-
-    def check(self) -> None:
-        super().check()
-        check_whole("j", self.j, 0, self.d - 1)
 
     def signal(self, records: Records) -> tuple[Bools, Ints]:
-        return (records.whole("b") == 1) & (records.whole("i") == self.j), np.ones(1, dtype=np.int8)
+        return self.asks(records), np.ones(1, dtype=np.int8)
 
     def mean(self, r: int, a: int) -> float:
         return (1 - 2 * (r >> self.j & 1)) / (2 * self.d)

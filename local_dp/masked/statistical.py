@@ -53,8 +53,8 @@ class Spectrum:
     def answers(self, a: int) -> Counts:
         """scale times the answer for each r: the legal value nearest to the midpoint, so the
         midpoint itself where a can be hidden."""
-        revealed = np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
-        return np.asarray(self.centre + (1 - 2 * a) * revealed)
+        excess = np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
+        return np.asarray(self.centre + (1 - 2 * a) * excess)
 
 
 def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
@@ -72,24 +72,25 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
             )
         )
 
-    both, difference = 0, np.zeros(1 << d, dtype=np.int64)
+    both = 0
+    difference = np.zeros(1 << d, dtype=np.int64)
     bits = []
     for i in range(d):
-        plus, minus = numerators(i, 0, 1), numerators(i, 0, -1)
+        plus = numerators(i, 0, 1)
+        minus = numerators(i, 0, -1)
         both += int((plus + minus).sum())
         difference += plus - minus
         bits.append(tuple(2 * int(numerators(i, 1, y).sum()) for y in (1, -1)))
-    centre = reduce(
-        lambda sums, bit: np.concatenate([sums + bit[0], sums + bit[1]]),
-        bits,
-        np.array([both], dtype=np.int64),
-    )
+    start = np.array([both], dtype=np.int64)
+    centre = reduce(lambda sums, bit: np.concatenate([sums + bit[0], sums + bit[1]]), bits, start)
     # whole numbers far below 2^53: exact
     half = np.rint(walsh_hadamard(difference)).astype(np.int64)
     return Spectrum(query, centre, half, 4 * d * query.span << d)
 
 
-_kept = lru_cache(maxsize=256)(spectrum)  # for one learner played on many concepts; 16 MB at most
+_spectra = lru_cache(maxsize=256)(
+    spectrum
+)  # for one learner played on many concepts; 16 MB at most
 
 
 class MidpointOracle(SQOracle):
@@ -98,21 +99,23 @@ class MidpointOracle(SQOracle):
 
     def __init__(self, d: int, r: int, a: int) -> None:
         super().__init__()
-        self.d, self.r, self.a = d, r, a
+        self.d = d
+        self.r = r
+        self.a = a
         self.log: list[tuple[StatisticalQuery, Fraction]] = []
-        self.hidden = True
+        self.is_hidden = True
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        whole = (_kept if self.d <= _KEPT_D else spectrum)(query, self.d)
+        whole = (_spectra if self.d <= _KEPT_D else spectrum)(query, self.d)
         answer = Fraction(int(whole.answers(self.a)[self.r]), whole.scale)
-        self.hidden &= bool(whole.hidden[self.r])
+        self.is_hidden &= bool(whole.hidden[self.r])
         self.log.append((query, answer))
         return float(answer)
 
     def certificate(self) -> dict[str, Any] | None:
         """A proof that these answers fit (r, 0) and (r, 1), so that no output has error below 1/4
         for both. None once a is revealed."""
-        if not self.hidden:
+        if not self.is_hidden:
             return None
         return survivors_certificate(
             "masked-parity", {"d": self.d}, 0.25, self.log, [2 * self.r, 2 * self.r + 1]
@@ -127,19 +130,21 @@ def hidden_set(spectra: tuple[Spectrum, ...]) -> Bools:
 def hidden_set_certificate(queries: tuple[StatisticalQuery, ...], d: int) -> dict[str, Any]:
     """A proof that against the midpoint oracle a learner with these queries succeeds with
     probability 1 - rho / 2 at most, rho the share of hidden r."""
-    hidden = hidden_set(tuple(spectrum(query, d) for query in queries))
-    count = int(hidden.sum())
+    mask = hidden_set(tuple(spectrum(query, d) for query in queries))
+    count = int(mask.sum())
+    share = Fraction(count, 1 << d)
     return {
         "format": FORMAT,
         "kind": "hidden-set",
         "d": d,
         "queries": [described(query) for query in queries],
-        "hidden": np.packbits(hidden, bitorder="little").tobytes().hex(),
-        "rho": str(Fraction(count, 1 << d)),
+        "hidden": np.packbits(mask, bitorder="little").tobytes().hex(),
+        "rho": str(share),
         "success_at_most": str(1 - Fraction(count, 2 << d)),
     }
 
 
+SHARE = 0.9  # of the tolerances of two rounds
 MAX_RANDOM_D = 16  # the learner that asks random functions tabulates their 2^d coefficients
 
 NonadaptiveLearner: TypeAlias = Statistical[Concept]
@@ -162,16 +167,17 @@ def coset_learner(
     count = 1 << (d - k) if cosets is None else cosets
     if not 0 <= count <= 1 << (d - k):
         raise InputError(f"cosets is {count}; there are 2^{d - k} endings of r")
-    asked = tuple(MaskedCoset(d, k, s) for s in range(count))
+    questions = tuple(MaskedCoset(d, k, s) for s in range(count))
 
     def decode(answers: tuple[float, ...]) -> Concept:
         r = _read_bits(answers[:d])
         s = r >> k
-        a = int(answers[d + s] * asked[s].coefficient(r) < 0) if s < count else 0
+        a = int(answers[d + s] * questions[s].coefficient(r) < 0) if s < count else 0
         return Concept(d, r, a)
 
     return Nonadaptive(
-        _bit_queries(d, tolerance) + tuple(StatisticalQuery(query, tolerance) for query in asked),
+        _bit_queries(d, tolerance)
+        + tuple(StatisticalQuery(query, tolerance) for query in questions),
         decode,
     )
 
@@ -196,10 +202,11 @@ def random_learner(d: int, tolerance: float, functions: int, seed: int) -> Nonad
             f"d is {d} and there are {functions} functions; give d from 1 to {MAX_RANDOM_D} and "
             "at least one function"
         )
-    asked = tuple(MaskedRandom(d, seed + index) for index in range(functions))
+    questions = tuple(MaskedRandom(d, seed + index) for index in range(functions))
     x = np.arange(1 << d, dtype=np.uint64)
     coefficients = (
-        np.stack([walsh_hadamard(query.function(x).astype(np.float64)) for query in asked]) / 2.0**d
+        np.stack([walsh_hadamard(query.function(x).astype(np.float64)) for query in questions])
+        / 2.0**d
     )
     clearest = np.abs(coefficients).argmax(axis=0)
 
@@ -209,22 +216,19 @@ def random_learner(d: int, tolerance: float, functions: int, seed: int) -> Nonad
         return Concept(d, r, int(answers[d + place] * coefficients[place, r] < 0))
 
     return Nonadaptive(
-        _bit_queries(d, tolerance) + tuple(StatisticalQuery(query, tolerance) for query in asked),
+        _bit_queries(d, tolerance)
+        + tuple(StatisticalQuery(query, tolerance) for query in questions),
         decode,
     )
 
 
-def two_round_learner(d: int, share: float = 0.9) -> AdaptiveLearner:
-    """KLNRS Section 5.1: d signed queries for r, then its parity for a, at `share` of the
+def two_round_learner(d: int) -> AdaptiveLearner:
+    """KLNRS Section 5.1: d signed queries for r, then its parity for a, at .9 of the
     tolerances 1/(2d) and 1/2; exact (limits 3.1, E2)."""
-    if not 0 < share < 1:
-        raise InputError(
-            f"the share of the tolerance is {share}; give a number strictly between 0 and 1"
-        )
 
     def play() -> StatisticalPlay[Concept]:
-        r = _read_bits((yield _bit_queries(d, share / (2 * d))))
-        (answer,) = yield (StatisticalQuery(MaskedCoset(d, 0, r), share / 2),)
+        r = _read_bits((yield _bit_queries(d, SHARE / (2 * d))))
+        (answer,) = yield (StatisticalQuery(MaskedCoset(d, 0, r), SHARE / 2),)
         return Concept(d, r, int(answer < 0))
 
     return Adaptive(play)

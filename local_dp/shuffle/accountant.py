@@ -79,11 +79,9 @@ class Laws:
     @property
     def epsilon(self) -> float:
         """The loss of one report of a known sender, in nats, over the values in `rows`."""
-        sent = self.blanket > 0
-        return (
-            math.log(float((self.rows.max(axis=0)[sent] / self.blanket[sent]).max())) * (1 + 1e-15)
-            + 1e-15
-        )
+        support = self.blanket > 0
+        growth = (self.rows.max(axis=0)[support] / self.blanket[support]).max()
+        return math.log(float(growth)) * (1 + 1e-15) + 1e-15
 
     @cached_property
     def against_blanket(self) -> list[Pair]:
@@ -122,14 +120,11 @@ def _of_channel(randomizer: FiniteChannel) -> Laws:
             f"{randomizer.name}: {reports * cells} kinds of report are too many to account for; "
             "take a smaller domain"
         )
-    table = randomizer.weight(
-        np.arange(reports)[None, None, :], some[:, None, None], np.arange(cells)[None, :, None]
-    )
-    return Laws(
-        np.broadcast_to(table, (len(some), cells, reports)).reshape(len(some), -1)
-        / (randomizer.total * cells),
-        complete,
-    )
+    kinds = np.arange(reports)[None, None, :]
+    coins = np.arange(cells)[None, :, None]
+    table = randomizer.weight(kinds, some[:, None, None], coins)
+    laws = np.broadcast_to(table, (len(some), cells, reports))
+    return Laws(laws.reshape(len(some), -1) / (randomizer.total * cells), complete)
 
 
 def _of_bits(randomizer: BitVector) -> Laws:
@@ -173,7 +168,8 @@ def closed_form(local: float, clients: int, delta: float) -> float:
     if local > math.log(clients / (16 * math.log(2 / delta))):
         return local
     growth = math.exp(local)
-    noise = 8 * math.sqrt(growth * math.log(4 / delta) / clients) + 8 * growth / clients
+    rest = 8 * growth
+    noise = 8 * math.sqrt(growth * math.log(4 / delta) / clients) + rest / clients
     return min(local, math.log1p((growth - 1) / (growth + 1) * noise) * (1 + 1e-12))
 
 
@@ -181,9 +177,9 @@ def cloned(local: float, share: float) -> Pair:
     """Any randomizer of loss `local`; each other client is, with probability `share`, a clone of
     the client at one of its two values."""
     truth = 1 / (1 + math.exp(-local))
-    return Pair(
-        np.array([truth, 1 - truth]), np.array([1 - truth, truth]), np.array([share / 2, share / 2])
-    )
+    other = 1 - truth
+    clone = share / 2
+    return Pair(np.array([truth, other]), np.array([other, truth]), np.array([clone, clone]))
 
 
 def clones(local: float) -> Pair:
@@ -226,18 +222,21 @@ def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified
         for pair in laws.against_one_value[:2]
     )
     lowers = {"others hold one value": max(alike)}
-    least, most = max(lowers.values()), min(uppers.values())
+    least = max(lowers.values())
+    most = min(uppers.values())
     return Amplified(uppers, lowers, most - least <= 1e-5 * most)
 
 
 def accounted_for_any(local: float, clients: int, delta: float) -> Amplified:
     """Upper bounds for every randomizer of this pure loss."""
     check_clients(clients, delta)
+    clone_pair = clones(local)
+    ratio_pair = variation_ratio(local)
     uppers = {
         "no shuffler": local,
         "closed form": closed_form(local, clients, delta),
-        "clones": clones(local).epsilon_at_most(clients, delta, local),
-        "variation ratio": variation_ratio(local).epsilon_at_most(clients, delta, local),
+        "clones": clone_pair.epsilon_at_most(clients, delta, local),
+        "variation ratio": ratio_pair.epsilon_at_most(clients, delta, local),
     }
     return Amplified(uppers, {"nothing": 0.0}, False)
 
@@ -287,7 +286,8 @@ def largest_local(
     `make(local)` are (epsilon, delta)-private."""
     check_clients(clients, delta)
     nano_epsilon(epsilon)
-    low, high = epsilon, min(20.0, 2 * epsilon + 1)
+    low = epsilon
+    high = min(20.0, 2 * epsilon + 1)
     while high < 20 and holds(make(high), clients, epsilon, delta):
         low, high = high, min(20.0, 2 * high)
     while high - low > 1e-4 * low:

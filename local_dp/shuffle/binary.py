@@ -51,19 +51,16 @@ class _Binomial:
 
 @lru_cache(maxsize=256)
 def _binomial(count: int, share: float) -> _Binomial:
-    mode, reach = (
-        min(count, math.floor((count + 1) * share)),
-        math.ceil(_REACH * math.sqrt(count)) + 1,
-    )
-    low, high, odds = max(0, mode - reach), min(count, mode + reach), share / (1 - share)
-    up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
-    masses = np.concatenate(
-        [
-            np.cumprod(down / (count - down + 1) / odds)[::-1],
-            [1.0],
-            np.cumprod((count - up) / (up + 1) * odds),
-        ]
-    )
+    mode = min(count, math.floor((count + 1) * share))
+    reach = math.ceil(_REACH * math.sqrt(count)) + 1
+    low = max(0, mode - reach)
+    high = min(count, mode + reach)
+    odds = share / (1 - share)
+    up = np.arange(mode, high, dtype=np.float64)
+    down = np.arange(mode, low, -1, dtype=np.float64)
+    falling = np.cumprod(down / (count - down + 1) / odds)
+    rising = np.cumprod((count - up) / (up + 1) * odds)
+    masses = np.concatenate([falling[::-1], [1.0], rising])
     masses /= masses.sum()
     return _Binomial(count, low, masses, np.append(np.cumsum(masses[::-1])[::-1], 0.0))
 
@@ -105,73 +102,65 @@ class Others:
 
     def at(self, place: int) -> float:
         """Pr[S = place]. A search over epsilon asks for the same places again and again."""
-        if place not in self._seen:
-            self._seen[place] = self._at(place)
-        return self._seen[place]
+        if place not in self._memo:
+            self._memo[place] = self._at(place)
+        return self._memo[place]
 
     @cached_property
-    def _seen(self) -> dict[int, float]:
+    def _memo(self) -> dict[int, float]:
         return {}
 
     def _at(self, place: int) -> float:
-        low, high = (
-            max(self.first.low, place - self.second.high),
-            min(self.first.high, place - self.second.low),
-        )
+        low = max(self.first.low, place - self.second.high)
+        high = min(self.first.high, place - self.second.low)
         if low > high:
             return 0.0
         start = place - high - self.second.low
-        return float(
-            (
-                self.first.masses[low - self.first.low : high - self.first.low + 1]
-                * self.second.masses[start : start + high - low + 1][::-1]
-            ).sum()
-        )
+        first = self.first.masses[low - self.first.low : high - self.first.low + 1]
+        second = self.second.masses[start : start + high - low + 1]
+        return float((first * second[::-1]).sum())
 
     def tail(self, place: int) -> float:
         """Pr[S >= place]."""
-        from_second = np.clip(
-            place - self.second.low - np.arange(self.first.low, self.first.high + 1),
-            0,
-            len(self.second.masses),
-        )
+        places = np.arange(self.first.low, self.first.high + 1)
+        from_second = np.clip(place - self.second.low - places, 0, len(self.second.masses))
         # a dot product of this length would start threads
         return float((self.first.masses * self.second.tails[from_second]).sum())
 
     def deltas(self, epsilon: float) -> tuple[float, float]:
         """Bounds on the delta of one more client, whose bit is 1 with probability `high` against
         `low`, in this order."""
-        growth, p, q = math.exp(epsilon), self.bits.high, self.bits.low
+        growth = math.exp(epsilon)
+        p = self.bits.high
+        q = self.bits.low
         rounding = 4 * _ULP * (1 + growth)
-        gain, loss = p - growth * q, growth * (1 - q) - (1 - p)
+        gain = p - growth * q
+        loss = growth * (1 - q) - (1 - p)
         if gain <= rounding:
             return 0.0, 2 * rounding
         first, last, top = self._crossing(gain, loss)
         tests = [(self.at(place - 1), self.tail(place)) for place in range(first, last + 1)]
+        above = 1 + self.error
+        below = 1 - self.error
         least = max(
-            (gain - rounding) * here * (1 - self.error)
-            - (growth - 1 + rounding) * beyond * (1 + self.error)
+            (gain - rounding) * here * below - (growth - 1 + rounding) * beyond * above
             for here, beyond in tests
         )
         most = max(
-            (gain + rounding) * here * (1 + self.error)
-            - (growth - 1 - rounding) * beyond * (1 - self.error)
+            (gain + rounding) * here * above - (growth - 1 - rounding) * beyond * below
             for here, beyond in tests
         )
-        unseen = (
-            (gain + rounding) * self.tail(top - 1) * (1 + self.error)
-            if last == top <= self.first.count + self.second.count
-            else 0.0
-        )
-        return max(0.0, least - 2 * _BEYOND), min(1.0, max(0.0, most) + unseen + 2 * _BEYOND)
+        most = max(0.0, most)
+        if last == top <= self.first.count + self.second.count:
+            most += (gain + rounding) * self.tail(top - 1) * above
+        return max(0.0, least - 2 * _BEYOND), min(1.0, most + 2 * _BEYOND)
 
     def _crossing(self, gain: float, loss: float) -> tuple[int, int, int]:
         """The first and the last place where a s_(k-1) - b s_k may turn positive, and the last
         place examined."""
         mean = round(self.bits.high * self.first.count + self.bits.low * self.second.count)
-        top = least_whole(
-            mean - 1, self.first.high + self.second.high + 1, lambda place: self.at(place) < _SEEN
-        )
+        end = self.first.high + self.second.high
+        top = least_whole(mean - 1, end + 1, lambda place: self.at(place) < _SEEN)
         margin = 2 * self.error + 16 * _ULP
         last = least_whole(
             mean - 1,
@@ -189,9 +178,9 @@ class Others:
     def epsilon(self, delta: float) -> tuple[float, float]:
         """Bounds on the least epsilon (nats) beside this delta."""
         most = self.bits.epsilon
-        return bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)[0], bracket(
-            lambda epsilon: self.deltas(epsilon)[1], delta, most
-        )[1]
+        least = bracket(lambda epsilon: self.deltas(epsilon)[0], delta, most)
+        upper = bracket(lambda epsilon: self.deltas(epsilon)[1], delta, most)
+        return least[0], upper[1]
 
 
 @dataclass(frozen=True)
@@ -211,13 +200,13 @@ def worst_directed(bits: Bits, clients: int, delta: float) -> Worst:
     ends = (Worst(*bits.others(ones, others - ones).epsilon(delta), ones) for ones in (0, others))
     worst = max(ends, key=lambda end: end.least)
     for close in _CLOSE:
-        worst, bounds = _searched(bits, clients, delta, worst, close)
+        worst, bounds = _search(bits, clients, delta, worst, close)
         if bounds > _ENOUGH:
             break
     return Worst(worst.least, worst.most * (1 + close), worst.ones)
 
 
-def _searched(
+def _search(
     bits: Bits, clients: int, delta: float, worst: Worst, close: float
 ) -> tuple[Worst, int]:
     """The worst data set to within `close` of epsilon, if `worst` is one of the worst so far, and
@@ -227,7 +216,9 @@ def _searched(
     at most the delta of their common clients alone. A block whose bound is small enough is
     finished; another one is halved.
     """
-    others, blocks, bounds = clients - 1, [(0, clients - 1)], 0
+    others = clients - 1
+    blocks = [(0, clients - 1)]
+    bounds = 0
     while blocks:
         low, high = blocks.pop()
         bounds += 1

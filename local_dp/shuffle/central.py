@@ -99,7 +99,7 @@ def with_coins(algorithm: Algorithm[LocalQuery, Tally, R]) -> Algorithm[LocalQue
     return translate(
         algorithm,
         lambda queries, before: tuple(map(with_coin, queries)),
-        lambda queries, asked, tallies: tallies,
+        lambda queries, translation, tallies: tallies,
     )
 
 
@@ -130,11 +130,11 @@ class Batch:
     together."""
 
     query: LocalQuery
-    answered: int
+    reports: int
 
     @property
     def kind(self) -> tuple[Randomizer, int]:
-        return self.query.randomizer, self.answered
+        return self.query.randomizer, self.reports
 
 
 @dataclass(frozen=True)
@@ -193,9 +193,10 @@ def central(batches: Sequence[Batch], delta: float) -> Central:
         times.add(each.query.cohort.start, each.query.cohort.stop, 1)
     most = max(1, times.maximum)
     kinds = dict.fromkeys(each.kind for each in batches)
-    losses = {kind: _lost(*kind, delta / most, len(kinds) <= _LOOKED_AT) for kind in kinds}
+    losses = {kind: _batch_loss(*kind, delta / most, len(kinds) <= _LOOKED_AT) for kind in kinds}
     for each in batches:
-        start, stop = each.query.cohort.start, each.query.cohort.stop
+        start = each.query.cohort.start
+        stop = each.query.cohort.stop
         local.add(start, stop, each.query.randomizer.nano)
         upper.add(start, stop, math.ceil(losses[each.kind].upper * NANO))
     lower = max((bounds.lower for bounds in losses.values()), default=0.0)
@@ -204,17 +205,15 @@ def central(batches: Sequence[Batch], delta: float) -> Central:
     )
 
 
-def _lost(randomizer: Randomizer, answered: int, delta: float, by_channel: bool) -> "Amplified":
+def _batch_loss(
+    randomizer: Randomizer, reports: int, delta: float, by_channel: bool
+) -> "Amplified":
     """The loss of one batch. More clients than can be counted lose no more."""
     # here: every run imports this file
-    from local_dp.shuffle.accountant import (
-        MAX_CLIENTS,
-        Amplified,
-        accounted_for_any,
-        amplified,
-    )
+    from local_dp.shuffle.accountant import MAX_CLIENTS, Amplified, accounted_for_any, amplified
 
-    local, clients = randomizer.nano / NANO, min(answered, MAX_CLIENTS)
+    local = randomizer.nano / NANO
+    clients = min(reports, MAX_CLIENTS)
     if clients < 2 or not isinstance(randomizer.loss, Pure):
         return Amplified({"no shuffler": local}, {"nothing": 0.0}, False)
     if by_channel:

@@ -35,9 +35,13 @@ def bracket(
 ) -> tuple[float, float]:
     """Two epsilons (nats) close together: beside the first `delta_of` is above `delta` or it is 0;
     beside the second it is not, or that is `most`."""
-    low, at_low, high = 0.0, _over(1.0, delta), most / _PARTS
+    low = 0.0
+    at_low = _over(1.0, delta)
+    high = most / _PARTS
     while (at_high := _over(delta_of(high), delta)) > 0 and high < most:
-        low, at_low, high = high, at_high, min(most, 4 * high)
+        low = high
+        at_low = at_high
+        high = min(most, 4 * high)
     if at_high > 0:
         low = high
     elif not low and _over(delta_of(close * _LEAST), delta) <= 0:
@@ -47,18 +51,17 @@ def bracket(
         turns += 1
         step = close * max(high, _LEAST) / 3
         secant = low + (high - low) * (at_low / (at_low - at_high) if turns % 3 else 0.5)
-        middle = min(
-            max(secant + math.copysign(step, low + high - 2 * secant), low + step), high - step
-        )
+        side = math.copysign(step, low + high - 2 * secant)
+        middle = min(max(secant + side, low + step), high - step)
         at_middle = _over(delta_of(middle), delta)
         low, at_low, high, at_high = (
             (middle, at_middle, high, at_high)
             if at_middle > 0
             else (low, at_low, middle, at_middle)
         )
-    return max(0.0, low * (1 - _ROUNDING) - _ROUNDING), min(
-        most, high * (1 + _ROUNDING) + _ROUNDING
-    )
+    least = max(0.0, low * (1 - _ROUNDING) - _ROUNDING)
+    largest = min(most, high * (1 + _ROUNDING) + _ROUNDING)
+    return least, largest
 
 
 def _over(value: float, delta: float) -> float:
@@ -66,7 +69,8 @@ def _over(value: float, delta: float) -> float:
     eps^2)."""
     if value <= delta:
         return math.sqrt(-math.log(delta)) - math.sqrt(-math.log(max(value, 1e-300)))
-    return max(1e-12, math.sqrt(-math.log(delta)) - math.sqrt(-math.log(min(value, 1.0))))
+    limit = math.sqrt(-math.log(delta))
+    return max(1e-12, limit - math.sqrt(-math.log(min(value, 1.0))))
 
 
 _APART = (
@@ -85,7 +89,7 @@ class Tilted:
     weights: Floats
     tilt: float
     scale: float
-    lost: float
+    error: float
 
     @classmethod
     def near(cls, parts: Sequence[OnMesh], place: int) -> Self:
@@ -97,19 +101,18 @@ class Tilted:
             tilt = high / 2 if high > 1e-9 else 0.0
             tilt, _ = crossing(tilt, high, lambda each: _moments(parts, each)[0] < place, _TURNS)
         apart = _APART / max(_moments(parts, tilt)[1], 1e-3)
-        window = Window.of(
-            parts, tilt, [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)]
-        )
-        weights, lost = transformed(parts, tilt, window)
-        return cls(window.low, weights, tilt, window.scale, lost)
+        tilts = [tilt + apart * times for times in (-2, -1, -0.5, 0.5, 1, 2)]
+        window = Window.of(parts, tilt, tilts)
+        weights, error = transformed(parts, tilt, window)
+        return cls(window.low, weights, tilt, window.scale, error)
 
     def mean_above(self, place: int) -> float:
         """An upper bound on E[(S - place)_+]."""
         over = self.low - place + np.arange(len(self.weights))
         above = over > 0
         shares = over[above] * np.exp(-self.tilt * over[above])
-        unseen = _OUTSIDE / (math.e * self.tilt) if self.tilt else math.inf
-        return float(self.weights[above] @ shares + unseen) * self.unit(place)
+        outside = _OUTSIDE / (math.e * self.tilt) if self.tilt else math.inf
+        return float(self.weights[above] @ shares + outside) * self.unit(place)
 
     def tails(self, place: int, places: Ints) -> tuple[Floats, Floats]:
         """Bounds on Pr[S > each of `places`], in units of e^(scale - tilt place)."""
@@ -117,8 +120,9 @@ class Tilted:
         shares = np.exp(-np.clip(self.tilt * over, -600.0, 600.0))
         starts = np.clip(places - self.low + 1, 0, len(self.weights))
         outside = _OUTSIDE * np.exp(-np.clip(self.tilt * (places - place), -600.0, 600.0))
-        most, lost = _above(self.weights * shares)[starts], 2 * self.lost * _above(shares)[starts]
-        return np.maximum(most - lost - outside, 0.0), most + outside
+        most = _above(self.weights * shares)[starts]
+        error = 2 * self.error * _above(shares)[starts]
+        return np.maximum(most - error - outside, 0.0), most + outside
 
     def unit(self, place: int) -> float:
         return math.exp(self.scale - self.tilt * place)
@@ -130,10 +134,8 @@ def _moments(parts: Sequence[OnMesh], tilt: float) -> tuple[float, float]:
     for part in parts:
         _, masses = part.tilted(tilt)
         here = float(masses @ part.places)
-        mean, variance = (
-            mean + part.count * here,
-            variance + part.count * float(masses @ (part.places - here) ** 2),
-        )
+        mean = mean + part.count * here
+        variance = variance + part.count * float(masses @ (part.places - here) ** 2)
     return mean, math.sqrt(variance)
 
 
@@ -162,29 +164,28 @@ class Pair:
         return Pair(self.second, self.first, self.others)
 
     @property
+    def _columns(self) -> tuple[Floats, Floats]:
+        """The laws with sorted reports, in either order of the two."""
+        there = _sort_columns(self.first, self.second, self.others)
+        return there, _sort_columns(self.second, self.first, self.others)
+
+    @property
     def kind(self) -> bytes:
         """Equal for pairs that differ in the names of reports, or in the order of the two laws."""
-        return min(
-            _sorted(self.first, self.second, self.others).tobytes(),
-            _sorted(self.second, self.first, self.others).tobytes(),
-        )
+        return min(each.tobytes() for each in self._columns)
 
     @property
     def symmetric(self) -> bool:
         """Whether renaming the reports can swap the two laws and keep that of the others."""
-        return bool(
-            (
-                _sorted(self.first, self.second, self.others)
-                == _sorted(self.second, self.first, self.others)
-            ).all()
-        )
+        there, back = self._columns
+        return bool((there == back).all())
 
     @property
     def apart(self) -> float:
         """The chi-square of one report: how different the two laws are beside the reports of the
         others."""
-        sent = self.others > 0
-        return float(((self.first - self.second)[sent] ** 2 / self.others[sent]).sum())
+        support = self.others > 0
+        return float(((self.first - self.second)[support] ** 2 / self.others[support]).sum())
 
     def over(self, epsilon: float) -> Floats:
         """first - e^eps second."""
@@ -216,26 +217,30 @@ class Pair:
 def delta_at_most(pair: Pair, clients: int, epsilon: float) -> float:
     """An upper bound on delta: each G is split between two points of a mesh so that its mean stays,
     and x_+ is convex."""
-    over, sent = pair.over(epsilon), pair.others > 0
-    unmatched, masses = float(np.maximum(over[~sent], 0.0).sum()), pair.others[sent]
-    gains = over[sent] / masses
+    over = pair.over(epsilon)
+    support = pair.others > 0
+    alone = float(np.maximum(over[~support], 0.0).sum())
+    masses = pair.others[support]
+    gains = over[support] / masses
     if gains.max(initial=0.0) <= 0:
-        return unmatched
+        return alone
     mesh = _mesh(gains, masses, clients)
     places = np.floor(gains / mesh).astype(np.int64)
     upper = masses * (gains / mesh - places)
+    rest = max(0.0, 1 - math.fsum(masses))
     part = _on_mesh(
         np.concatenate([places, places + 1, [0]]),
-        np.concatenate([masses - upper, upper, [max(0.0, 1 - math.fsum(masses))]]),
+        np.concatenate([masses - upper, upper, [rest]]),
         clients,
     )
-    return unmatched + Tilted.near([part], 0).mean_above(0) * mesh / clients * (1 + _MARGIN)
+    return alone + Tilted.near([part], 0).mean_above(0) * mesh / clients * (1 + _MARGIN)
 
 
 def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: float) -> float:
     """A lower bound on delta: the difference of the two probabilities, the second times e^eps, of a
     large sum of rounded G."""
-    over, clients = pair.over(epsilon), 1 + sum(count for _, count in groups)
+    over = pair.over(epsilon)
+    clients = 1 + sum(count for _, count in groups)
     gains = over / pair.others
     mesh = _mesh(gains, pair.others, clients)
     places = np.rint(gains / mesh).astype(np.int64)
@@ -251,10 +256,10 @@ def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: fl
     return max(0.0, float(deltas.max())) * law.unit(middle)
 
 
-def _sorted(*rows: Floats) -> Floats:
+def _sort_columns(*rows: Floats) -> Floats:
     """The columns in lexicographic order."""
-    stacked = np.stack(rows)
-    return stacked[:, np.lexsort(stacked)]
+    matrix = np.stack(rows)
+    return matrix[:, np.lexsort(matrix)]
 
 
 def _mesh(gains: Floats, masses: Floats, clients: int) -> float:
@@ -268,5 +273,5 @@ def _mesh(gains: Floats, masses: Floats, clients: int) -> float:
 def _on_mesh(places: Counts, masses: Floats, count: int) -> OnMesh:
     low = int(places.min())
     sums: Floats = np.bincount(places - low, masses).astype(np.float64, copy=False)
-    used = np.flatnonzero(sums)
-    return OnMesh(used + low, sums[used], count)
+    support = np.flatnonzero(sums)
+    return OnMesh(support + low, sums[support], count)

@@ -56,11 +56,13 @@ def curated_from_sq(
         return tuple(NoisySum(put_to_records(query), epsilon) for query in queries)
 
     def read(
-        queries: tuple[StatisticalQuery, ...], asked: tuple[NoisySum, ...], sums: tuple[int, ...]
+        queries: tuple[StatisticalQuery, ...],
+        mechanisms: tuple[NoisySum, ...],
+        sums: tuple[int, ...],
     ) -> tuple[float, ...]:
+        pairs = zip(mechanisms, sums, strict=True)
         return tuple(
-            2 * total / (mechanism.sensitivity * records) - 1
-            for mechanism, total in zip(asked, sums, strict=True)
+            2 * total / (mechanism.sensitivity * records) - 1 for mechanism, total in pairs
         )
 
     return translate(algorithm, ask, read)
@@ -114,9 +116,8 @@ class PublicLearner(Generic[D, H, B]):
         """ceil(e^(eps n) ln(1 / failure) / success) public hypotheses hold a good one except with
         probability `failure` (group privacy)."""
         check_shares(success=success, failure=failure)
-        return math.ceil(
-            math.exp(self.learner.loss.epsilon * self.records) * math.log(1 / failure) / success
-        )
+        ratio = math.exp(self.learner.loss.epsilon * self.records)
+        return math.ceil(ratio * math.log(1 / failure) / success)
 
 
 def one_way_from_learner(
@@ -130,15 +131,15 @@ def one_way_from_learner(
     bits takes about c / (1.44 eps) examples. Source: lecture notes 9.2; Feldman, Xiao 2014.
     """
     check_whole("tries", tries, 1, 1 << 20)
-    drawn = [public.learner.release(public.database, coins) for _ in range(tries)]
+    hypotheses = [public.learner.release(public.database, coins) for _ in range(tries)]
 
     def send(a: A) -> int:
         return min(
             range(tries),
-            key=lambda number: problem.misses(a, lambda b: public.predict(drawn[number], b)),
+            key=lambda number: problem.misses(a, lambda b: public.predict(hypotheses[number], b)),
         )
 
-    return OneWay(tries, send, lambda number, b: public.predict(drawn[number], b))
+    return OneWay(tries, send, lambda number, b: public.predict(hypotheses[number], b))
 
 
 def learner_from_one_way(

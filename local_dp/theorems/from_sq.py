@@ -9,13 +9,13 @@ from typing import ClassVar, TypeAlias, overload
 
 import numpy as np
 
-from local_dp.arrays import Counts, Ints
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Game, Nonadaptive, R, translate
 from local_dp.loss import split_epsilon
-from local_dp.noise import philox_words, stream_key
+from local_dp.noise import keyed_generator, philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import (
     RealQuery,
@@ -36,6 +36,11 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 
+Questions: TypeAlias = tuple[StatisticalQuery, ...]
+LocalQuestions: TypeAlias = tuple[LocalQuery, ...]
+Answers: TypeAlias = tuple[float, ...]
+Tallies: TypeAlias = tuple[Tally, ...]
+
 LEAST = 0.05  # a share of complete rows that is believed: below it the answers would be noise
 
 
@@ -47,12 +52,10 @@ def on_table(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> Statisti
     """The same algorithm with each query put to the encoded record. Preserves adaptivity. An
     incomplete record counts as 0 in every answer."""
 
-    def ask(
-        queries: tuple[StatisticalQuery, ...], before: tuple[StatisticalQuery, ...]
-    ) -> tuple[StatisticalQuery, ...]:
+    def ask(queries: Questions, before: Questions) -> Questions:
         return tuple(replace(query, query=encoded(encoding, query.query)) for query in queries)
 
-    return translate(algorithm, ask, lambda queries, asked, answers: answers)
+    return translate(algorithm, ask, lambda queries, translation, answers: answers)
 
 
 def completeness(encoding: Encoding, tolerance: float) -> StatisticalQuery:
@@ -75,16 +78,16 @@ def among_complete(
     E[q; complete] / m = E[q | complete]. On an exact oracle that is exact. One more query;
     tolerances grow by 1 / m. Preserves adaptivity.
     """
-    asked = on_table(algorithm, encoding)
-    if isinstance(asked, Nonadaptive):
-        queries, decode = asked.queries, asked.decode
+    table = on_table(algorithm, encoding)
+    if isinstance(table, Nonadaptive):
+        queries, decode = table.queries, table.decode
         return Nonadaptive(
             (completeness(encoding, queries[0].tolerance), *queries),
-            lambda answers: decode(_divided(answers[1:], answers[0])),
+            lambda answers: decode(_divide(answers[1:], answers[0])),
         )
 
     def play() -> StatisticalPlay[R]:
-        game, share = Game(asked), 0.0
+        game, share = Game(table), 0.0
         while game.queries is not None:
             if share:
                 answers = yield game.queries
@@ -94,24 +97,24 @@ def among_complete(
                     *game.queries,
                 )
                 share, answers = max(whole, LEAST), tuple(rest)
-            game.send(_divided(answers, share))
+            game.send(_divide(answers, share))
         return game.result
 
     return Adaptive(play)
 
 
-def _divided(answers: tuple[float, ...], share: float) -> tuple[float, ...]:
+def _divide(answers: Answers, share: float) -> Answers:
     return tuple(answer / max(share, LEAST) for answer in answers)
 
 
-def bit_tolerances(tolerance: float) -> tuple[float, ...]:
+def bit_tolerances(tolerance: float) -> Answers:
     """tau_m = tolerance 2^m / (2M), m = 1..M = ceil(log2(2 / tolerance)): half of the tolerance, in
     equal shares; the cut takes the other."""
     bits = math.ceil(math.log2(2 / tolerance))
     return tuple(tolerance * 2**m / (2 * bits) for m in range(1, bits + 1))
 
 
-def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
+def bit_queries(query: StatisticalQuery) -> Questions:
     """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query
     that is Boolean already stays as it is."""
     values = on_domain(query)
@@ -119,17 +122,16 @@ def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
         return (query,)
     tolerances = bit_tolerances(query.tolerance)
     # g = 1 is all ones
-    places = np.minimum(
-        np.floor((values + 1) / 2 * 2 ** len(tolerances)), 2 ** len(tolerances) - 1
-    ).astype(np.int64)
+    top = 2 ** len(tolerances)
+    places = np.minimum(np.floor((values + 1) / 2 * top), top - 1).astype(np.int64)
     digits = [(places >> (len(tolerances) - m)) & 1 for m in range(1, len(tolerances) + 1)]
+    pairs = zip(tolerances, digits, strict=True)
     return tuple(
-        RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist()))
-        for tau, digit in zip(tolerances, digits, strict=True)
+        RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist())) for tau, digit in pairs
     )
 
 
-def read_bits(answers: tuple[float, ...]) -> float:
+def read_bits(answers: Answers) -> float:
     """The mean of g: -1 + 2 (sum 2^-m (v_m + 1)/2 + 2^-M / 2). Its error is at most sum 2^-m tau_m
     + 2^-M (limits 7)."""
     digits = math.fsum(2.0**-m * (answer + 1) / 2 for m, answer in enumerate(answers, start=1))
@@ -155,11 +157,7 @@ def boolean_from_real(algorithm: StatisticalAlgorithm[R]) -> StatisticalAlgorith
     )
 
 
-def _read(
-    queries: tuple[StatisticalQuery, ...],
-    asked: tuple[StatisticalQuery, ...],
-    answers: tuple[float, ...],
-) -> tuple[float, ...]:
+def _read(queries: Questions, translation: Questions, answers: Answers) -> Answers:
     """Each query's own answers, put together."""
     left = iter(answers)
     means = []
@@ -190,7 +188,7 @@ class Rescaled(Query):
     """A real function of another query's value, as a level: `places` holds one lattice point for
     each value of that query's domain."""
 
-    name: ClassVar[str] = "rescaled"
+    name = "rescaled"
     domain: ClassVar[Domain] = levels(STEPS)
     query: Query
     places: tuple[int, ...]
@@ -205,30 +203,30 @@ def put_to_records(query: StatisticalQuery) -> Query:
     range."""
     if not isinstance(query, RealQuery):
         return query.query
-    return Rescaled(
-        query.query, tuple(np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64).tolist())
-    )
+    places = np.rint((on_domain(query) + 1) / 2 * STEPS)
+    return Rescaled(query.query, tuple(places.astype(np.int64).tolist()))
 
 
 def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:
     """The statistical query put to a cohort under the minimax one-bit randomizer of its values."""
-    asked = put_to_records(query)
+    question = put_to_records(query)
     randomizer: Randomizer = (
-        OneBitMean(epsilon, steps=asked.domain.high)
-        if asked.domain.kind == "levels"
+        OneBitMean(epsilon, steps=question.domain.high)
+        if question.domain.kind == "levels"
         else BinaryRR(epsilon)
     )
-    return LocalQuery(asked, randomizer, cohort)
+    return LocalQuery(question, randomizer, cohort)
 
 
-def read(
-    queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]
-) -> tuple[float, ...]:
+def read(queries: Questions, questions: LocalQuestions, tallies: Tallies) -> Answers:
     """The answers to statistical queries, on the [-1, 1] scale."""
-    return tuple(
-        2 * float(query.randomizer.estimate(tally).value) - 1
-        for query, tally in zip(asked, tallies, strict=True)
-    )
+    return tuple((2 * estimates(questions, tallies) - 1).tolist())
+
+
+def estimates(questions: LocalQuestions, tallies: Tallies) -> Floats:
+    """The estimated share or mean of each question, in [0, 1]."""
+    pairs = zip(questions, tallies, strict=True)
+    return np.array([float(query.randomizer.estimate(tally).value) for query, tally in pairs])
 
 
 @overload
@@ -251,15 +249,14 @@ def local_from_sq(
     or more (limits 1).
     """
 
-    def ask(
-        queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
-    ) -> tuple[LocalQuery, ...]:
-        asked, used = [], before[-1].cohort.stop if before else 0
+    def ask(queries: Questions, before: LocalQuestions) -> LocalQuestions:
+        questions = []
+        start = before[-1].cohort.stop if before else 0
         for query in queries:
-            cohort = Cohort(used, used + clients_for(query))
-            asked.append(local_query(query, epsilon, cohort))
-            used = cohort.stop
-        return tuple(asked)
+            cohort = Cohort(start, start + clients_for(query))
+            questions.append(local_query(query, epsilon, cohort))
+            start = cohort.stop
+        return tuple(questions)
 
     return translate(algorithm, ask, read)
 
@@ -285,15 +282,13 @@ def split_budget(
     each = split_epsilon(epsilon, queries)
     everybody = Cohort(0, clients)
 
-    def ask(
-        asked: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
-    ) -> tuple[LocalQuery, ...]:
-        if len(before) + len(asked) > queries:
+    def ask(batch: Questions, before: LocalQuestions) -> LocalQuestions:
+        if len(before) + len(batch) > queries:
             raise InputError(
                 f"epsilon is split over {queries} queries and the algorithm asks more; split it "
                 "over as many as it may ask"
             )
-        return tuple(local_query(query, each, everybody) for query in asked)
+        return tuple(local_query(query, each, everybody) for query in batch)
 
     return translate(algorithm, ask, read)
 
@@ -310,17 +305,14 @@ def one_random_query(
     client.
     """
     t = len(algorithm.queries)
-    generator = np.random.Generator(
-        np.random.Philox(key=int.from_bytes(stream_key("one-random-query", seed), "little"))
-    )
-    sizes = generator.multinomial(clients, np.full(t, 1 / t))
+    sizes = keyed_generator("one-random-query", seed).multinomial(clients, np.full(t, 1 / t))
     if sizes.min() < 1:
         raise InputError(
             f"{clients} clients drew one of {t} queries each, and one query was drawn by nobody; "
             "use more clients"
         )
-    drawn = iter(sizes.tolist())
-    return local_from_sq(algorithm, epsilon, lambda query: next(drawn))
+    counts = iter(sizes.tolist())
+    return local_from_sq(algorithm, epsilon, lambda query: next(counts))
 
 
 def from_own_bits(
@@ -336,32 +328,23 @@ def from_own_bits(
     name alone. Source: the best any local algorithm can do for one bit a client (limits 1).
     """
     n = len(public)
-    asked = tuple(
+    questions = tuple(
         LocalQuery(Correlation((), secret), BinaryRR(epsilon=epsilon), Cohort(i, i + 1))
         for i in range(n)
     )
-    without, given = (
+    zero, one = (
         Records({**public.columns, secret: np.full(n, bit, dtype=np.uint8)}) for bit in (0, 1)
     )
 
-    def read(
-        queries: tuple[StatisticalQuery, ...],
-        asked: tuple[LocalQuery, ...],
-        tallies: tuple[Tally, ...],
-    ) -> tuple[float, ...]:
-        shares = np.array(
-            [
-                float(query.randomizer.estimate(tally).value)
-                for query, tally in zip(asked, tallies, strict=True)
-            ]
-        )
+    def read(queries: Questions, questions: LocalQuestions, tallies: Tallies) -> Answers:
+        shares = estimates(questions, tallies)
         ends = (
-            tuple(query.numerators(table) / query.span for table in (without, given))
+            tuple(query.numerators(table) / query.span for table in (zero, one))
             for query in queries
         )
         return tuple(float(np.mean(low + (high - low) * shares)) for low, high in ends)
 
-    return translate(algorithm, lambda queries, before: asked, read)
+    return translate(algorithm, lambda queries, before: questions, read)
 
 
 @dataclass(frozen=True)
@@ -369,9 +352,9 @@ class SignOfAll(Query):
     """1 where the sum of all yes/no queries, as +1 and -1, each under a public sign of this
     client's, is positive; an odd number of terms is never 0."""
 
-    name: ClassVar[str] = "sign-of-all"
+    name = "sign-of-all"
     domain: ClassVar[Domain] = symbols(2)
-    queries: tuple[StatisticalQuery, ...]
+    queries: Questions
     seed: int
     client: int
 
@@ -383,7 +366,8 @@ class SignOfAll(Query):
         words = philox_words(
             stream_key("one-sign-each", self.seed, self.client), 0, -(-terms // 64)
         )
-        return np.asarray(2 * np.unpackbits(words.view(np.uint8))[:terms].astype(np.int64) - 1)
+        bits = np.unpackbits(words.view(np.uint8))[:terms]
+        return np.asarray(2 * bits.astype(np.int64) - 1)
 
     def __call__(self, records: Records) -> Ints:
         signs = self.signs
@@ -397,7 +381,8 @@ def sign_correlation(terms: int) -> float:
     """E[z_j sign(<z, v>)] v_j for fair signs z, any v of +1 and -1, and every j: C(t - 1, (t - 1) /
     2) / 2^(t - 1) for an odd t, about sqrt(2 / (pi t))."""
     half = terms // 2
-    return math.exp(math.lgamma(2 * half + 1) - 2 * math.lgamma(half + 1) - 2 * half * math.log(2))
+    log_ways = math.lgamma(2 * half + 1) - 2 * math.lgamma(half + 1)
+    return math.exp(log_ways - 2 * half * math.log(2))
 
 
 def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
@@ -414,26 +399,16 @@ def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed:
         raise InputError(
             "one sign each takes yes/no queries alone; `boolean_from_real` turns others into such"
         )
-    told = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
+    signs = [SignOfAll(algorithm.queries, seed, client) for client in range(clients)]
+    questions = tuple(
+        LocalQuery(query, BinaryRR(epsilon=epsilon), Cohort(client, client + 1))
+        for client, query in enumerate(signs)
+    )
 
-    def ask(
-        queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]
-    ) -> tuple[LocalQuery, ...]:
-        return tuple(
-            LocalQuery(query, BinaryRR(epsilon=epsilon), Cohort(query.client, query.client + 1))
-            for query in told
-        )
-
-    def read(
-        queries: tuple[StatisticalQuery, ...],
-        asked: tuple[LocalQuery, ...],
-        tallies: tuple[Tally, ...],
-    ) -> tuple[float, ...]:
+    def read(queries: Questions, questions: LocalQuestions, tallies: Tallies) -> Answers:
         sums = np.zeros(len(queries))
-        for query, sign, tally in zip(asked, told, tallies, strict=True):
-            sums += (2 * float(query.randomizer.estimate(tally).value) - 1) * sign.signs[
-                : len(queries)
-            ]
+        for share, sign in zip(estimates(questions, tallies), signs, strict=True):
+            sums += (2 * share - 1) * sign.signs[: len(queries)]
         return tuple((sums / (clients * sign_correlation(len(queries) | 1))).tolist())
 
-    return translate(algorithm, ask, read)
+    return translate(algorithm, lambda queries, before: questions, read)

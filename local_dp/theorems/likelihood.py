@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def density(randomizer: FiniteChannel, reports: Ints, values: Ints, cell: int) -
 class Joint(Query):
     """Several queries to one record at once, as one symbol of the product of their domains."""
 
-    name: ClassVar[str] = "joint"
+    name = "joint"
     queries: tuple[Query, ...]
 
     def check(self) -> None:
@@ -94,10 +94,8 @@ class Observed:
         if weights.max() > growth * weights.min() * (1 + 1e-9):
             raise RefusedError(
                 "unverifiable",
-                (
-                    f"{self.randomizer.name} claims epsilon {self.randomizer.epsilon:g}, but its "
-                    "density varies by more"
-                ),
+                f"{self.randomizer.name} claims epsilon {self.randomizer.epsilon:g}, but its "
+                "density varies by more",
             )
         return np.asarray(weights / weights[0])
 
@@ -165,12 +163,12 @@ def truncated_law(q: Sequence[Num], accept: Sequence[Num], trials: int) -> list[
     """The law of the output when the last of `trials` candidates is kept although none was
     accepted: within the miss probability of `accepted_law`."""
     weights = [a * b for a, b in zip(q, accept, strict=True)]
-    accepted = sum(weights[1:], weights[0])
-    one = accepted / accepted
-    missed = (one - accepted) ** (trials - 1)
-    hit = (one - missed * (one - accepted)) / accepted
+    mass = sum(weights[1:], weights[0])
+    one = mass / mass
+    miss = (one - mass) ** (trials - 1)
+    hit = (one - miss * (one - mass)) / mass
     return [
-        weight * hit + missed * (candidate - weight)
+        weight * hit + miss * (candidate - weight)
         for weight, candidate in zip(weights, q, strict=True)
     ]
 

@@ -34,4 +34,4 @@ def pure_from_approximate(algorithm: LocalAlgorithm[R]) -> LocalAlgorithm[R]:
             for each in queries
         )
 
-    return translate(algorithm, ask, lambda queries, asked, tallies: tallies)
+    return translate(algorithm, ask, lambda queries, translation, tallies: tallies)

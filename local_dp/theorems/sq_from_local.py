@@ -21,18 +21,18 @@ from local_dp.bounds.simulations import relative_error
 from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive, R, expand, translate
-from local_dp.noise import stream_key
+from local_dp.noise import keyed_generator
 from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import (
     Statistical,
     StatisticalAlgorithm,
     StatisticalPlay,
-    StatisticalQuery,
     StatisticalRounds,
 )
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
+from local_dp.theorems.from_sq import Answers, LocalQuestions, Questions, Tallies
 from local_dp.theorems.likelihood import (
     Observed,
     acceptance,
@@ -80,12 +80,6 @@ class _Transcript:
         ), _Transcript(replies, mean)
 
 
-def _generator(label: str, seed: int) -> np.random.Generator:
-    return np.random.Generator(
-        np.random.Philox(key=int.from_bytes(stream_key(label, seed), "little"))
-    )
-
-
 def _reports(
     randomizer: FiniteChannel, cells: list[int], generator: np.random.Generator
 ) -> list[int]:
@@ -94,20 +88,20 @@ def _reports(
     words: Words = generator.integers(
         0, randomizer.total - 1, len(cells), dtype=dtype.type, endpoint=True
     )
-    reported: list[int] = randomizer.respond(
-        np.full(len(cells), randomizer.domain.low), words, np.array(cells, dtype=np.uint64)
-    ).tolist()
-    return reported
+    lowest = np.full(len(cells), randomizer.domain.low)
+    coins = np.array(cells, dtype=np.uint64)
+    draws: list[int] = randomizer.respond(lowest, words, coins).tolist()
+    return draws
 
 
 def _candidates(
-    asked: list[tuple[Kinds, list[list[int]]]], generator: np.random.Generator
+    groups: list[tuple[Kinds, list[list[int]]]], generator: np.random.Generator
 ) -> Iterator[tuple[Observed, ...]]:
     """Share by share, a candidate for each client: one draw of R(u0) for each of what it is asked,
     in each of the clients' cells."""
     parts = [
         (randomizer, own)
-        for kinds, cells in asked
+        for kinds, cells in groups
         for (_, randomizer), own in zip(kinds, cells, strict=True)
     ]
     reports: list[int] = []
@@ -115,12 +109,12 @@ def _candidates(
     for randomizer, alike in groupby(parts, key=itemgetter(0)):
         reports += _reports(randomizer, [cell for _, own in alike for cell in own], generator)
     report = iter(reports)
-    for kinds, cells in asked:
-        drawn = [
+    for kinds, cells in groups:
+        columns = [
             [Observed(query, randomizer, cell, next(report)) for cell in own]
             for (query, randomizer), own in zip(kinds, cells, strict=True)
         ]
-        yield from zip(*drawn, strict=True)
+        yield from zip(*columns, strict=True)
 
 
 def _cells(kinds: Kinds, clients: int, generator: np.random.Generator) -> list[list[int]]:
@@ -137,24 +131,24 @@ def _tally(query: LocalQuery, replies: list[Observed]) -> Tally:
     return randomizer.tally(reports, np.array([reply.cell for reply in replies], dtype=np.uint64))
 
 
-def _shares(queries: tuple[LocalQuery, ...]) -> list[tuple[Cohort, tuple[int, ...]]]:
+def _shares(queries: LocalQuestions) -> list[tuple[Cohort, tuple[int, ...]]]:
     """The clients in cohorts that are asked the same, ascending, each with the places of its
     queries in the round."""
-    begun: dict[int, set[int]] = defaultdict(set)
-    ended: dict[int, set[int]] = defaultdict(set)
+    begins: dict[int, set[int]] = defaultdict(set)
+    ends: dict[int, set[int]] = defaultdict(set)
     for place, query in enumerate(queries):
-        begun[query.cohort.start].add(place)
-        ended[query.cohort.stop].add(place)
+        begins[query.cohort.start].add(place)
+        ends[query.cohort.stop].add(place)
     shares, open_now = [], set[int]()
     # a sweep: thousands of cohorts of one client each are common
-    for start, stop in pairwise(sorted({*begun, *ended})):
-        open_now = (open_now - ended[start]) | begun[start]
+    for start, stop in pairwise(sorted({*begins, *ends})):
+        open_now = (open_now - ends[start]) | begins[start]
         if open_now:
             shares.append((Cohort(start, stop), tuple(sorted(open_now))))
     return shares
 
 
-def _kinds(queries: tuple[LocalQuery, ...], asks: tuple[int, ...]) -> Kinds:
+def _kinds(queries: LocalQuestions, asks: tuple[int, ...]) -> Kinds:
     return tuple((queries[ask].query, transparent(queries[ask].randomizer)) for ask in asks)
 
 
@@ -192,8 +186,9 @@ def sq_from_local(
     if isinstance(algorithm, Nonadaptive):
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
-    def begin() -> Callable[[tuple[LocalQuery, ...]], StatisticalPlay[tuple[Tally, ...]]]:
-        generator, transcripts = _generator("sq-from-local", seed), dict[int, _Transcript]()
+    def begin() -> Callable[[LocalQuestions], StatisticalPlay[Tallies]]:
+        generator = keyed_generator("sq-from-local", seed)
+        transcripts = dict[int, _Transcript]()
         return lambda queries: _round(queries, transcripts, tolerance, trials, generator)
 
     return expand(algorithm, begin)
@@ -201,70 +196,53 @@ def sq_from_local(
 
 def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) -> Statistical[R]:
     """Every draw's candidates first, then the answers."""
-    generator = _generator("sq-from-local candidates", seed)
-    drawn: list[tuple[tuple[int, ...], list[tuple[Observed, ...]]]] = []
+    generator = keyed_generator("sq-from-local candidates", seed)
+    draws: list[tuple[tuple[int, ...], list[tuple[Observed, ...]]]] = []
     for cohort, asks in _shares(algorithm.queries):
         kinds = _kinds(algorithm.queries, asks)
         cells = _cells(kinds, len(cohort), generator)
-        drawn.append(
-            (
-                asks,
-                list(
-                    _candidates(
-                        [(kinds, [[cell for cell in own for _ in range(trials)] for own in cells])],
-                        generator,
-                    )
-                ),
-            )
-        )
+        columns = [[cell for cell in own for _ in range(trials)] for own in cells]
+        draws.append((asks, list(_candidates([(kinds, columns)], generator))))
 
-    def ask(
-        queries: tuple[LocalQuery, ...], before: tuple[StatisticalQuery, ...]
-    ) -> tuple[StatisticalQuery, ...]:
+    def ask(queries: LocalQuestions, before: Questions) -> Questions:
         return tuple(
             likelihood_query(candidate, tolerance)
-            for _, candidates in drawn
+            for _, candidates in draws
             for candidate in candidates
         )
 
-    def read(
-        queries: tuple[LocalQuery, ...],
-        asked: tuple[StatisticalQuery, ...],
-        answers: tuple[float, ...],
-    ) -> tuple[Tally, ...]:
-        coins, start, done = (
-            _generator("sq-from-local coins", seed).random(len(answers)).tolist(),
-            _Transcript(),
-            0,
-        )
-        kept: list[list[Observed]] = [[] for _ in queries]
-        for asks, candidates in drawn:
+    def read(queries: LocalQuestions, questions: Questions, answers: Answers) -> Tallies:
+        coins = keyed_generator("sq-from-local coins", seed).random(len(answers)).tolist()
+        start = _Transcript()
+        done = 0
+        records: list[list[Observed]] = [[] for _ in queries]
+        for asks, candidates in draws:
             for first in range(0, len(candidates), trials):
                 places = range(first, first + trials)
-                accepted = (
+                hits = (
                     place
                     for place in places
                     if start.accepts(
                         candidates[place], answers[done + place], tolerance, coins[done + place]
                     )[0]
                 )
-                for position, reply in zip(
-                    asks, candidates[next(accepted, places[-1])], strict=True
-                ):
-                    kept[position].append(reply)
+                for position, reply in zip(asks, candidates[next(hits, places[-1])], strict=True):
+                    records[position].append(reply)
             done += len(candidates)
-        return tuple(_tally(query, replies) for query, replies in zip(queries, kept, strict=True))
+        return tuple(
+            _tally(query, replies) for query, replies in zip(queries, records, strict=True)
+        )
 
     return translate(algorithm, ask, read)
 
 
 def _round(
-    queries: tuple[LocalQuery, ...],
+    queries: LocalQuestions,
     transcripts: dict[int, _Transcript],
     tolerance: float,
     trials: int,
     generator: np.random.Generator,
-) -> StatisticalPlay[tuple[Tally, ...]]:
+) -> StatisticalPlay[Tallies]:
     """One local round: every client's candidate is asked about, then another one's for the clients
     that did not accept, and so on."""
     shares = [(cohort, asks, _kinds(queries, asks)) for cohort, asks in _shares(queries)]
@@ -273,38 +251,42 @@ def _round(
     waiting = {share: list(range(len(cohort))) for share, (cohort, _, _) in enumerate(shares)}
     for trial in range(1, trials + 1):
         places = [(share, place) for share, left in waiting.items() for place in left]
-        asked = [
+        groups = [
             (shares[share][2], [[own[place] for place in left] for own in cells[share]])
             for share, left in waiting.items()
         ]
-        drawn = [
+        candidates = [
             (share, place, candidate)
-            for (share, place), candidate in zip(places, _candidates(asked, generator), strict=True)
+            for (share, place), candidate in zip(
+                places, _candidates(groups, generator), strict=True
+            )
         ]
-        known = [
+        earlier = [
             transcripts.get(shares[share][0].start + place, _Transcript())
-            for share, place, _ in drawn
+            for share, place, _ in candidates
         ]
+        pairs = zip(earlier, candidates, strict=True)
         answers = yield tuple(
             likelihood_query((*before.replies, *candidate), tolerance)
-            for before, (_, _, candidate) in zip(known, drawn, strict=True)
+            for before, (_, _, candidate) in pairs
         )
         waiting = defaultdict(list)
+        coins = generator.random(len(candidates)).tolist()
         for (share, place, candidate), before, answer, coin in zip(
-            drawn, known, answers, generator.random(len(drawn)).tolist(), strict=True
+            candidates, earlier, answers, coins, strict=True
         ):
-            accepted, transcript = before.accepts(candidate, answer, tolerance, coin)
-            if accepted or trial == trials:
+            success, transcript = before.accepts(candidate, answer, tolerance, coin)
+            if success or trial == trials:
                 transcripts[shares[share][0].start + place] = transcript
             else:
                 waiting[share].append(place)
         if not waiting:
             break
-    kept: list[list[Observed]] = [[] for _ in queries]
+    records: list[list[Observed]] = [[] for _ in queries]
     for cohort, asks, _ in shares:
         for client in range(cohort.start, cohort.stop):
             for position, reply in zip(
                 asks, transcripts[client].replies[-len(asks) :], strict=True
             ):
-                kept[position].append(reply)
-    return tuple(_tally(query, replies) for query, replies in zip(queries, kept, strict=True))
+                records[position].append(reply)
+    return tuple(_tally(query, replies) for query, replies in zip(queries, records, strict=True))

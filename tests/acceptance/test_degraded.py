@@ -425,14 +425,8 @@ def _influence(epsilon: float) -> tuple[Any, Influence]:
 
 @wrong(
     "local_dp.bounds.attacks:Influence.chance",
-    (
-        "np.where(value > nearest, mean_tail(share, estimate.n, at), mean_tail(1 - share, "
-        "estimate.n, 1 - at))"
-    ),
-    (
-        "np.where(value > nearest, mean_tail(share, 2 * estimate.n, at), mean_tail(1 - share, 2 * "
-        "estimate.n, 1 - at))"
-    ),
+    "n = estimate.n",
+    "n = 2 * estimate.n",
     "honest estimates are called impossible more often than is stated",
     at="0.1",
 )

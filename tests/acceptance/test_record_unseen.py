@@ -190,7 +190,7 @@ class Fails(Query):
 def test_a_query_that_fails_on_some_records_is_not_seen_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else's query that raises, exits or gives floats on some records: the client answers
     for all, at the same length."""
-    monkeypatch.setitem(QUERIES._loaded, "fails", Fails)
+    monkeypatch.setitem(QUERIES._classes, "fails", Fails)
     lengths = set()
     for values in ([0], [1], [2], [3], [0, 1, 2, 3]):
         role = ClientRole(

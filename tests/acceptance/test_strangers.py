@@ -54,7 +54,7 @@ BOMBS = {
 
 
 @wrong(
-    "local_dp.wire:_unpacked",
+    "local_dp.wire:_unpack",
     "left < 0",
     "False",
     "maps and arrays of a message are made before its schema, however many there are",

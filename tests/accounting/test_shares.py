@@ -95,14 +95,16 @@ def test_sums_of_laws() -> None:
     worst law of theirs, rounded up to the step."""
     one = response(HALF)
     assert one + one == one.times(2)
-    assert one.times(5).delta(Fraction(1)) == (one.times(2) + one + one.times(2)).delta(Fraction(1))
+    five = one.times(2) + one + one.times(2)
+    assert one.times(5).delta(Fraction(1)) == five.delta(Fraction(1))
     leaky = response(HALF, 1, Fraction(1, 100))
     assert (one + leaky).delta(HALF**2) == leaky.delta(HALF) == Fraction(1, 100)
     pure = Pure(NANO // 10)  # a quarter of a step
     assert (one + pure).delta(HALF) == (pure + one).delta(HALF) == one.times(2).delta(HALF)
-    assert (Approximate(0, 10**16) + one).delta(Fraction(1)) == Fraction(1, 100) + Fraction(
-        99, 100
-    ) * one.delta(Fraction(1))
+    rest = Fraction(99, 100)
+    assert (Approximate(0, 10**16) + one).delta(Fraction(1)) == Fraction(1, 100) + rest * one.delta(
+        Fraction(1)
+    )
 
 
 HUNDREDTH = ATTO // 100
@@ -134,11 +136,11 @@ def test_noise_on_a_sum_is_its_enumeration(most: int) -> None:
 def test_optimal_is_brute_force(parts: int, epsilon: float, whole: float) -> None:
     """The hockey stick of randomized responses over all outcomes, which no other mechanisms of the
     same loss exceed; rounded up by less than 2e-18."""
-    p, exact = math.exp(epsilon) / (1 + math.exp(epsilon)), 0.0
+    p = math.exp(epsilon) / (1 + math.exp(epsilon))
+    exact = 0.0
     for answers in product((p, 1 - p), repeat=parts):
-        exact += max(
-            0.0, math.prod(answers) - math.exp(whole) * math.prod(1 - answer for answer in answers)
-        )
+        other = math.prod(1 - answer for answer in answers)
+        exact += max(0.0, math.prod(answers) - math.exp(whole) * other)
     delta = optimal_delta(Pure(nano_epsilon(epsilon)), parts, Pure(round(whole * 1e9))) / ATTO
     assert delta == pytest.approx(exact, rel=1e-12, abs=2e-18)
 
@@ -148,13 +150,13 @@ def test_each_way_keeps_to_the_budget(parts: int) -> None:
     """By the exact formula, Theorem 2.5 and the printed split spend too little; the optimum is the
     largest part. Theorem 2.5 is below adding up to 31 parts."""
     budget = approximate(1, 1e-6)
-    best, advanced, printed = (
+    best, theorem, simple = (
         part(budget, parts) for part in (optimal_part, advanced_part, printed_part)
     )
-    spent = [optimal_delta(part, parts, Pure(budget.nano)) for part in (best, advanced, printed)]
-    assert max(spent) <= budget.atto < optimal_delta(Pure(best.nano + 1), parts, Pure(budget.nano))
-    assert (advanced.nano < budget.nano // parts) == (parts < 32)
-    assert parts < 824 or [round(part.epsilon, 5) for part in (best, advanced, printed)] == [
+    deltas = [optimal_delta(part, parts, Pure(budget.nano)) for part in (best, theorem, simple)]
+    assert max(deltas) <= budget.atto < optimal_delta(Pure(best.nano + 1), parts, Pure(budget.nano))
+    assert (theorem.nano < budget.nano // parts) == (parts < 32)
+    assert parts < 824 or [round(part.epsilon, 5) for part in (best, theorem, simple)] == [
         0.00826,
         0.00621,
         0.00331,
@@ -163,11 +165,8 @@ def test_each_way_keeps_to_the_budget(parts: int) -> None:
 
 @wrong(
     "local_dp.accounting.rules:group_loss",
-    (
-        "(exp_epsilon(records * loss.nano) * _BEYOND - 1) / (step - 1) if step > 1 else "
-        "Fraction(records)"
-    ),
-    "exp_epsilon(records * loss.nano) * _UP + 0 * step",
+    "(whole * _BEYOND - 1) / (step - 1) if step > 1 else Fraction(records)",
+    "whole * _UP + 0 * step",
     "e^(k eps) delta is too little for eps < ln 2",
     at="0-2",
 )
@@ -175,7 +174,9 @@ def test_each_way_keeps_to_the_budget(parts: int) -> None:
 def test_a_chain_of_coins_reaches_it(tenths: int, records: int) -> None:
     """Coins of which each has (eps, delta) to the next have at the ends exactly the group's delta
     at k eps; the printed one is too little below ln 2."""
-    nano, growth, heads = tenths * NANO // 10, exp_epsilon(tenths * NANO // 10), [Fraction(0)]
+    nano = tenths * NANO // 10
+    growth = exp_epsilon(tenths * NANO // 10)
+    heads = [Fraction(0)]
     for _ in range(records):
         heads.append(growth * heads[-1] + Fraction(1, 100))
     laws = [whole_weights({1: share, 0: 1 - share}) for share in heads]
@@ -185,12 +186,10 @@ def test_a_chain_of_coins_reaches_it(tenths: int, records: int) -> None:
             <= hockey_stick(here, there, growth)
             == Fraction(1, 100)
         )
-    reached, stated = (
-        hockey_stick(laws[-1], laws[0], growth**records) * ATTO,
-        group_loss(Approximate(nano, HUNDREDTH), records),
-    )
-    assert (stated.nano, reached <= stated.atto <= reached + 1) == (records * nano, True)
-    assert (growth**records * HUNDREDTH < reached) == (tenths < 7)
+    delta = hockey_stick(laws[-1], laws[0], growth**records) * ATTO
+    group = group_loss(Approximate(nano, HUNDREDTH), records)
+    assert (group.nano, delta <= group.atto <= delta + 1) == (records * nano, True)
+    assert (growth**records * HUNDREDTH < delta) == (tenths < 7)
 
 
 def test_pure_and_concentrated_groups() -> None:
@@ -231,7 +230,8 @@ def transcripts(n: int, ones: int, rounds: int, nano: int) -> Law[tuple[int, ...
 def test_counts_lose_the_binomial_curve(n: int, rounds: int) -> None:
     """Counts with discrete Laplace noise, asked adaptively, lose exactly the curve of as many
     randomized responses; over all neighbours no more."""
-    curve, likes = discrete_laplace(3 * NANO // 10).times(rounds), range(rounds + 1)
+    curve = discrete_laplace(3 * NANO // 10).times(rounds)
+    likes = range(rounds + 1)
     law = cache(lambda ones: transcripts(n, ones, rounds, 3 * NANO // 10))
     for whole in (*(GROWTH**steps for steps in (0, 1, rounds // 2, rounds - 1)), Fraction(6, 5)):
         terms = (
@@ -241,19 +241,13 @@ def test_counts_lose_the_binomial_curve(n: int, rounds: int) -> None:
         )
         expected = sum(terms, Fraction(0)) / (1 + GROWTH) ** rounds
         assert curve.delta(whole) == expected == response(GROWTH).times(rounds).delta(whole)
-        sticks = [
-            hockey_stick(law(ones), law(there), whole)
-            for ones, there in (*pairwise(range(n + 1)), *pairwise(range(n, -1, -1)))
-        ]
+        pairs = (*pairwise(range(n + 1)), *pairwise(range(n, -1, -1)))
+        sticks = [hockey_stick(law(ones), law(there), whole) for ones, there in pairs]
         assert max(sticks) == expected if n == 1 else max(sticks) <= expected
     few = min(rounds, 4)
-    assert (
-        hockey_stick(
-            transcripts(n, 0, few, 6 * NANO // 10), transcripts(n, 1, few, 6 * NANO // 10), GROWTH
-        )
-        > curve.delta(GROWTH)
-        or rounds > 4
-    )
+    first = transcripts(n, 0, few, 6 * NANO // 10)
+    second = transcripts(n, 1, few, 6 * NANO // 10)
+    assert hockey_stick(first, second, GROWTH) > curve.delta(GROWTH) or rounds > 4
 
 
 def test_bad_input() -> None:

@@ -19,7 +19,6 @@ from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.tallies import Tally
 from tests.support.inputs.refusals import refuse
 
 ALPHA = 1e-6
@@ -49,9 +48,10 @@ def test_masked_parity_clients_match_the_tables(d: int, union: int, best: int) -
     first = masked_parity.masked_parity_split(d, 1.0, clients)
     assert clients == pytest.approx(best, rel=0.03)
     assert 0.93 * union < clients <= union
+    parts = np.linspace(1, clients - 1, 200)
     chances = [
         masked_parity.masked_parity_success(d, 1.0, part, clients - part)
-        for part in np.linspace(1, clients - 1, 200).astype(int).tolist()
+        for part in parts.astype(int).tolist()
     ]
     assert (
         0.9 + 2e-3
@@ -65,18 +65,24 @@ def test_masked_parity_clients_match_the_tables(d: int, union: int, best: int) -
 def test_frequency_clients_keep_every_label_within_tolerance(epsilon: float, k: int) -> None:
     """The stated count keeps all k frequencies within tau in 95 % of 300 runs, up to chance ALPHA,
     whatever the law; a third of it fails for some law."""
-    tau, randomizer, generator = 0.05, frequency_randomizer(epsilon, k), np.random.default_rng(k)
+    tau = 0.05
+    randomizer = frequency_randomizer(epsilon, k)
+    generator = np.random.default_rng(k)
 
-    def within(clients: int, held: int) -> int:
-        law, good = np.where(np.arange(k) < held, 1 / held, 0.0), 0
+    def within(clients: int, support: int) -> int:
+        law = np.where(np.arange(k) < support, 1 / support, 0.0)
+        good = 0
         for counts in generator.multinomial(clients, law, 300).tolist():
             tally = randomizer.draw_tally(dict(enumerate(counts)), generator)
             good += bool(abs(randomizer.estimate(tally).value - law).max() <= tau)
         return good
 
     clients = frequency_clients(epsilon, k, tau, 0.05)
-    assert all(stats.binom.cdf(within(clients, held), 300, 0.95) > ALPHA for held in (1, 2, k))
-    assert any(stats.binom.cdf(within(clients // 3, held), 300, 0.95) < ALPHA for held in (1, 2, k))
+    assert all(
+        stats.binom.cdf(within(clients, support), 300, 0.95) > ALPHA for support in (1, 2, k)
+    )
+    few = clients // 3
+    assert any(stats.binom.cdf(within(few, support), 300, 0.95) < ALPHA for support in (1, 2, k))
 
 
 @pytest.mark.parametrize("groups", [1, 2, 5])
@@ -84,10 +90,11 @@ def test_clients_for_shares_within_groups(groups: int) -> None:
     """The count is that of a cell's largest variance by randomized response, at 0, 1/(2 G) or 1/G,
     G times over, with a union of two tails a group."""
     p, q = np.array([math.exp(4), 1]) / (math.exp(4) + 2 * groups)
-    seen = q + np.array([0, 0.5, 1]) / groups * (p - q)
-    variance = (seen * (1 - seen)).max() / (p - q) ** 2
+    rates = q + np.array([0, 0.5, 1]) / groups * (p - q)
+    variance = (rates * (1 - rates)).max() / (p - q) ** 2
+    quantile = stats.norm.isf(0.05 / (2 * groups))
     assert grouped_clients(4.0, groups, 0.05, 0.05) == math.ceil(
-        variance * (groups * stats.norm.isf(0.05 / (2 * groups)) / 0.05) ** 2
+        variance * (groups * quantile / 0.05) ** 2
     )
 
 
@@ -98,19 +105,9 @@ def test_clients_for_shares_within_groups(groups: int) -> None:
 def test_frequency_variances_match_the_table(
     epsilon: float, k: int, grr: float, hadamard: float
 ) -> None:
-    """n E||f^ - f||^2 at the uniform law, summed from the randomizers' own standard errors, is that
-    of limits 2."""
-    for randomizer, printed in ((GRR(epsilon, k=k), grr), (Hadamard(epsilon, k=k), hadamard)):
-        seen = np.stack(
-            [
-                randomizer.channel(cell).astype(np.float64).mean(axis=0)
-                for cell in range(randomizer.cells)
-            ]
-        )
-        estimate = randomizer.estimate(Tally(np.rint(seen * 2.0**40 / seen.sum()).astype(np.int64)))
-        assert float((estimate.standard_error**2).sum()) * estimate.n == pytest.approx(
-            printed, rel=0.01
-        )
+    """n E||f^ - f||^2 at the uniform law, by the oracles' own estimates, is that of limits 2."""
+    oracles = (GRR(epsilon, k=k), Hadamard(epsilon, k=k))
+    assert list(map(_uniform_variance, oracles)) == pytest.approx([grr, hadamard], rel=0.01)
 
 
 def _uniform_variance(oracle: FrequencyOracle) -> float:
@@ -118,11 +115,9 @@ def _uniform_variance(oracle: FrequencyOracle) -> float:
     its estimates vary; infinite where it says none."""
     tally, share = oracle.empty(), 1 / oracle.shares
     ends = oracle.estimate(replace(tally, counts=tally.counts + 1, n=int(tally.counts.size))).ends
-    return (
-        math.inf
-        if ends is None
-        else float(np.broadcast_to((ends[1] - share) * (share - ends[0]), oracle.shares).sum())
-    )
+    if ends is None:
+        return math.inf
+    return float(np.broadcast_to((ends[1] - share) * (share - ends[0]), oracle.shares).sum())
 
 
 @pytest.mark.long(keep="3.0")
@@ -138,19 +133,20 @@ def test_the_best_frequency_oracle_is_chosen(epsilon: float) -> None:
     worse, most = [], {"subset-selection": 1024, "affine-sets": 64}  # symbols
     assert len(kinds) >= 10
     for k in (2, 3, 6, 8, 12, 16, 24, 50, 64, 100, 200, 500, 1000, 2000):
-        built = [
+        oracles = [
             RANDOMIZERS.build(kind.name, {"epsilon": epsilon, "k": k})
             for kind in kinds
             if k <= most.get(kind.name, k)
         ]
         totals = {
             oracle.name: _uniform_variance(oracle)
-            for oracle in built
+            for oracle in oracles
             if isinstance(oracle, FrequencyOracle)
         }
-        chosen, least = totals[frequency_randomizer(epsilon, k).name], min(totals.values())
-        assert chosen <= 1.02 * least, (k, totals)
-        assert chosen == pytest.approx(float(best_choice(epsilon, k).total), rel=1e-4)
+        choice = totals[frequency_randomizer(epsilon, k).name]
+        least = min(totals.values())
+        assert choice <= 1.02 * least, (k, totals)
+        assert choice == pytest.approx(float(best_choice(epsilon, k).total), rel=1e-4)
         worse.append(_uniform_variance(Hadamard(epsilon, k=k)) > 1.02 * least)
     assert any(worse)
 

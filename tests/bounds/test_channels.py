@@ -12,7 +12,32 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds import channels, interaction
+from local_dp.bounds.channels import (
+    affinity_curvature,
+    best_channel,
+    best_two_laws,
+    distance_needed,
+    divergence_curvature,
+    easiest_laws,
+    interactive_bound,
+    parity_interactive_bound,
+    pasting_constant,
+    report_capacity,
+    report_squares,
+    staircase_columns,
+    two_laws_asked_again_bound,
+    two_laws_clients,
+    two_laws_in_turn_bound,
+)
+from local_dp.bounds.interaction import (
+    direction_clients,
+    group_lengths,
+    ladder_one_round_least,
+    ladder_success,
+    margin_clients,
+    margin_constant,
+    vote_clients,
+)
 from local_dp.bounds.parity import parity_halving_clients, report_curvature
 from local_dp.bounds.response import response_gain
 from tests.support.inputs.refusals import refuse
@@ -30,34 +55,31 @@ def test_no_channel_tells_more_than_the_capacity(epsilon: float) -> None:
     """The best channel of all on a uniform record of 2 to 12 values, by its linear program, stays
     below, and the best of them is near."""
 
-    def told(columns: Floats) -> Floats:
+    def information(columns: Floats) -> Floats:
         mean = columns.mean(axis=1, keepdims=True)
         return np.asarray((columns * np.log(columns / mean)).mean(axis=1))
 
-    values = [channels.best_channel(epsilon, symbols, told).value for symbols in (2, 3, 5, 8, 12)]
-    assert max(values) <= channels.report_capacity(epsilon) * (1 + 1e-9)
-    assert max(values) >= 0.97 * channels.report_capacity(epsilon)
+    values = [best_channel(epsilon, symbols, information).value for symbols in (2, 3, 5, 8, 12)]
+    assert max(values) <= report_capacity(epsilon) * (1 + 1e-9)
+    assert max(values) >= 0.97 * report_capacity(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, math.log(3), 2.0, 3.0])
 def test_report_squares_are_the_most_of_all_channels(epsilon: float) -> None:
     """No channel on two, four or eight examples has more than G; on eight the best reaches it up to
     ln 3, and comes within 4 % at epsilon 2."""
-    found = [channels.best_channel(epsilon, symbols, squares) for symbols in (2, 4, 8)]
-    assert max(best.value for best in found) <= channels.report_squares(epsilon) * (1 + 1e-9)
-    assert found[-1].value >= {2.0: 0.96, 3.0: 0.8}.get(
-        epsilon, 1 - 1e-9
-    ) * channels.report_squares(epsilon)
-    for best in found:
+    bests = [best_channel(epsilon, symbols, squares) for symbols in (2, 4, 8)]
+    assert max(best.value for best in bests) <= report_squares(epsilon) * (1 + 1e-9)
+    assert bests[-1].value >= {2.0: 0.96, 3.0: 0.8}.get(epsilon, 1 - 1e-9) * report_squares(epsilon)
+    for best in bests:
         assert best.columns.sum(axis=0) == pytest.approx(1)
-        assert (
-            best.columns.max(axis=1) <= math.exp(epsilon) * best.columns.min(axis=1) * (1 + 1e-12)
-        ).all()
+        most = math.exp(epsilon) * best.columns.min(axis=1)
+        assert (best.columns.max(axis=1) <= most * (1 + 1e-12)).all()
 
 
 CURVES: list[tuple[Callable[[float], float], Callable[[Floats], Floats]]] = [
-    (channels.affinity_curvature, lambda t: 1 + t / 2 - np.sqrt(1 + t)),
-    (channels.divergence_curvature, lambda t: t - np.log1p(t)),
+    (affinity_curvature, lambda t: 1 + t / 2 - np.sqrt(1 + t)),
+    (divergence_curvature, lambda t: t - np.log1p(t)),
     (report_curvature, lambda t: (1 + t) * np.log1p(t) - t),
 ]
 
@@ -77,88 +99,67 @@ def test_the_curvature_is_the_largest(
 def test_the_constant_is_a_product_over_doublings() -> None:
     """K_n = 1, 2, 8/3, 64/21 for 1, 2, 4, 8 clients, the next power of two's between them, and
     3.4627 without end."""
-    assert [channels.pasting_constant(n) for n in (1, 2, 4, 5, 8)] == pytest.approx(
-        [1, 2, 8 / 3, 64 / 21, 64 / 21]
-    )
-    assert (
-        channels.pasting_constant(10**9)
-        < channels.pasting_constant()
-        == pytest.approx(3.46274661946506)
-    )
+    constants = [pasting_constant(n) for n in (1, 2, 4, 5, 8)]
+    assert constants == pytest.approx([1, 2, 8 / 3, 64 / 21, 64 / 21])
+    assert pasting_constant(10**9) < pasting_constant() == pytest.approx(3.46274661946506)
 
 
 def test_total_variation_needs_so_much_distance() -> None:
     """No pair of laws drawn at random has less squared Hellinger distance than its total variation
     needs; the symmetric pair of two symbols has no more."""
     for first, second in np.random.default_rng(2).dirichlet(np.full(4, 0.5), size=(500, 2)):
-        assert (
-            1 - np.sqrt(first * second).sum()
-            >= channels.distance_needed(float(abs(first - second).sum() / 2)) - 1e-12
-        )
-    assert 1 - 2 * math.sqrt(0.9 * 0.1) == pytest.approx(channels.distance_needed(0.8))
-    assert channels.distance_needed(1.0) == 1.0
+        variation = float(abs(first - second).sum() / 2)
+        assert 1 - np.sqrt(first * second).sum() >= distance_needed(variation) - 1e-12
+    assert 1 - 2 * math.sqrt(0.9 * 0.1) == pytest.approx(distance_needed(0.8))
+    assert distance_needed(1.0) == 1.0
 
 
 @pytest.mark.parametrize(
     ("d", "epsilon", "units"),
-    [
-        (30, 0.5, 3.836),
-        (30, 2.0, 1.443),
-        (30, 1.0, 3.112),
-        (6, 1.0, 2.957),
-        (8, 1.0, 3.066),
-        (10, 1.0, 3.099),
-    ],
+    [(30, 0.5, 3.836), (30, 1.0, 3.112), (6, 1.0, 2.957), (10, 1.0, 3.099)],
 )
 def test_parity_whatever_is_asked(d: int, epsilon: float, units: float) -> None:
     """n >= units C^2 2^d at 90 %, below halving. At any success it is more than Bretagnolle and
     Huber's inequality gives."""
-    bound = channels.parity_interactive_bound(d, epsilon, 0.9)
+    bound = parity_interactive_bound(d, epsilon, 0.9)
     assert bound / response_gain(epsilon) ** 2 / 2**d == pytest.approx(units, abs=0.0005)
     assert d > 10 or bound < parity_halving_clients(d, epsilon, 0.1)
     for success in (0.1, 0.5, 0.99):
-        huber = (
-            -math.log1p(-((success - 1 / 64) ** 2))
-            * 64
-            / (channels.divergence_curvature(epsilon) * channels.report_squares(epsilon))
-        )
-        assert channels.parity_interactive_bound(6, epsilon, success) > huber
+        carriage = divergence_curvature(epsilon) * report_squares(epsilon)
+        huber = -math.log1p(-((success - 1 / 64) ** 2)) * 64 / carriage
+        assert parity_interactive_bound(6, epsilon, success) > huber
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "turn", "again", "carried"),
+    ("epsilon", "turn", "again", "gain"),
     [(0.5, 0.972, 0.833, 1.051), (1.0, 0.755, 0.650, 1.351), (2.0, 0.353, 0.303, 2.879)],
 )
-def test_two_laws(epsilon: float, turn: float, again: float, carried: float) -> None:
+def test_two_laws(epsilon: float, turn: float, again: float, gain: float) -> None:
     """The bounds in units of C^2 / t^2, below yes-or-no's 1.64, and what the best report carries
     beside it."""
     bounds = [
-        bound(epsilon, 0.1, 0.9)
-        for bound in (channels.two_laws_in_turn_bound, channels.two_laws_asked_again_bound)
+        bound(epsilon, 0.1, 0.9) for bound in (two_laws_in_turn_bound, two_laws_asked_again_bound)
     ]
     assert np.array(bounds) / (10 * response_gain(epsilon)) ** 2 == pytest.approx(
         [turn, again], abs=0.0005
     )
-    assert channels.two_laws_clients(epsilon, 0.1, 0.1) / (
+    assert two_laws_clients(epsilon, 0.1, 0.1) / (
         10 * response_gain(epsilon)
     ) ** 2 == pytest.approx(1.645, abs=0.003)
     yes = 1 - math.sqrt(1 - (0.1 / response_gain(epsilon)) ** 2)
-    assert channels.best_two_laws(epsilon, 0.1).value / yes == pytest.approx(carried, abs=0.0005)
+    assert best_two_laws(epsilon, 0.1).value / yes == pytest.approx(gain, abs=0.0005)
 
 
 def test_ladders() -> None:
     """At epsilon 1 2.985 k 2^(k-1) clients, 1,565,038 at k = 16; k = 1 is a majority at gain C;
     groups of levels are as equal as they can be."""
-    assert interaction.ladder_one_round_least(1, 1.0, 0.1) == pytest.approx(2.985, abs=5e-4)
-    assert interaction.ladder_one_round_least(16, 1.0, 0.1) == pytest.approx(1_565_038, abs=1)
+    assert ladder_one_round_least(1, 1.0, 0.1) == pytest.approx(2.985, abs=5e-4)
+    assert ladder_one_round_least(16, 1.0, 0.1) == pytest.approx(1_565_038, abs=1)
     lean = math.tanh(0.5)
-    assert interaction.ladder_success(1, 1.0, 1, 100) == pytest.approx(
-        0.5 * math.erfc(-lean * 10 / math.sqrt(2 * (1 - lean**2)))
-    )
-    assert [interaction.group_lengths(*each) for each in ((12, 5), (4, 1))] == [
-        (3, 3, 2, 2, 2),
-        (4,),
-    ]
+    deviations = -lean * 10 / math.sqrt(2 * (1 - lean**2))
+    assert ladder_success(1, 1.0, 1, 100) == pytest.approx(0.5 * math.erfc(deviations))
+    lengths = [group_lengths(*each) for each in ((12, 5), (4, 1))]
+    assert lengths == [(3, 3, 2, 2, 2), (4,)]
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 5.0])
@@ -166,60 +167,50 @@ def test_randomized_response_has_equality(epsilon: float) -> None:
     """To a known f the steps of the proof, -ln affinity over sum b^2/A and |psi|^2, are equalities:
     the constant is L over the product of the two."""
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
-    lost, length = -math.log(2 * math.sqrt(keep * (1 - keep))), (keep - 0.5) ** 2 * 2 / (1 - keep)
+    loss = -math.log(2 * math.sqrt(keep * (1 - keep)))
+    length = (keep - 0.5) ** 2 * 2 / (1 - keep)
     for success in (0.6, 0.9, 0.99):
-        needed = -math.log(2 * math.sqrt(success * (1 - success)))
-        assert interaction.margin_constant(epsilon, success) == pytest.approx(
-            needed * (2 * keep - 1) ** 2 / (lost * length), rel=1e-9
-        )
-    assert interaction.margin_constant(1.0) == pytest.approx(2.28752, abs=1e-5)
-    assert interaction.margin_constant(1e-6) * 1e-12 == pytest.approx(8 * math.log(5 / 3), rel=1e-5)
+        need = -math.log(2 * math.sqrt(success * (1 - success)))
+        constant = need * (2 * keep - 1) ** 2 / (loss * length)
+        assert margin_constant(epsilon, success) == pytest.approx(constant, rel=1e-9)
+    assert margin_constant(1.0) == pytest.approx(2.28752, abs=1e-5)
+    assert margin_constant(1e-6) * 1e-12 == pytest.approx(8 * math.log(5 / 3), rel=1e-5)
 
 
 def test_counts_are_whole_and_not_rounded_up() -> None:
     """At squared margin complexities of k / K the bound is k and not k + 1, for fractions and
     floats; the vote's count is C^2 MC^2 p / (1 - p)."""
     for k in (1, 7, 18_110):
-        squared = Fraction(k) / Fraction(interaction.margin_constant(1.0))
-        assert [
-            interaction.margin_clients(squared * (1 + Fraction(more, 10**9)), 1.0)
-            for more in (0, 1)
-        ] == [k, k + 1]
-    assert interaction.margin_clients(88.975**2, 1.0) == 18_110
-    assert interaction.vote_clients(100.0, 1.0) == math.ceil(900 * response_gain(1.0) ** 2) == 4215
-    assert interaction.direction_clients(100.0, 1.0) == math.ceil(
-        450 * math.pi * response_gain(1.0) ** 2
-    )
+        squared = Fraction(k) / Fraction(margin_constant(1.0))
+        counts = [margin_clients(squared * (1 + Fraction(more, 10**9)), 1.0) for more in (0, 1)]
+        assert counts == [k, k + 1]
+    assert margin_clients(88.975**2, 1.0) == 18_110
+    assert vote_clients(100.0, 1.0) == math.ceil(900 * response_gain(1.0) ** 2) == 4215
+    assert direction_clients(100.0, 1.0) == math.ceil(450 * math.pi * response_gain(1.0) ** 2)
 
 
 def test_four_clients_do_not_learn_a_dictator_barely() -> None:
     """The bound asks for five. With four clients, any four bits and any server are right more often
     than wrong with probability .776 at most, below .9."""
-    keep, cube = math.e / (1 + math.e), np.array(list(product((0, 1), repeat=2)))
+    keep = math.e / (1 + math.e)
+    cube = np.array(list(product((0, 1), repeat=2)))
     # the label of each point under each dictator
-    wrong = np.array([cube[:, j] ^ flip for j, flip in product((0, 1), repeat=2)])
+    bits = product((0, 1), repeat=2)
+    wrong = np.array([cube[:, j] ^ flip for j, flip in bits])
     tables = np.array(list(product((keep, 1 - keep), repeat=8))).reshape(-1, 4, 2)
     chances = tables[:, np.arange(4), wrong].mean(axis=2).round(12)  # of the bit under each concept
     kinds = np.unique(np.vstack([chances, (1 - chances).round(12)]), axis=0)
     kinds = kinds[: len(kinds) // 2 + 1]  # another word for 0 and 1 is no other bit
     reports = np.stack([kinds, 1 - kinds], axis=1)
-    pairs = np.array(
-        [
-            (one[:, None] * other).reshape(4, 4)
-            for one, other in combinations_with_replacement(reports, 2)
-        ]
-    )
+    two = combinations_with_replacement(reports, 2)
+    pairs = np.array([(one[:, None] * other).reshape(4, 4) for one, other in two])
     best = 0.0
     for pair in pairs:
         laws = pair[None, :, None] * pairs[:, None]  # of all four replies: any two pairs
         # an h may serve both variables
-        best = max(
-            best,
-            float(
-                (laws[..., :2].max(axis=-1) + laws[..., 2:].max(axis=-1)).sum(axis=(1, 2)).max() / 4
-            ),
-        )
-    assert interaction.margin_clients(2.0, 1.0) == 5
+        hits = laws[..., :2].max(axis=-1) + laws[..., 2:].max(axis=-1)
+        best = max(best, float(hits.sum(axis=(1, 2)).max() / 4))
+    assert margin_clients(2.0, 1.0) == 5
     assert best == pytest.approx(0.776487, abs=1e-6)
 
 
@@ -228,22 +219,22 @@ def test_bad_input() -> None:
     chances out of range."""
     successes = (0.5, 1.0, 0.1, math.nan)
     bounds: list[Callable[[float], float]] = [
-        partial(interaction.vote_clients, 4.0, 1.0),
-        partial(interaction.margin_constant, 1.0),
+        partial(vote_clients, 4.0, 1.0),
+        partial(margin_constant, 1.0),
     ]
-    bounds += [partial(interaction.direction_clients, 4.0, 1.0)]
+    bounds += [partial(direction_clients, 4.0, 1.0)]
     rounds: list[Any] = [0, 5, 2.0, True]
     refuse(
         *(("success", partial(bound, success)) for bound, success in product(bounds, successes)),
-        ("epsilon", lambda: interaction.margin_clients(4.0, 0.0)),
-        ("margin complexity", lambda: interaction.margin_clients(math.nan, 1.0)),
-        ("epsilon", lambda: channels.report_squares(0.0)),
-        ("number of symbols is 17", lambda: channels.staircase_columns(1.0, 17)),
-        ("0 clients", lambda: channels.pasting_constant(0)),
-        ("total variation", lambda: channels.distance_needed(1.1)),
-        ("total variation", lambda: channels.easiest_laws(1.0)),
-        ("dimension", lambda: channels.interactive_bound(0, 1.0, 0.9, 0.1)),
-        ("success", lambda: channels.interactive_bound(64, 1.0, 1.1, 0.1)),
-        ("epsilon", lambda: channels.interactive_bound(64, 0.0, 0.9, 0.1)),
-        *(("rounds", partial(interaction.group_lengths, 4, wrong)) for wrong in rounds),
+        ("epsilon", lambda: margin_clients(4.0, 0.0)),
+        ("margin complexity", lambda: margin_clients(math.nan, 1.0)),
+        ("epsilon", lambda: report_squares(0.0)),
+        ("number of symbols is 17", lambda: staircase_columns(1.0, 17)),
+        ("0 clients", lambda: pasting_constant(0)),
+        ("total variation", lambda: distance_needed(1.1)),
+        ("total variation", lambda: easiest_laws(1.0)),
+        ("dimension", lambda: interactive_bound(0, 1.0, 0.9, 0.1)),
+        ("success", lambda: interactive_bound(64, 1.0, 1.1, 0.1)),
+        ("epsilon", lambda: interactive_bound(64, 0.0, 0.9, 0.1)),
+        *(("rounds", partial(group_lengths, 4, wrong)) for wrong in rounds),
     )

@@ -11,13 +11,26 @@ from scipy.sparse import block_diag, csr_array, eye_array, hstack, kron, vstack
 from scipy.stats import binom
 
 from local_dp.arrays import Bools, Ints
-from local_dp.bounds import packing
 from local_dp.bounds.curator import (
     parity_delta,
     parity_odd,
     perturbed_excess,
     printed_sigma,
     safe_sigma,
+)
+from local_dp.bounds.packing import (
+    best_by_records,
+    best_within,
+    is_excluded,
+    k_point_records,
+    least_error,
+    least_records,
+    least_replaced,
+    packing_error,
+    point_records,
+    pure_success,
+    sanitizer_records,
+    threshold_records,
 )
 from local_dp.bounds.tails import CountLaw
 from local_dp.curator.counts import KNormCounts
@@ -34,8 +47,8 @@ def test_the_least_of_all_algorithms(m: int) -> None:
     weights = law.shares * np.exp(-epsilon * law.sizes)
     least = linprog(weights, A_ub=[-law.shares], b_ub=[-(1 - beta)], bounds=(0, 1)).fun
     border = math.log(beta) - math.log(least)
-    assert packing.is_excluded(border + 1e-6, law, epsilon, beta)
-    assert not packing.is_excluded(border - 1e-6, law, epsilon, beta)
+    assert is_excluded(border + 1e-6, law, epsilon, beta)
+    assert not is_excluded(border - 1e-6, law, epsilon, beta)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
@@ -43,11 +56,11 @@ def test_the_least_of_all_algorithms(m: int) -> None:
 def test_nothing_that_exists_is_excluded(bits: int, epsilon: float) -> None:
     """The exponential mechanism over all points does with more than is excluded, and with less than
     four times as many."""
-    enough = packing.least_records(lambda m: packing.pure_success(bits, epsilon, m, 0.1))
+    enough = least_records(lambda m: pure_success(bits, epsilon, m, 0.1))
     assert (
-        packing.point_records(bits, epsilon, 0.1, 0.1)
+        point_records(bits, epsilon, 0.1, 0.1)
         <= enough
-        < 4 * packing.point_records(bits, epsilon, 0.1, 0.1)
+        < 4 * point_records(bits, epsilon, 0.1, 0.1)
     )
 
 
@@ -65,10 +78,10 @@ def test_k_norm_is_the_best(k: int, epsilon: float) -> None:
         mechanism.median_error,
         2 * mechanism.median_error,
     }:
-        assert packing.best_within(k, epsilon, t) == pytest.approx(mechanism.within(t), abs=1e-9)
-    assert packing.least_error(k, epsilon) == mechanism.median_error
+        assert best_within(k, epsilon, t) == pytest.approx(mechanism.within(t), abs=1e-9)
+    assert least_error(k, epsilon) == mechanism.median_error
     assert (
-        packing.best_within(k, 0.95 * epsilon, mechanism.median_error)
+        best_within(k, 0.95 * epsilon, mechanism.median_error)
         < mechanism.within(mechanism.median_error) - 0.01
     )
 
@@ -84,54 +97,38 @@ def test_the_binomial_law(n: int, share: float) -> None:
 def test_rows_of_lower_bounds() -> None:
     """At alpha = beta = .1 and epsilon 1; of sanitizers the next to last m is excluded; 2^65536
     points, in logarithms; counts, where packing is too low."""
-    assert [packing.point_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [
-        155,
-        278,
-        520,
-        993,
-        1924,
-    ]
-    assert [packing.threshold_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [
-        73,
-        134,
-        254,
-        490,
-        954,
-    ]
-    assert [packing.k_point_records(64, k, 1.0, 0.1, 0.1) for k in (2, 4, 8, 16)] == [
-        92,
-        174,
-        332,
-        641,
-    ]
-    proven = {bits: packing.sanitizer_records(bits, 1.0, 0.1, 0.1) for bits in (*BITS, 65536)}
+    assert [point_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [155, 278, 520, 993, 1924]
+    assert [threshold_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [73, 134, 254, 490, 954]
+    assert [k_point_records(64, k, 1.0, 0.1, 0.1) for k in (2, 4, 8, 16)] == [92, 174, 332, 641]
+    proven = {bits: sanitizer_records(bits, 1.0, 0.1, 0.1) for bits in (*BITS, 65536)}
     assert list(proven.values()) == [65, 120, 230, 450, 895, 227_140]
     for bits, m in proven.items():
-        excluded = [
-            packing.is_excluded(math.log((1 << bits) - 1), CountLaw.always(size), 1.0, 0.1)
+        log_others = math.log((1 << bits) - 1)
+        verdicts = [
+            is_excluded(log_others, CountLaw.always(size), 1.0, 0.1)
             for size in (m // 5, m // 5 + 1)
         ]
-        assert excluded == [True, False]  # m - 1 records: more than .2 (m - 1) are m / 5
-    assert packing.point_records(65536, 1.0, 0.1, 0.1) / packing.point_records(
+        assert verdicts == [True, False]  # m - 1 records: more than .2 (m - 1) are m / 5
+    assert point_records(65536, 1.0, 0.1, 0.1) / point_records(
         32768, 1.0, 0.1, 0.1
     ) == pytest.approx(2, rel=0.01)
-    assert [packing.packing_error(k, 1.0) for k in (1, 16, 256, 4096)] == [0, 6, 89, 1420]
-    assert [packing.least_error(k, 1.0) for k in (16, 256, 4096)] == [16, 256, 4096]
+    assert [packing_error(k, 1.0) for k in (1, 16, 256, 4096)] == [0, 6, 89, 1420]
+    assert [least_error(k, 1.0) for k in (16, 256, 4096)] == [16, 256, 4096]
 
 
 def best_of(edges: Ints, near: Bools, epsilon: float) -> float:
     """The largest q such that some mechanism, of ratios e^eps along `edges`, has probability q of
     `near`, shape (databases, answers): a linear program."""
-    (size, answers), whole, one = near.shape, eye_array(near.shape[1]), np.ones((1, near.shape[1]))
+    (size, answers) = near.shape
+    whole = eye_array(near.shape[1])
+    one = np.ones((1, near.shape[1]))
     units = eye_array(size, format="csr")
-    ratios = kron(units[edges[:, 0]] - math.exp(epsilon) * units[edges[:, 1]], whole)
+    growth = math.exp(epsilon)
+    ratios = kron(units[edges[:, 0]] - growth * units[edges[:, 1]], whole)
     hits = block_diag([row[None, :].astype(float) for row in near])
-    inequalities = vstack(
-        [
-            hstack([ratios, csr_array((ratios.shape[0], 1))]),
-            hstack([-hits, csr_array(np.ones((size, 1)))]),
-        ]
-    )
+    upper = hstack([ratios, csr_array((ratios.shape[0], 1))])
+    lower = hstack([-hits, csr_array(np.ones((size, 1)))])
+    inequalities = vstack([upper, lower])
     sums = hstack([kron(units, one), csr_array((size, 1))])
     cost = np.append(np.zeros(size * answers), -1.0)
     limits = np.zeros(inequalities.shape[0])
@@ -163,23 +160,22 @@ def best_of_all(k: int, n: int, epsilon: float, t: int) -> float:
 def test_the_best_of_all_mechanisms(k: int, sizes: tuple[int, ...], epsilon: float, t: int) -> None:
     """The best of all, by linear programming, falls with the records towards `best_within`: for one
     count and 30 records it is 3 % above at most."""
-    found, limit = (
-        [best_of_all(k, n, epsilon, t) for n in sizes],
-        packing.best_within(k, epsilon, t),
-    )
-    assert [*found, limit - 1e-9] == sorted([*found, limit - 1e-9], reverse=True)
-    assert k > 1 or found[-1] < 1.03 * limit
+    successes = [best_of_all(k, n, epsilon, t) for n in sizes]
+    limit = best_within(k, epsilon, t)
+    assert [*successes, limit - 1e-9] == sorted([*successes, limit - 1e-9], reverse=True)
+    assert k > 1 or successes[-1] < 1.03 * limit
 
 
 def best_of_records(k: int, n: int, epsilon: float) -> float:
     """The same at t = 0, for mechanisms that see n records of k bits: databases are histograms of
     the 2^k records."""
     records = np.array(list(product((0, 1), repeat=k)))
-    histograms = np.array([h for h in product(range(n + 1), repeat=len(records)) if sum(h) == n])
+    lists = product(range(n + 1), repeat=len(records))
+    histograms = np.array([h for h in lists if sum(h) == n])
     answers = np.array(list(product(range(n + 1), repeat=k)))
-    replaced = np.abs(histograms[:, None] - histograms).sum(axis=2) == 2
+    neighbours = np.abs(histograms[:, None] - histograms).sum(axis=2) == 2
     return best_of(
-        np.argwhere(replaced), ((histograms @ records)[:, None] == answers).all(axis=2), epsilon
+        np.argwhere(neighbours), ((histograms @ records)[:, None] == answers).all(axis=2), epsilon
     )
 
 
@@ -187,18 +183,14 @@ def test_who_sees_the_records_does_better() -> None:
     """k = 2, eps 1, t = 0: the best success by the counts of n records, by the records, and
     `best_within`, the limit of both, within .056 e^(-n / 4)."""
     assert [round(best_of_all(2, n, 1.0, 0), 4) for n in (2, 4)] == [0.2536, 0.1637]
-    assert [round(packing.best_by_records(2, n, 1.0), 5) for n in (2, 4, 8, 12)] == [
+    assert [round(best_by_records(2, n, 1.0), 5) for n in (2, 4, 8, 12)] == [
         0.28753,
         0.17342,
         0.13145,
         0.12292,
     ]
-    assert packing.best_within(2, 1.0, 0) == pytest.approx(0.11954, abs=1e-5)
-    assert (
-        0.05
-        < (packing.best_by_records(2, 20, 1.0) - packing.best_within(2, 1.0, 0)) * math.exp(5)
-        < 0.056
-    )
+    assert best_within(2, 1.0, 0) == pytest.approx(0.11954, abs=1e-5)
+    assert 0.05 < (best_by_records(2, 20, 1.0) - best_within(2, 1.0, 0)) * math.exp(5) < 0.056
 
 
 @pytest.mark.slow
@@ -213,9 +205,11 @@ def test_six_records() -> None:
 )
 def test_the_best_by_records(k: int, n: int, epsilon: float) -> None:
     """The bound is the linear program's optimum; with distances one too large it is not."""
-    best, apart = best_of_records(k, n, epsilon), packing.least_replaced(k, n)
-    assert packing.best_by_records(k, n, epsilon) == pytest.approx(best, abs=1e-9)
-    assert 1 / np.exp(-epsilon * (apart + (apart > 0))).sum(axis=1).max() > best + 0.01
+    best = best_of_records(k, n, epsilon)
+    apart = least_replaced(k, n)
+    assert best_by_records(k, n, epsilon) == pytest.approx(best, abs=1e-9)
+    longer = apart + (apart > 0)
+    assert 1 / np.exp(-epsilon * longer).sum(axis=1).max() > best + 0.01
 
 
 def test_gaussian_noise_of_the_printed_scale_fails_for_parities() -> None:
@@ -236,9 +230,8 @@ def test_the_safe_scale_is_linear_in_m() -> None:
     on."""
     for m in (1, 2, 100, 10_000):
         sigma = safe_sigma(m, 1.0, 1e-6)
-        assert 2 * (
-            m * math.sqrt(2 / math.pi) + math.sqrt(2 * m * math.log(1e6))
-        ) / sigma + 2 * m / sigma**2 == pytest.approx(1.0)
+        norm = m * math.sqrt(2 / math.pi) + math.sqrt(2 * m * math.log(1e6))
+        assert 2 * norm / sigma + 2 * m / sigma**2 == pytest.approx(1.0)
         assert parity_delta(m, sigma, 1.0) == 0
     assert [
         m
@@ -256,15 +249,15 @@ def test_bad_input() -> None:
     )
     refuse(
         *(
-            (word, partial(packing.k_point_records, bits, k, 1.0, alpha, 0.1))
+            (word, partial(k_point_records, bits, k, 1.0, alpha, 0.1))
             for k, bits, alpha, word in sets
         ),
-        ("bits is 65537", lambda: packing.point_records(65537, 1.0, 0.1, 0.1)),
-        ("epsilon is 0", lambda: packing.point_records(8, 0.0, 0.1, 0.1)),
-        ("2 alpha is 1", lambda: packing.threshold_records(8, 1.0, 0.5, 0.1)),
-        ("beta is 0", lambda: packing.sanitizer_records(8, 1.0, 0.1, 0)),
-        ("k is 0", lambda: packing.packing_error(0, 1.0)),
-        ("too many databases", lambda: packing.best_by_records(3, 12, 1.0)),
+        ("bits is 65537", lambda: point_records(65537, 1.0, 0.1, 0.1)),
+        ("epsilon is 0", lambda: point_records(8, 0.0, 0.1, 0.1)),
+        ("2 alpha is 1", lambda: threshold_records(8, 1.0, 0.5, 0.1)),
+        ("beta is 0", lambda: sanitizer_records(8, 1.0, 0.1, 0)),
+        ("k is 0", lambda: packing_error(0, 1.0)),
+        ("too many databases", lambda: best_by_records(3, 12, 1.0)),
         ("delta is 0", lambda: safe_sigma(3, 1.0, 0.0)),
         ("shift is 7", lambda: perturbed_excess(3, 7, 1.0, 0.1)),
         ("sigma is 0", lambda: parity_odd(3, 0.0)),

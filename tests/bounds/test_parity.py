@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 from scipy.stats import poisson
 
 from local_dp.arrays import Floats
-from local_dp.bounds import parity as parity_channels
 from local_dp.bounds.channels import (
     best_channel,
     divergence_curvature,
@@ -19,6 +18,18 @@ from local_dp.bounds.channels import (
     staircase_columns,
 )
 from local_dp.bounds.interaction import few_rounds_plan
+from local_dp.bounds.parity import (
+    best_parity_information,
+    deny_information,
+    parity_deny_clients,
+    parity_information,
+    parity_one_round_bound,
+    parity_one_round_clients,
+    parity_report_bound,
+    random_channel,
+    report_curvature,
+    support_information,
+)
 from local_dp.bounds.response import response_gain
 from local_dp.cube import parity
 from tests.support.inputs.refusals import refuse
@@ -30,54 +41,57 @@ EPSILONS = (0.5, 1.0, math.log(3), 2.0, 3.0)
 def masked_success(d: int, n: int, score: tuple[float, float]) -> float:
     """Pr[r has the largest score of 2^d masks] at epsilon 1. A client who agrees with its mask
     scores `score[0]`, another `score[1]`; counts are Poisson."""
-    mean, counts = n / 2.0**d, np.arange(int(n / 2.0**d + 12 * math.sqrt(n / 2.0**d) + 20))
-    scores, place = np.unique(
-        np.round(np.add.outer(counts * score[0], counts * score[1]), 9), return_inverse=True
-    )
+    mean = n / 2.0**d
+    reach = 12 * math.sqrt(n / 2.0**d)
+    counts = np.arange(int(n / 2.0**d + reach + 20))
+    sums = np.add.outer(counts * score[0], counts * score[1])
+    scores, place = np.unique(np.round(sums, 9), return_inverse=True)
 
     def law(share: float) -> Floats:
-        joint = np.outer(poisson.pmf(counts, mean * share), poisson.pmf(counts, mean * (1 - share)))
+        agree = poisson.pmf(counts, mean * share)
+        differ = poisson.pmf(counts, mean * (1 - share))
+        joint = np.outer(agree, differ)
         return np.bincount(place.ravel(), joint.ravel(), len(scores)).astype(np.float64)
 
     other = law(0.5)
     upto = np.minimum(1.0, np.cumsum(other))
     below = upto - other
     # a random one of those with the largest score
-    tied = (upto ** (2**d) - below ** (2**d)) / np.maximum(other * 2**d, 1e-300)
-    return float(law(math.e / (math.e + 1)) @ np.where(other > 1e-9, tied, below ** (2**d - 1)))
+    least = np.maximum(other * 2**d, 1e-300)
+    ties = (upto ** (2**d) - below ** (2**d)) / least
+    keep = math.e / (math.e + 1)
+    return float(law(keep) @ np.where(other > 1e-9, ties, below ** (2**d - 1)))
 
 
 @pytest.mark.parametrize(
-    ("d", "n", "summed", "likeliest"), [(6, 3_880, 0.873, 0.893), (8, 19_700, 0.872, 0.894)]
+    ("d", "n", "plain", "likeliest"), [(6, 3_880, 0.873, 0.893), (8, 19_700, 0.872, 0.894)]
 )
 def test_the_likeliest_mask_is_right_more_often(
-    d: int, n: int, summed: float, likeliest: float
+    d: int, n: int, plain: float, likeliest: float
 ) -> None:
     """The two decoders of masks at the counts of limits 4.2; the count of the normal approximation
     is that of the plain sum."""
-    logs = math.log(2 * math.e / (math.e + 1)), math.log(2 / (math.e + 1))
-    assert [masked_success(d, n, score) for score in ((1.0, -1.0), logs)] == pytest.approx(
-        [summed, likeliest], abs=6e-4
-    )
-    enough = parity_channels.parity_one_round_clients(d, 1.0, 0.1)
+    scale = math.e + 1
+    logs = math.log(2 * math.e / scale), math.log(2 / scale)
+    successes = [masked_success(d, n, score) for score in ((1.0, -1.0), logs)]
+    assert successes == pytest.approx([plain, likeliest], abs=6e-4)
+    enough = parity_one_round_clients(d, 1.0, 0.1)
     assert masked_success(d, enough, (1.0, -1.0)) == pytest.approx(0.9, abs=2e-3)
 
 
 def test_the_constants_of_the_bound() -> None:
     """kappa is .6020 at epsilon 1, G is continuous at ln 3, and the bound is 3.60 to 11.89 C^2 2^d
     at d = 4 to 12. Deny's count tends to 1/.9 of it."""
-    assert parity_channels.report_curvature(1.0) == pytest.approx(0.6020, abs=5e-5)
+    assert report_curvature(1.0) == pytest.approx(0.6020, abs=5e-5)
     assert report_squares(math.log(3) + 1e-9) == pytest.approx(
         report_squares(math.log(3)), rel=1e-7
     )
     units = [
-        parity_channels.parity_one_round_bound(d, 1.0, 0.9) / response_gain(1.0) ** 2 / 2**d
-        for d in (4, 8, 12)
+        parity_one_round_bound(d, 1.0, 0.9) / response_gain(1.0) ** 2 / 2**d for d in (4, 8, 12)
     ]
     assert units == pytest.approx([3.605, 7.750, 11.894], abs=1e-3)
     ratios = [
-        parity_channels.parity_deny_clients(d, 1.0, 0.1)
-        / parity_channels.parity_one_round_bound(d, 1.0, 0.9)
+        parity_deny_clients(d, 1.0, 0.1) / parity_one_round_bound(d, 1.0, 0.9)
         for d in (4, 8, 16, 32, 48)
     ]
     assert ratios == sorted(ratios, reverse=True)
@@ -91,19 +105,18 @@ def test_the_constants_of_the_bound() -> None:
 def test_no_channel_tells_more_than_the_bound(d: int, epsilon: float) -> None:
     """The best of all channels tells less, and random ones, which are private, less than it. Deny
     is within 5 % of it up to ln 3, and not above."""
-    best, generator = parity_channels.best_parity_information(d, epsilon), np.random.default_rng(2)
-    assert 0.4 < best / parity_channels.parity_report_bound(d, epsilon) < 1
-    assert (0.95 < parity_channels.deny_information(d, epsilon) / best <= 1 + 1e-9) == (
-        epsilon <= math.log(3)
-    )
+    best = best_parity_information(d, epsilon)
+    generator = np.random.default_rng(2)
+    assert 0.4 < best / parity_report_bound(d, epsilon) < 1
+    assert (0.95 < deny_information(d, epsilon) / best <= 1 + 1e-9) == (epsilon <= math.log(3))
     for reports in (2, 3, 9, 4 << d):
         for _ in range(20):
-            channel = parity_channels.random_channel(d, epsilon, reports, generator)
+            channel = random_channel(d, epsilon, reports, generator)
             assert channel.sum(axis=0) == pytest.approx(1.0)
             assert (
                 channel.max(axis=1) <= math.exp(epsilon) * channel.min(axis=1) * (1 + 1e-9)
             ).all()
-            assert parity_channels.parity_information(d, channel).sum() <= best * (1 + 1e-9)
+            assert parity_information(d, channel).sum() <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -119,38 +132,31 @@ def test_the_best_of_all_channels_has_the_published_share(
 ) -> None:
     """Also with three conditions in place of 2^(d + 1): shifts and linear maps of the cube leave
     the information of a report."""
-    best, columns = (
-        parity_channels.best_parity_information(d, epsilon),
-        staircase_columns(epsilon, 2 << d),
-    )
-    assert best / parity_channels.parity_report_bound(d, epsilon) == pytest.approx(share, abs=1e-3)
-    orbits = np.stack([columns[:, 0], columns[:, 1], columns[:, 2:].mean(axis=1)])
-    assert -linprog(
-        -parity_channels.parity_information(d, columns), A_eq=orbits, b_eq=np.ones(3)
-    ).fun == pytest.approx(best, rel=1e-7)
+    best = best_parity_information(d, epsilon)
+    columns = staircase_columns(epsilon, 2 << d)
+    assert best / parity_report_bound(d, epsilon) == pytest.approx(share, abs=1e-3)
+    rest = columns[:, 2:].mean(axis=1)
+    orbits = np.stack([columns[:, 0], columns[:, 1], rest])
+    information = parity_information(d, columns)
+    assert -linprog(-information, A_eq=orbits, b_eq=np.ones(3)).fun == pytest.approx(best, rel=1e-7)
 
 
 def test_deny_is_near_the_best_of_all_channels() -> None:
     """Its shares of the bound are those published, and naming a parity that agrees reveals less."""
-    kinds = {
-        parity_channels.deny_information: [0.683, 0.834, 0.9986],
-        parity_channels.support_information: [0.583, 0.657],
-    }
+    kinds = {deny_information: [0.683, 0.834, 0.9986], support_information: [0.583, 0.657]}
     for information, shares in kinds.items():
-        ratios = [
-            information(d, 1.0) / parity_channels.parity_report_bound(d, 1.0) for d in (2, 3, 10)
-        ]
+        ratios = [information(d, 1.0) / parity_report_bound(d, 1.0) for d in (2, 3, 10)]
         assert ratios[: len(shares)] == pytest.approx(shares, abs=5e-4)
 
 
 def test_what_the_proof_does_not_cover_is_refused() -> None:
     refuse(
         *(
-            ("epsilon", partial(parity_channels.parity_one_round_bound, 4, epsilon, 0.9))
+            ("epsilon", partial(parity_one_round_bound, 4, epsilon, 0.9))
             for epsilon in (0.0, -1.0, 25.0)
         ),
-        ("success", lambda: parity_channels.parity_one_round_bound(4, 1.0, 1.0)),
-        ("d is 4", lambda: parity_channels.best_parity_information(4, 1.0)),
+        ("success", lambda: parity_one_round_bound(4, 1.0, 1.0)),
+        ("d is 4", lambda: best_parity_information(4, 1.0)),
         *(("rounds", partial(few_rounds_plan, 4, wrong)) for wrong in (1, 5)),
         ("too few", lambda: few_rounds_plan(4, 3).sizes(2)),
     )

@@ -52,21 +52,16 @@ def test_two_normal_errors_are_both_large_as_often_as_the_integral_says(
     1 against what is known."""
     spread = math.sqrt(1 - correlation**2)
 
-    def given(x: float) -> float:
-        return float(
-            stats.norm.pdf(x)
-            * (
-                stats.norm.sf((b - correlation * x) / spread)
-                + stats.norm.cdf((-b - correlation * x) / spread)
-            )
-        )
+    def density(x: float) -> float:
+        above = stats.norm.sf((b - correlation * x) / spread)
+        below = stats.norm.cdf((-b - correlation * x) / spread)
+        return float(stats.norm.pdf(x) * (above + below))
 
-    known = (
-        normal_tail(max(a, b))
-        if spread == 0
-        else integrate.quad(given, a, 12, limit=400, points=[max(a, b)])[0]
-    )
-    assert both_beyond(a, b, correlation) == pytest.approx(2 * known, rel=1e-6, abs=1e-12)
+    if spread == 0:
+        integral = normal_tail(max(a, b))
+    else:
+        integral = integrate.quad(density, a, 12, limit=400, points=[max(a, b)])[0]
+    assert both_beyond(a, b, correlation) == pytest.approx(2 * integral, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
@@ -78,22 +73,22 @@ def test_the_reach_is_enough_and_hardly_more(epsilon: float, law: Floats) -> Non
     """Between Hunter's bound from above and Bonferroni's, tails less all pairs, from below less
     than 2 % of the clients are left: it is proven, and tight."""
     errors = shares_errors(epsilon, law)
-    reach, deviation = errors.reach(0.05), np.sqrt(np.diagonal(errors.near)).tolist()
+    reach = errors.reach(0.05)
+    deviation = np.sqrt(np.diagonal(errors.near)).tolist()
     assert errors.beyond(reach) <= 0.05
     fewer = reach * math.sqrt(0.98)
     least = sum(2 * normal_tail(fewer / each) for each in deviation)
     for (i, one), (j, other) in combinations(enumerate(deviation), 2):
-        least -= both_beyond(fewer / one, fewer / other, errors.near[i, j] / (one * other))
+        correlation = errors.near[i, j] / (one * other)
+        least -= both_beyond(fewer / one, fewer / other, correlation)
     assert least > 0.05
 
 
 def test_the_widest_is_found_though_quick_bounds_mislead() -> None:
     """The quick bound of opposite errors is the largest, its reach is not: the largest of all exact
     ones is returned."""
-    opposite, apart = (
-        Errors(np.ones(2), np.array([[1.0, -1.0], [-1.0, 1.0]])),
-        Errors(np.full(2, 0.9), 0.9 * np.eye(2)),
-    )
+    opposite = Errors(np.ones(2), np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    apart = Errors(np.full(2, 0.9), 0.9 * np.eye(2))
     assert opposite.reach(0.05, quick=True) > apart.reach(0.05, quick=True)
     assert widest_reach([opposite, apart], 0.05) == apart.reach(0.05) > opposite.reach(0.05)
 
@@ -104,12 +99,14 @@ def test_the_channel_has_the_errors_of_the_closed_form(epsilon: float) -> None:
     formulas, for both oracles."""
     reports = Reports.of(frequency_randomizer(epsilon, 8), Aim.shares(8))
     assert reports is not None
-    found, formula = reports.errors(ZIPF), shares_errors(epsilon, ZIPF)
-    assert found.variance == pytest.approx(formula.variance, rel=1e-5)
-    assert sorted(found.near.ravel()) == pytest.approx(
+    enumeration = reports.errors(ZIPF)
+    formula = shares_errors(epsilon, ZIPF)
+    assert enumeration.variance == pytest.approx(formula.variance, rel=1e-5)
+    assert sorted(enumeration.near.ravel()) == pytest.approx(
         sorted(formula.near.ravel()), rel=1e-4, abs=1e-4
     )
-    assert max(each.reach(0.05) for each in reports.unfavourable()) == pytest.approx(
+    reaches = (each.reach(0.05) for each in reports.unfavourable())
+    assert max(reaches) == pytest.approx(
         math.sqrt(frequency_clients(epsilon, 8, 0.001, 0.05)) * 0.001, rel=1e-3
     )
 
@@ -118,9 +115,9 @@ def test_only_unbiased_estimators_of_the_aim_apply() -> None:
     """Randomized response estimates the share of ones, k-ary response has it as one of two; prefix
     sums and shares of other symbols are something else."""
     other = Aim("symbols", np.array([[0.0], [0.5]]))
+    randomizers = (BinaryRR(1.0), GRR(1.0, k=2), PrefixSigns(1.0, k=2))
     applies = [
-        Reports.of(randomizer, Aim.share_of_ones()) is not None
-        for randomizer in (BinaryRR(1.0), GRR(1.0, k=2), PrefixSigns(1.0, k=2))
+        Reports.of(randomizer, Aim.share_of_ones()) is not None for randomizer in randomizers
     ]
     assert applies == [True, True, False]
     assert Reports.of(BinaryRR(1.0), Aim.shares(2)) is None is Reports.of(GRR(1.0, k=2), other)
@@ -135,21 +132,21 @@ def test_no_law_of_numbers_is_less_favourable(
 ) -> None:
     """The law on the two extremes at the best odds: 300 random laws and every mixture of the
     extremes have no larger variance."""
-    reports, size = Reports.of(randomizer, aim), len(aim.target)
+    reports = Reports.of(randomizer, aim)
+    size = len(aim.target)
     assert reports is not None
     (worst,) = reports.unfavourable()
-    mixtures = (
-        np.linspace(1, 0, 201)[:, None] * np.eye(size)[0]
-        + np.linspace(0, 1, 201)[:, None] * np.eye(size)[-1]
-    )
+    first = np.linspace(1, 0, 201)[:, None] * np.eye(size)[0]
+    last = np.linspace(0, 1, 201)[:, None] * np.eye(size)[-1]
+    mixtures = first + last
     laws = np.vstack([mixtures, np.random.default_rng(5).dirichlet(np.full(size, 0.2), 300)])
-    assert max(float(reports.errors(law).variance[0]) for law in laws) == pytest.approx(
-        float(worst.variance[0]), rel=1e-4
-    )
+    variances = (float(reports.errors(law).variance[0]) for law in laws)
+    assert max(variances) == pytest.approx(float(worst.variance[0]), rel=1e-4)
     if randomizer.name == "one-bit-mean":  # numbers on 1,000 steps keep their mean on 16
         fine = np.random.default_rng(1).dirichlet(np.ones(1001))
-        assert float(reports.law(fine) @ reports.added[:, 0]) == pytest.approx(
-            float(fine @ np.arange(1001)) / 1000, abs=1e-9
+        mean = float(fine @ np.arange(1001))
+        assert float(reports.law(fine) @ reports.contributions[:, 0]) == pytest.approx(
+            mean / 1000, abs=1e-9
         )
 
 
@@ -163,19 +160,16 @@ def test_the_tail_of_noise_on_a_sample_is_the_integral(
 ) -> None:
     """Normal plus Laplace beyond tau: the closed form, against an integral over the noise."""
 
-    def given(y: float) -> float:
-        return math.exp(-y) * float(
-            stats.norm.sf((tau - scale * y) / deviation)
-            + stats.norm.sf((tau + scale * y) / deviation)
-        )
+    def density(y: float) -> float:
+        above = stats.norm.sf((tau - scale * y) / deviation)
+        below = stats.norm.sf((tau + scale * y) / deviation)
+        return math.exp(-y) * float(above + below)
 
     edge = min(tau / scale, 30.0)
-    known = sum(
-        integrate.quad(given, *ends, limit=400, epsabs=1e-16)[0]
-        for ends in ((0, edge / 2), (edge / 2, edge), (edge, edge + 40))
-    )
+    parts = ((0, edge / 2), (edge / 2, edge), (edge, edge + 40))
+    integral = sum(integrate.quad(density, *ends, limit=400, epsabs=1e-16)[0] for ends in parts)
     assert noisy_tail(tau, deviation, scale) == pytest.approx(
-        known, rel=1e-6 if scale >= deviation / 20 else 2e-2, abs=1e-12
+        integral, rel=1e-6 if scale >= deviation / 20 else 2e-2, abs=1e-12
     )
     assert noisy_tail(tau, 0, scale) == pytest.approx(math.exp(-tau / scale))
 
@@ -193,31 +187,32 @@ WORKLOADS = (
 def test_both_sides_meet(workload: Floats) -> None:
     """Within 1 %, and both are what they say: the certificate's trace norm, and the worst variance
     of the Gram matrix; no other weights prove more."""
-    found, generator = factorize(workload), np.random.default_rng(1)
-    assert found.lower <= found.upper <= 1.0101 * found.lower
-    assert found.certificate.norm(workload) == pytest.approx(found.lower, rel=1e-6)
-    assert np.diag(found.gram).max() == pytest.approx(1.0)
-    assert np.linalg.eigvalsh(found.gram).min() > -1e-9
-    variances = workload @ known_totals(found.gram + 1e-12 * np.eye(len(found.gram))) @ workload.T
-    assert math.sqrt(np.diag(variances).max()) <= found.upper * (1 + 1e-3)
+    bounds = factorize(workload)
+    generator = np.random.default_rng(1)
+    assert bounds.lower <= bounds.upper <= 1.0101 * bounds.lower
+    assert bounds.certificate.norm(workload) == pytest.approx(bounds.lower, rel=1e-6)
+    assert np.diag(bounds.gram).max() == pytest.approx(1.0)
+    assert np.linalg.eigvalsh(bounds.gram).min() > -1e-9
+    gram = bounds.gram + 1e-12 * np.eye(len(bounds.gram))
+    variances = workload @ known_totals(gram) @ workload.T
+    assert math.sqrt(np.diag(variances).max()) <= bounds.upper * (1 + 1e-3)
     for concentration in (0.1, 10.0):
         weights = Certificate(
             *(generator.dirichlet(np.full(size, concentration)) for size in workload.shape)
         )
-        assert weights.norm(workload) <= found.upper * (1 + 1e-9)
+        assert weights.norm(workload) <= bounds.upper * (1 + 1e-9)
 
 
 def test_known_norms() -> None:
     """The shares of k symbols: 1 - 1/k; the k - 1 parities of k points: sqrt(k - 1). Where the
     sides meet, rounding does not make them cross."""
     for k in (4, 16):
-        assert factorize(sylvester(k)[1:].astype(np.float64)).lower == pytest.approx(
-            math.sqrt(k - 1)
-        )
+        parities = sylvester(k)[1:].astype(np.float64)
+        assert factorize(parities).lower == pytest.approx(math.sqrt(k - 1))
     for k in range(2, 33):
-        found = factorize(np.eye(k))
-        assert found.lower <= found.upper <= found.lower * (1 + 1e-9)
-        assert found.lower == pytest.approx(1 - 1 / k)
+        bounds = factorize(np.eye(k))
+        assert bounds.lower <= bounds.upper <= bounds.lower * (1 + 1e-9)
+        assert bounds.lower == pytest.approx(1 - 1 / k)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
@@ -227,25 +222,22 @@ def test_known_norms() -> None:
 def test_no_local_randomizer_is_below_the_bound(workload: Floats, epsilon: float) -> None:
     """At the certificate's law some query's Cramer-Rao variance, by the Fisher information of one
     report, is at least the bound."""
-    certificate, limit = (
-        factorize(workload, within=0.001).certificate,
-        1 / (response_gain(epsilon) ** 2 - 1),
-    )
+    certificate = factorize(workload, within=0.001).certificate
+    limit = 1 / (response_gain(epsilon) ** 2 - 1)
     law = certificate.symbols / certificate.symbols.sum()
     for randomizer in (GRR(epsilon, k=8), Hadamard(epsilon, k=8), SignRows(epsilon, k=8)):
         information = np.zeros((8, 8))
         for cell in range(randomizer.cells):
             channel = randomizer.channel(cell).astype(np.float64) / randomizer.total
-            seen = law @ channel
-            away = (channel - seen) / seen
-            information += (away * seen) @ away.T / randomizer.cells
+            reports = law @ channel
+            away = (channel - reports) / reports
+            information += (away * reports) @ away.T / randomizer.cells
         assert np.trace(np.diag(law) @ information) <= (1 + 1e-6) * limit
         scale = np.sqrt(law)
         inverse = np.linalg.pinv(information * np.outer(scale, scale), rcond=1e-9, hermitian=True)
         rows = workload * scale
-        assert np.diag(rows @ inverse @ rows.T).max() >= local_variance_bound(
-            epsilon, workload, certificate
-        ) * (1 - 1e-6)
+        bound = local_variance_bound(epsilon, workload, certificate)
+        assert np.diag(rows @ inverse @ rows.T).max() >= bound * (1 - 1e-6)
 
 
 def test_bad_input() -> None:

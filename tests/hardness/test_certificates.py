@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import local_dp.hardness.certificates
 from local_dp.arrays import Bools, Floats
 from local_dp.bounds.channels import parity_interactive_bound
-from local_dp.hardness import dimensions as dimensionss
+from local_dp.hardness import dimensions as spectral
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.hardness.certificates import load_certificate, verify_certificate
 from local_dp.masked.queries import MaskedRandom
@@ -31,38 +31,40 @@ from local_dp.masked.statistical import (
     random_learner,
 )
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.populations import concepts as conceptss
+from local_dp.populations.concepts import (
+    ConceptClass,
+    juntas,
+    monotone_conjunctions,
+    parities,
+    point_functions,
+    sign_matrix,
+    signed_conjunctions,
+    stumps,
+    thresholds,
+)
 from local_dp.queries.tables import Question
 from tests.support.inputs.refusals import refuse
 from tests.support.wrong import wrong
 
 # limits 5.2 at d = 6: uniform prior, optimised prior, SQ dimension by a greedy search. The
 # optimised ones there are lower bounds, 1 to 3 % short.
-
-
-# limits 5.2 at d = 6: uniform prior, optimised prior, SQ dimension by a greedy search. The
-# optimised ones there are lower bounds, 1 to 3 % short.
-KNOWN: list[tuple[conceptss.ConceptClass, float, float, int]] = [
-    (conceptss.parities(6), 64, 64, 64), (conceptss.signed_conjunctions(6), 1.4, 7.8, 7),
-    (conceptss.stumps(6), 6, 6, 6),
-    (conceptss.juntas(6, 3), 8.8, 42.0, 38),
+KNOWN: list[tuple[ConceptClass, float, float, int]] = [
+    (parities(6), 64, 64, 64), (signed_conjunctions(6), 1.4, 7.8, 7),
+    (stumps(6), 6, 6, 6),
+    (juntas(6, 3), 8.8, 42.0, 38),
 ]  # fmt: skip
 
 
 @pytest.mark.long(keep="stumps-6-6-6")
 @pytest.mark.parametrize(
-    ("concepts", "uniform", "optimised", "greedy"),
-    KNOWN,
-    ids=lambda value: getattr(value, "name", None),
+    ("concepts", "uniform", "best", "greedy"), KNOWN, ids=lambda value: getattr(value, "name", None)
 )
-def test_known_dimensions(
-    concepts: conceptss.ConceptClass, uniform: float, optimised: float, greedy: int
-) -> None:
+def test_known_dimensions(concepts: ConceptClass, uniform: float, best: float, greedy: int) -> None:
     """The classes of limits 5.2 have its values with the uniform prior, at least its values with
     the optimised one, and at least its SQ dimensions."""
-    dims = dimensionss.dimensions(concepts, np.random.default_rng(0))
+    dims = spectral.dimensions(concepts, np.random.default_rng(0))
     assert dims.uniform.value == pytest.approx(uniform, rel=0.02)
-    assert optimised * 0.995 <= dims.optimised.value <= dims.optimised.at_most <= optimised * 1.04
+    assert best * 0.995 <= dims.optimised.value <= dims.optimised.at_most <= best * 1.04
     assert dims.sq.value >= greedy
 
 
@@ -70,27 +72,20 @@ def test_optimised_priors_have_closed_forms() -> None:
     """The optimised dimension of monotone conjunctions is d + 1; a class with every concept negated
     and repeated has the SQ dimension of the class itself."""
     for d in (2, 4):
-        assert dimensionss.optimised_dimension(
-            conceptss.monotone_conjunctions(d)
-        ).value == pytest.approx(d + 1, rel=0.006)
-    labels = conceptss.parities(4).labels
-    assert (
-        dimensionss.sq_dimension(
-            conceptss.sign_matrix(np.concatenate([labels, -labels, labels])),
-            np.random.default_rng(0),
-        ).value
-        == 16
-    )
+        assert spectral.optimised_dimension(monotone_conjunctions(d)).value == pytest.approx(
+            d + 1, rel=0.006
+        )
+    labels = parities(4).labels
+    matrix = sign_matrix(np.concatenate([labels, -labels, labels]))
+    assert spectral.sq_dimension(matrix, np.random.default_rng(0)).value == 16
 
 
 def test_the_value_belongs_to_the_prior() -> None:
     """1 / lambda_max of the correlations weighted by its own prior, also off the uniform domain; no
     prior does better than the upper bound."""
     generator = np.random.default_rng(5)
-    for concepts in (
-        conceptss.sign_matrix(generator.choice([-1, 1], (9, 30)), generator.integers(0, 6, 30)),
-        conceptss.thresholds(4),
-    ):
+    random_class = sign_matrix(generator.choice([-1, 1], (9, 30)), generator.integers(0, 6, 30))
+    for concepts in (random_class, thresholds(4)):
         correlations = concepts.correlations() / concepts.total
 
         def value(prior: Floats, correlations: Floats = correlations) -> float:
@@ -98,8 +93,8 @@ def test_the_value_belongs_to_the_prior() -> None:
             return float(1 / np.linalg.eigvalsh(root[:, None] * correlations * root)[-1])
 
         for dimension in (
-            dimensionss.uniform_dimension(concepts),
-            dimensionss.optimised_dimension(concepts),
+            spectral.uniform_dimension(concepts),
+            spectral.optimised_dimension(concepts),
         ):
             assert dimension.value == pytest.approx(value(dimension.prior), rel=1e-9)
             for prior in (dimension.prior, *generator.dirichlet(np.full(concepts.size, 0.3), 20)):
@@ -111,20 +106,18 @@ def test_sq_dimensions_are_attained_and_maximal() -> None:
     over all subsets finds no larger m."""
     generator = np.random.default_rng(11)
     for _ in range(8):
-        concepts = conceptss.sign_matrix(
-            generator.choice([-1, 1], (9, 12)), generator.integers(1, 4, 12)
-        )
+        concepts = sign_matrix(generator.choice([-1, 1], (9, 12)), generator.integers(1, 4, 12))
         correlations = np.abs(concepts.correlations())
-        dimension = dimensionss.sq_dimension(concepts, generator)
+        dimension = spectral.sq_dimension(concepts, generator)
         m = dimension.value
         assert dimension.exact
         assert all(
             m * correlations[pair] <= concepts.total for pair in combinations(dimension.concepts, 2)
         )
-        larger = (subset for subset in combinations(range(9), m + 1))
+        subsets = combinations(range(9), m + 1)
         assert not any(
             all((m + 1) * correlations[pair] <= concepts.total for pair in combinations(subset, 2))
-            for subset in larger
+            for subset in subsets
         )
 
 
@@ -140,21 +133,21 @@ def test_cliques_against_brute_force() -> None:
         upper = np.triu(generator.random((11, 11)) < density, 1)
         adjacent = upper | upper.T
         for size in range(1, 9):
-            search = dimensionss.CliqueSearch(adjacent, 10_000)
+            search = spectral.CliqueSearch(adjacent, 10_000)
             clique = search.find(size)
             assert search.finished
             assert (clique is not None) == any(
                 is_clique(adjacent, subset) for subset in combinations(range(11), size)
             )
             assert clique is None or (len(set(clique)) == size and is_clique(adjacent, clique))
-        greedy = dimensionss.greedy_clique(adjacent, generator)
+        greedy = spectral.greedy_clique(adjacent, generator)
         assert [vertex for vertex in range(11) if is_clique(adjacent, {*greedy, vertex})] == sorted(
             greedy
         )
-    large = dimensionss.CliqueSearch(np.ones((60, 60), dtype=bool) ^ np.eye(60, dtype=bool), 5)
+    large = spectral.CliqueSearch(np.ones((60, 60), dtype=bool) ^ np.eye(60, dtype=bool), 5)
     assert (large.find(16), large.finished) == (None, False)
-    hard = conceptss.sign_matrix(generator.choice([-1, 1], (200, 400)))
-    assert not dimensionss.sq_dimension(hard, generator, steps=100).exact
+    hard = sign_matrix(generator.choice([-1, 1], (200, 400)))
+    assert not spectral.sq_dimension(hard, generator, steps=100).exact
 
 
 def test_the_guess_is_never_underestimated() -> None:
@@ -162,24 +155,24 @@ def test_the_guess_is_never_underestimated() -> None:
     all 2^8 hypotheses on 8 points."""
     generator = np.random.default_rng(4)
     for alpha in (0.125, 0.2, 0.3):
-        concepts = conceptss.sign_matrix(generator.choice([-1, 1], (20, 8)))
+        concepts = sign_matrix(generator.choice([-1, 1], (20, 8)))
         prior = generator.dirichlet(np.ones(20))
         every = 1 - 2 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)
         good = (every[:, None, :] != concepts.labels[None]).mean(axis=2) <= alpha
-        assert (good @ prior).max() <= dimensionss.guessable(concepts, prior, alpha) + 1e-12
+        assert (good @ prior).max() <= spectral.guessable(concepts, prior, alpha) + 1e-12
 
 
 def test_local_clients() -> None:
     """The bound is that of parity, below the known protocol's 2,040 (limits 4.2), and 0 where a
     guess is good enough."""
-    parity = conceptss.parities(6)
-    dims = dimensionss.dimensions(parity, np.random.default_rng(0))
-    assert dimensionss.local_clients(parity, dims, 1.0, 0.9, 0.2) == pytest.approx(
+    parity = parities(6)
+    dims = spectral.dimensions(parity, np.random.default_rng(0))
+    assert spectral.local_clients(parity, dims, 1.0, 0.9, 0.2) == pytest.approx(
         parity_interactive_bound(6, 1.0, 0.9)
     )
     assert 100 < parity_interactive_bound(6, 1.0, 0.9) < 2040
-    assert dimensionss.local_clients(parity, dims, 1.0, 0.9, 0.5) == 0
-    refuse(("epsilon", lambda: dimensionss.local_clients(parity, dims, 0.0, 0.9, 0.2)))
+    assert spectral.local_clients(parity, dims, 1.0, 0.9, 0.5) == 0
+    refuse(("epsilon", lambda: spectral.local_clients(parity, dims, 0.0, 0.9, 0.2)))
 
 
 Data = dict[str, Any]
@@ -199,7 +192,7 @@ def hidden() -> Data:
 
 def survivors() -> Data:
     """Stump queries against conjunctions."""
-    oracle = VersionSpaceOracle(conceptss.monotone_conjunctions(4), 0.05)
+    oracle = VersionSpaceOracle(monotone_conjunctions(4), 0.05)
     oracle.answer(tuple(StatisticalQuery(Question(f"x{j} == 1 and y == 1"), 0.2) for j in range(4)))
     return travelled(oracle.certificate())
 
@@ -208,7 +201,7 @@ def test_the_checker_shares_no_shortcut_with_the_oracles() -> None:
     """The checker's module imports neither adversary nor the Walsh-Hadamard transform, so a bug
     there cannot vouch for itself."""
     tree = ast.parse(Path(local_dp.hardness.certificates.__file__).read_text())
-    imported = {
+    names = {
         alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
@@ -220,7 +213,7 @@ def test_the_checker_shares_no_shortcut_with_the_oracles() -> None:
         "local_dp.masked.statistical",
         "local_dp.cube",
     }
-    assert "walsh_hadamard" not in imported
+    assert "walsh_hadamard" not in names
 
 
 def test_hidden_sets_verify_and_bound_success() -> None:
@@ -289,7 +282,7 @@ def test_forged_certificates_fail(certificate: Callable[[], Data], forge: Data |
 def test_survivors_verify() -> None:
     """Two survivors verify as a pair that no output is good for; all survivors bound a randomised
     learner's success by the largest cluster among them."""
-    oracle = VersionSpaceOracle(conceptss.parities(5), 0.2, "count")
+    oracle = VersionSpaceOracle(parities(5), 0.2, "count")
     oracle.answer(tuple(StatisticalQuery(Question(f"x{j} == 1 and y == 1"), 0.1) for j in range(5)))
     for kind, many in (("pair", 2), ("all", len(oracle.alive))):
         verdict = verify_certificate(travelled(oracle.certificate(kind)))  # type: ignore[arg-type]
@@ -307,12 +300,14 @@ def test_survivors_verify() -> None:
 def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
     """An answer at the very edge of what is legal for every survivor verifies, and one a billionth
     beyond does not, on either side."""
-    concepts, query = conceptss.parities(3), StatisticalQuery(Question("x0 == 1 and y == 1"), 0.3)
+    concepts = parities(3)
+    query = StatisticalQuery(Question("x0 == 1 and y == 1"), 0.3)
     oracle = VersionSpaceOracle(concepts, 0.2, "count")
     oracle.answer((query,))
     data = travelled(oracle.certificate("all"))
+    size = len(concepts.points)
     means = [
-        Fraction(int(query.numerators(concepts.labelled(index)).sum()), len(concepts.points))
+        Fraction(int(query.numerators(concepts.labelled(index)).sum()), size)
         for index in data["survivors"]
     ]
     for edge in (
@@ -331,14 +326,14 @@ def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
 )
 @pytest.mark.parametrize(
     "concepts",
-    [conceptss.thresholds(3), conceptss.monotone_conjunctions(3), conceptss.point_functions(3)],
+    [thresholds(3), monotone_conjunctions(3), point_functions(3)],
     ids=lambda concepts: concepts.name,
 )
-def test_no_hypothesis_beats_a_certificate(concepts: conceptss.ConceptClass) -> None:
+def test_no_hypothesis_beats_a_certificate(concepts: ConceptClass) -> None:
     """Against all 256 hypotheses on 8 points, in fractions, around every alpha where a distance is
     met: never less than the best, and the definition."""
-    asked = StatisticalQuery(Question("y == y"), 0.3)
-    answer = Fraction(int(asked.numerators(concepts.labelled(0)).sum()), 8)
+    query_of_all = StatisticalQuery(Question("y == y"), 0.3)
+    answer = Fraction(int(query_of_all.numerators(concepts.labelled(0)).sum()), 8)
     base: Data = {
         "format": "local-dp certificate 1",
         "kind": "survivors",
@@ -374,7 +369,7 @@ def test_no_hypothesis_beats_a_certificate(concepts: conceptss.ConceptClass) -> 
     st.integers(0, 63),
 )
 def test_hidden_sets_agree_with_the_definition(
-    d: int, tolerance: float, seeds: list[int], moved: int
+    d: int, tolerance: float, seeds: list[int], place: int
 ) -> None:
     """For random functions and tolerances the certificate verifies, equals the hidden set of the
     definition, and fails with any one string moved."""
@@ -385,13 +380,15 @@ def test_hidden_sets_agree_with_the_definition(
         )
     )
     assert verify_certificate(certificate).valid
-    claimed = int.from_bytes(bytes.fromhex(certificate["hidden"]), "little")
+    claim = int.from_bytes(bytes.fromhex(certificate["hidden"]), "little")
     for r in range(1 << d):
-        assert (claimed >> r & 1) == all(
+        gaps = (
             abs(function.mean(r, 0) - function.mean(r, 1)) <= 2 * tolerance
             for function in functions
         )
-    other = (claimed ^ 1 << moved % (1 << d)).to_bytes(max(1, (1 << d) // 8), "little").hex()
+        assert (claim >> r & 1) == all(gaps)
+    length = max(1, (1 << d) // 8)
+    other = (claim ^ 1 << place % (1 << d)).to_bytes(length, "little").hex()
     assert not verify_certificate(certificate | {"hidden": other}).valid
 
 
@@ -444,7 +441,7 @@ def test_what_is_no_certificate_is_refused() -> None:
 
 def test_a_beaten_oracle_has_no_certificate() -> None:
     """Once one concept is left, there is nothing to certify."""
-    oracle = VersionSpaceOracle(conceptss.stumps(3), 0.1)
+    oracle = VersionSpaceOracle(stumps(3), 0.1)
     oracle.answer(
         tuple(
             StatisticalQuery(Question(f"x{j} == {value} and y == 1"), 0.001)

@@ -50,17 +50,16 @@ from tests.support.wrong import wrong
 def test_transcripts_factor(clients: int, turns: int) -> None:
     """Of inputs a and b the products of the two laws depend on the pairs {a_i, b_i} only: in
     fractions, for every pair of inputs of 20 protocols."""
-    generator, inputs = np.random.default_rng(4), np.array(list(product((0, 1), repeat=clients)))
+    generator = np.random.default_rng(4)
+    inputs = np.array(list(product((0, 1), repeat=clients)))
     for _ in range(20):
-        laws, seen = (
-            transcript_laws(random_protocol(clients, turns, generator), inputs),
-            dict[tuple[int, ...], list[int]](),
-        )
+        laws = transcript_laws(random_protocol(clients, turns, generator), inputs)
+        affinities = dict[tuple[int, ...], list[int]]()
         assert laws.sum(axis=1).tolist() == [1.0] * len(inputs)
         whole = (laws * 2**40).astype(np.int64).astype(object)  # ten turns in sixteenths
         for (a, first), (b, second) in product(zip(inputs, whole, strict=True), repeat=2):
             affinity = (first * second).tolist()
-            assert seen.setdefault(tuple((a + b).tolist()), affinity) == affinity
+            assert affinities.setdefault(tuple((a + b).tolist()), affinity) == affinity
 
 
 @wrong(
@@ -76,7 +75,8 @@ def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(
 ) -> None:
     """In fractions, for all inputs, at the protocol's own loss and at a larger one; a smaller one
     leaves a server no law, and is refused."""
-    generator, inputs = np.random.default_rng(6), cube_inputs(clients)
+    generator = np.random.default_rng(6)
+    inputs = cube_inputs(clients)
     for _ in range(4):
         protocol = random_protocol(clients, turns, generator, least)
         laws = np.vectorize(Fraction, otypes=[object])(transcript_laws(protocol, inputs))
@@ -87,7 +87,8 @@ def test_on_bits_one_round_of_randomized_response_has_the_law_of_every_protocol(
             assert (one.server.sum(axis=1) == 1).all()
         # those of one client's two bits, side by side
         pairs = (laws.reshape(1 << client, 2, -1) for client in range(clients))
-        assert own.growth == max(max((pair / pair[:, ::-1]).ravel()) for pair in pairs)
+        ratios = (max((pair / pair[:, ::-1]).ravel()) for pair in pairs)
+        assert own.growth == max(ratios)
         refuse(
             (
                 "needs",
@@ -109,7 +110,8 @@ def test_what_one_round_cannot_replay() -> None:
 def test_random_protocols_are_below_the_constant(clients: int, turns: int) -> None:
     """h^2 of everybody is at most K_n times the sum of each client's alone; P_all P_0^(n - 1) is
     their product, in fractions. Not a curator's AND."""
-    generator, inputs = np.random.default_rng(5), cut_inputs(clients)
+    generator = np.random.default_rng(5)
+    inputs = cut_inputs(clients)
     for _ in range(20):
         laws = transcript_laws(random_protocol(clients, turns, generator, 1), inputs)
         whole, parts = cut_distances(laws)
@@ -132,10 +134,8 @@ def test_the_bound_of_parity_is_certified(
     """3.112 C^2 2^d at epsilon 1 and 3,676 clients at d = 8, as the bound has them; another count,
     epsilon or success is refused."""
     data = load_certificate(json.dumps(parity_certificate(d, epsilon, "9/10")))
-    figures, least = (
-        verify_certificate(data).figures,
-        math.ceil(parity_interactive_bound(d, epsilon, 0.9)),
-    )
+    figures = verify_certificate(data).figures
+    least = math.ceil(parity_interactive_bound(d, epsilon, 0.9))
     assert figures["clients_at_least"] == least == int(data["clients_at_least"])
     assert figures["units_at_least"] == pytest.approx(units, abs=0.001)
     assert least == pytest.approx(clients, rel=0.001)
@@ -206,10 +206,8 @@ def test_the_adversary_is_legal_and_tells_few(
 ) -> None:
     """Every answer is legal for the target, no query reveals more parities than Parseval allows,
     and the certificate of the survivors verifies."""
-    queries, oracle = (
-        tuple(StatisticalQuery(query, tolerance) for query, tolerance in pairs),
-        SilentOracle(6, target),
-    )
+    queries = tuple(StatisticalQuery(query, tolerance) for query, tolerance in pairs)
+    oracle = SilentOracle(6, target)
     legal(oracle, parities(6).population(target, 1, 0)).answer(queries)
     for query in queries:
         assert (
@@ -217,7 +215,8 @@ def test_the_adversary_is_legal_and_tells_few(
             <= parities_told(query.tolerance)
             < 1 / query.tolerance**2
         )
-    alive, certificate = int(oracle.alive.sum()), oracle.certificate()
+    alive = int(oracle.alive.sum())
+    certificate = oracle.certificate()
     assert oracle.alive[target]
     assert (certificate is None) == (alive == 1)
     if certificate is not None:
@@ -256,18 +255,16 @@ def test_who_asks_all_parities_wins_exactly_when_it_must(d: int) -> None:
 def test_bent_cosets_meet_the_bound(k: int) -> None:
     """Just below tolerance 2^(-k/2) they find all 64 targets with k queries more than any learner
     needs; at it the adversary stays silent to all."""
-    for tolerance, wins in ((2.0 ** (-k / 2) * (1 - 1e-9), 64), (2.0 ** (-k / 2), 1)):
+    edge = 2.0 ** (-k / 2)
+    for tolerance, wins in ((edge * (1 - 1e-9), 64), (edge, 1)):
         oracles = [SilentOracle(6, target) for target in range(64)]
-        assert (
-            sum(
-                run(bent_cosets(6, tolerance, k), oracle) == target
-                for target, oracle in enumerate(oracles)
-            )
-            == wins
+        wins_of_64 = (
+            run(bent_cosets(6, tolerance, k), oracle) == target
+            for target, oracle in enumerate(oracles)
         )
-        assert wins == 1 or {(oracle.queries, oracle.rounds) for oracle in oracles} == {
-            (parity_sq_queries(6, tolerance) + k, 2)
-        }
+        assert sum(wins_of_64) == wins
+        counts = {(oracle.queries, oracle.rounds) for oracle in oracles}
+        assert wins == 1 or counts == {(parity_sq_queries(6, tolerance) + k, 2)}
 
 
 def test_bad_cosets_are_refused() -> None:
@@ -323,9 +320,8 @@ def certified(function: str = LISTS, t: int = 4, b: int = 2) -> Data:
 def test_limits_are_fibonacci_numbers() -> None:
     """For large b odd-max-bit has sqrt(b) times 1, 2, 4, 7, 12, ...: near it from b = 10^6 on; AND
     has t, and parity, no halfspace, no limit."""
-    assert [margin_limit(BlockClass(LISTS, t, 1)) for t in range(1, 9)] == pytest.approx(
-        [1, 2, 4, 7, 12, 20, 33, 54]
-    )
+    limits = [margin_limit(BlockClass(LISTS, t, 1)) for t in range(1, 9)]
+    assert limits == pytest.approx([1, 2, 4, 7, 12, 20, 33, 54])
     assert margin_limit(BlockClass("and", 6, 1)) == pytest.approx(6)
     assert margin(BlockClass(LISTS, 3, 10**6)).at_least / 1e3 == pytest.approx(4, rel=1e-2)
     refuse(("parity", lambda: margin_limit(BlockClass("parity", 2, 1))))
@@ -335,12 +331,13 @@ def test_the_certified_figure_is_the_definition() -> None:
     """max_S E_mu[f chi_S]^2 / b^|S| summed in fractions, set by set and point by point, for an
     uneven law; no other b has it."""
     data, worst = certified(), Fraction(0)
-    for chosen in range(16):
+    for blocks in range(16):
         terms = zip(
             data["weights"], BlockClass(LISTS, 4, 2).signs().tolist(), range(16), strict=True
         )
-        value = sum(weight * sign * (-1) ** (u & chosen).bit_count() for weight, sign, u in terms)
-        worst = max(worst, Fraction(value, sum(data["weights"])) ** 2 / 2 ** chosen.bit_count())
+        values = (weight * sign * (-1) ** (u & blocks).bit_count() for weight, sign, u in terms)
+        value = sum(values)
+        worst = max(worst, Fraction(value, sum(data["weights"])) ** 2 / 2 ** blocks.bit_count())
     assert worst == Fraction(data["squared_margin_at_most"])
     assert [b for b in range(1, 41) if verify_certificate(data | {"b": b}).valid] == [2]
 
@@ -357,14 +354,14 @@ FORGED: list[Data] = [
 
 def test_forged_margins_fail() -> None:
     """Nor do those with one weight more, less, twice or none."""
-    data, forged = certified(), list(FORGED)
+    data, changes = certified(), list(FORGED)
     for place, weight in enumerate(data["weights"]):
         others = {weight + 1, weight - 1, 0, 2 * weight} - {weight}
-        forged += [
+        changes += [
             {"weights": [*data["weights"][:place], other, *data["weights"][place + 1 :]]}
             for other in others
         ]
-    assert [change for change in forged if verify_certificate(data | change).valid] == []
+    assert [change for change in changes if verify_certificate(data | change).valid] == []
 
 
 MALFORMED: list[Data] = [
@@ -381,8 +378,8 @@ def test_malformed_margins_are_refused() -> None:
     without = {name: value for name, value in data.items() if name != "weights"}
     refuse(
         *(
-            (".", partial(verify_certificate, spoiled))
-            for spoiled in (without, *(data | change for change in MALFORMED))
+            (".", partial(verify_certificate, broken_data))
+            for broken_data in (without, *(data | change for change in MALFORMED))
         )
     )
 

@@ -165,8 +165,8 @@ def test_system_noise_is_fresh_and_seeds_are_of_64_bits() -> None:
 
 @wrong(
     "local_dp.draws:Draws.below",
-    "if drawn < limit:\n            return drawn",
-    "return drawn % limit",
+    "if number < limit:\n            return number",
+    "return number % limit",
     "small numbers are drawn more often than large ones",
 )
 def test_below_is_uniform_by_enumeration() -> None:

@@ -176,7 +176,7 @@ def test_the_first_randomizers_are_verified_before_the_fork(
     """Those from outside are named to the helper, once each, and its children find their verdict;
     what is refused waits for a client to say so."""
     for kind in (Counting, Teller):
-        monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
+        monkeypatch.setitem(RANDOMIZERS._classes, kind.name, kind)
     before = _verdict.cache_info().misses
     helper.verify_first(
         packed([BinaryRR(1.0), Counting(3.0), Counting(3.0), BinaryRR(0.5), Teller(1.0, k=2)])

@@ -98,7 +98,7 @@ def test_floating_point_laplace_is_refused_in_private(
 ) -> None:
     """Reliability 15: whatever evidence a client's policy accepts, in private it does not answer by
     noise in floats; a simulation may."""
-    monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
+    monkeypatch.setitem(RANDOMIZERS._classes, kind.name, kind)
     asked = request(LocalQuery(Question("yes == 1"), kind(1.0), Cohort(0, 3)))
 
     def answer(noise: Noise, *evidence: Evidence) -> Reply | Refusal:

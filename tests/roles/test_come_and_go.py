@@ -276,19 +276,19 @@ def test_a_member_that_stays_away_does_not_hold_up_later_rounds() -> None:
 
 @wrong(
     "local_dp.sealing:Party.open",
-    "if known:\n        self._hellos[topic] = known",
+    "if digest:\n        self._hellos[topic] = digest",
     "pass",
     "no hello is ever remembered",
 )
 @wrong(
     "local_dp.sealing:Party.open",
-    "known and self._hellos.get(topic) == known",
+    "digest and self._hellos.get(topic) == digest",
     "False",
     "a signature is checked once more at each roll",
 )
 @wrong(
     "local_dp.sealing:Party.open",
-    "self._hellos.get(topic) == known",
+    "self._hellos.get(topic) == digest",
     "topic in self._hellos",
     "whoever writes under a member's topic speaks for it once it has said hello",
 )

@@ -61,18 +61,17 @@ def blind(table: Records) -> Records:
 def test_own_bits_are_unbiased_for_every_query() -> None:
     """Over all reports of three clients each answer averages exactly to the table's, also of public
     columns; wrong twin: reports at their word."""
-    algorithm, keep = (
-        from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON),
-        BinaryRR(epsilon=EPSILON).channel()[0, 0] / BinaryRR(epsilon=EPSILON).total,
-    )
-    averages, at_their_word = np.zeros(len(QUERIES)), np.zeros(len(QUERIES))
+    algorithm = from_sq.from_own_bits(PLAIN, blind(TABLE), "sick", EPSILON)
+    keep = BinaryRR(epsilon=EPSILON).channel()[0, 0] / BinaryRR(epsilon=EPSILON).total
+    averages = np.zeros(len(QUERIES))
+    at_their_word = np.zeros(len(QUERIES))
     for reports in product((0, 1), repeat=3):
-        chance = float(np.prod(np.where(np.array(reports) == TABLE["sick"], keep, 1 - keep)))
+        agree = np.array(reports) == TABLE["sick"]
+        chance = float(np.prod(np.where(agree, keep, 1 - keep)))
         tallies = tuple(Tally(np.eye(2, dtype=np.int64)[[report]]) for report in reports)
         averages += chance * np.array(algorithm.decode(tallies))
-        at_their_word += chance * np.array(
-            ExactOracle(Rows(Records({**TABLE.columns, "sick": np.array(reports)}))).answer(QUERIES)
-        )
+        table = Records({**TABLE.columns, "sick": np.array(reports)})
+        at_their_word += chance * np.array(ExactOracle(Rows(table)).answer(QUERIES))
     truth = np.array(ExactOracle(Rows(TABLE)).answer(QUERIES))
     assert averages == pytest.approx(truth, abs=1e-7)  # a real query's values are rounded to 2^-30
     assert np.abs(at_their_word - truth).max() > 0.1
@@ -96,9 +95,8 @@ def test_a_sign_correlates_with_every_term(terms: int) -> None:
     signs = np.array(list(product((-1, 1), repeat=terms)))
     for v in signs:
         means = (signs * np.sign(signs @ v)[:, None]).mean(axis=0)
-        assert means == pytest.approx(
-            v * math.comb(terms - 1, terms // 2) / 2 ** (terms - 1), abs=1e-15
-        )
+        ways = math.comb(terms - 1, terms // 2)
+        assert means == pytest.approx(v * ways / 2 ** (terms - 1), abs=1e-15)
         assert means == pytest.approx(v * from_sq.sign_correlation(terms), abs=1e-12)
     assert from_sq.sign_correlation(10_001) == pytest.approx(
         math.sqrt(2 / (math.pi * 10_001)), rel=1e-3
@@ -113,7 +111,8 @@ def test_a_sign_is_told_of_yes_and_no_alone() -> None:
         query = from_sq.SignOfAll(
             tuple(StatisticalQuery(Bit(number), 0.1) for number in range(t)), 1, 2
         )
-        sums = (2 * rows[:, :t].astype(int) - 1) @ query.signs[:t] + sum(query.signs[t:])
+        own = (2 * rows[:, :t].astype(int) - 1) @ query.signs[:t]
+        sums = own + sum(query.signs[t:])
         assert len(query.signs) % 2 == 1
         assert query.values(packed(rows)).tolist() == (sums > 0).tolist()
     refuse(
@@ -130,20 +129,20 @@ def test_a_sign_is_told_of_yes_and_no_alone() -> None:
 def test_one_sign_each_is_unbiased() -> None:
     """Three clients, two bits: over 300 draws the answers average to the table's; counted twice,
     they do not (normal test at 1e-6). It costs epsilon."""
-    held = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
-    asked = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
-    plain: Statistical[tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
-    oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(300)]
-    told: Floats = np.array(
+    rows = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
+    questions = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
+    plain: Statistical[tuple[float, ...]] = Nonadaptive(questions, lambda answers: answers)
+    oracles = [PopulationOracle(Rows(rows), KeyedNoise(seed), 0, 3.0) for seed in range(300)]
+    results: Floats = np.array(
         [
             run(from_sq.one_sign_each(plain, 3.0, 3, seed), oracle)
             for seed, oracle in enumerate(oracles)
         ]
     )
-    truth = np.array(ExactOracle(Rows(held)).answer(asked))
-    reach = stats.norm.isf(FAILURE / 4) * np.std(told, axis=0) / np.sqrt(len(told))
-    assert np.all(np.abs(np.mean(told, axis=0) - truth) < reach)
-    assert np.any(np.abs(2 * np.mean(told, axis=0) - truth) > reach)
+    truth = np.array(ExactOracle(Rows(rows)).answer(questions))
+    reach = stats.norm.isf(FAILURE / 4) * np.std(results, axis=0) / np.sqrt(len(results))
+    assert np.all(np.abs(np.mean(results, axis=0) - truth) < reach)
+    assert np.any(np.abs(2 * np.mean(results, axis=0) - truth) > reach)
     assert {summary.epsilon for oracle in oracles for summary in oracle.rounds} == {3.0}
 
 
@@ -154,14 +153,10 @@ NEEDLE = Problem(
 )
 
 
-def public(n: int, epsilon: float = EPSILON_ONE_WAY) -> PublicLearner[LabelledMultiset, int, int]:
+def public(n: int) -> PublicLearner[LabelledMultiset, int, int]:
     """The exponential mechanism over thresholds, and n copies of (0, 0)."""
-    return PublicLearner(
-        PureThresholds(epsilon),
-        LabelledMultiset.of_pairs([(0, 0)] * n, BITS),
-        n,
-        lambda t, b: int(b >= t),
-    )
+    database = LabelledMultiset.of_pairs([(0, 0)] * n, BITS)
+    return PublicLearner(PureThresholds(EPSILON_ONE_WAY), database, n, lambda t, b: int(b >= t))
 
 
 def test_a_learner_makes_a_protocol() -> None:
@@ -169,9 +164,10 @@ def test_a_learner_makes_a_protocol() -> None:
     the list of one record less; Alice says a number."""
     learner, problem = PureThresholds(EPSILON_ONE_WAY), NEEDLE
     for a in range(1, 1 << BITS):
-        success = learner.chance(LabelledMultiset.of_pairs([(a - 1, 0), (a, 1)] * 4, BITS), a, a)
-        missed = 1 - learner.chance(public(8).database, a, a)
-        assert missed ** public(8).tries(success, 0.05) <= 0.05
+        database = LabelledMultiset.of_pairs([(a - 1, 0), (a, 1)] * 4, BITS)
+        success = learner.chance(database, a, a)
+        miss = 1 - learner.chance(public(8).database, a, a)
+        assert miss ** public(8).tries(success, 0.05) <= 0.05
     assert public(8).tries(0.3, 0.05) > public(7).tries(0.3, 0.05)
     protocol = one_way_from_learner(public(6), problem, 200, Draws(KeyedNoise(4)))
     assert protocol.bits == 8
@@ -181,11 +177,9 @@ def test_a_learner_makes_a_protocol() -> None:
 def test_a_protocol_makes_a_learner() -> None:
     """Where Alice says her threshold, it is the pure learner of thresholds, law for law, and
     private on all pairs of examples; at twice epsilon it is not."""
-    told: OneWay[int, int] = OneWay(5, lambda a: a, lambda message, b: int(b >= message))
-    mechanism, examples = (
-        learner_from_one_way(told, EPSILON_ONE_WAY),
-        [(0, 0), (1, 1), (3, 1), (2, 0)],
-    )
+    protocol: OneWay[int, int] = OneWay(5, lambda a: a, lambda message, b: int(b >= message))
+    mechanism = learner_from_one_way(protocol, EPSILON_ONE_WAY)
+    examples = [(0, 0), (1, 1), (3, 1), (2, 0)]
     assert mechanism.law(examples) == PureThresholds(EPSILON_ONE_WAY).law(
         LabelledMultiset.of_pairs(examples, 2)
     )
@@ -195,7 +189,7 @@ def test_a_protocol_makes_a_learner() -> None:
     assert databases.worst_delta(mechanism) == 0
     assert (
         databases.worst_delta(
-            learner_from_one_way(told, 2 * EPSILON_ONE_WAY), Pure(mechanism.loss.nano)
+            learner_from_one_way(protocol, 2 * EPSILON_ONE_WAY), Pure(mechanism.loss.nano)
         )
         > 0.01
     )
@@ -205,9 +199,8 @@ def test_bits_meet_their_bound_for_every_function() -> None:
     """All 5^4 functions on |Z| = 4 and all 2^M ways to err by tau_m, in floating point: error
     within the tolerance, and equal to the bound for some."""
     tolerances = from_sq.bit_tolerances(0.4)
-    bound = math.fsum(2.0**-m * tau for m, tau in enumerate(tolerances, start=1)) + 2.0 ** -len(
-        tolerances
-    )
+    cut = 2.0 ** -len(tolerances)
+    bound = math.fsum(2.0**-m * tau for m, tau in enumerate(tolerances, start=1)) + cut
     law, worst = np.array([0.125, 0.25, 0.5, 0.125]), 0.0
     for function in product(np.linspace(-1, 1, 5).tolist(), repeat=4):
         query = RealQuery(Category("c", ("0", "1", "2", "3")), 0.4, function)
@@ -216,13 +209,8 @@ def test_bits_meet_their_bound_for_every_function() -> None:
             assert exact[0] == query.expectation(law)
             continue
         for signs in product((-1, 1), repeat=len(exact)):
-            worst = max(
-                worst,
-                abs(
-                    from_sq.read_bits(tuple(exact + np.multiply(signs, tolerances)))
-                    - query.expectation(law)
-                ),
-            )
+            answers = tuple(exact + np.multiply(signs, tolerances))
+            worst = max(worst, abs(from_sq.read_bits(answers) - query.expectation(law)))
     assert worst == pytest.approx(bound, abs=1e-12)
     assert bound <= 0.4
 
@@ -249,24 +237,25 @@ def test_boolean_from_real_preserves_the_algorithm() -> None:
 
 GENERATOR = np.random.default_rng(7)
 VALUES = GENERATOR.normal(size=(3, 400))
-LABEL = (VALUES[0] + 0.5 * VALUES[1] + 0.3 * GENERATOR.normal(size=400) > 0).astype(float)
+NOISE = 0.3 * GENERATOR.normal(size=400)
+LABEL = (VALUES[0] + 0.5 * VALUES[1] + NOISE > 0).astype(float)
 HOLES = GENERATOR.random(size=(4, 400)) < 0.1
-WITH_HOLES = Records(
-    dict(zip("abcz", np.where(HOLES, np.nan, np.vstack([VALUES, LABEL])), strict=True))
-)
+COLUMNS = np.vstack([VALUES, LABEL])
+WITH_HOLES = Records(dict(zip("abcz", np.where(HOLES, np.nan, COLUMNS), strict=True)))
 
 
 def posed(name: str) -> tuple[Any, Encoding]:
-    seen = TABULAR[name]
-    features = ("a",) if seen.form == "grid" else ("a", "b", "c > 0.2")
+    view = TABULAR[name]
+    features = ("a",) if view.form == "grid" else ("a", "b", "c > 0.2")
     d = len(features)
-    y = (-1.0, 2.0) if seen.answer == "number" else (0.0, 0.0)
-    lows, highs = (-2.0, -2.0, 0.0)[:d], (2.0, 2.0, 1.0)[:d]
-    learner = seen.make(d, {"steps": 5} if name in ("local-sgd", "logistic-regression") else {})
+    y = (-1.0, 2.0) if view.answer == "number" else (0.0, 0.0)
+    lows = (-2.0, -2.0, 0.0)[:d]
+    highs = (2.0, 2.0, 1.0)[:d]
+    learner = view.make(d, {"steps": 5} if name in ("local-sgd", "logistic-regression") else {})
     return learner, Encoding(
-        features=features, lows=lows, highs=highs, form=seen.form, scale=seen.scale(d),
-        constant=seen.constant,
-        steps=16, label="" if seen.answer == "none" else "z", label_low=y[0], label_high=y[1],
+        features=features, lows=lows, highs=highs, form=view.form, scale=view.scale(d),
+        constant=view.constant,
+        steps=16, label="" if view.answer == "none" else "z", label_low=y[0], label_high=y[1],
     )  # fmt: skip
 
 
@@ -275,11 +264,10 @@ def test_expectations_over_complete_rows_are_exact(name: str) -> None:
     """Every learner on an exact oracle over the table with holes gives what it gives on the encoded
     complete rows; undivided answers give some another."""
     learner, encoding = posed(name)
-    kept = encoding.present(WITH_HOLES)
-    assert 0.4 < kept.mean() < 0.9
-    complete = Finite(
-        encoding.encode(WITH_HOLES.take(np.flatnonzero(kept))), [1.0] * int(kept.sum()), 1, 0
-    )
+    present = encoding.present(WITH_HOLES)
+    assert 0.4 < present.mean() < 0.9
+    rows = WITH_HOLES.take(np.flatnonzero(present))
+    complete = Finite(encoding.encode(rows), [1.0] * int(present.sum()), 1, 0)
     expected = run(learner.algorithm(), ExactOracle(complete))
     algorithm = from_sq.among_complete(learner.algorithm(), encoding)
     assert isinstance(algorithm, Adaptive if learner.model() == "SQ" else Nonadaptive)
@@ -288,9 +276,10 @@ def test_expectations_over_complete_rows_are_exact(name: str) -> None:
     assert oracle.queries <= learner.queries + 1
     assert oracle.rounds <= learner.rounds
     if name in ("logistic-regression", "naive-bayes", "low-degree"):
-        assert numbers(
-            run(from_sq.on_table(learner.algorithm(), encoding), ExactOracle(Rows(WITH_HOLES)))
-        ) != pytest.approx(numbers(expected), abs=1e-2)
+        on_all = from_sq.on_table(learner.algorithm(), encoding)
+        assert numbers(run(on_all, ExactOracle(Rows(WITH_HOLES)))) != pytest.approx(
+            numbers(expected), abs=1e-2
+        )
 
 
 def numbers(hypothesis: Any) -> list[float]:

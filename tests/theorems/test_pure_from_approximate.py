@@ -41,13 +41,13 @@ Exact: TypeAlias = list[list[Fraction]]
 def random_rows(generator: np.random.Generator) -> Exact:
     """A random table with a small delta at `GROWTH`, of whole parts: rows near one law, some of
     which have a report of their own."""
-    values, reports = generator.integers(2, 8), generator.integers(2, 8)
+    values = generator.integers(2, 8)
+    reports = generator.integers(2, 8)
     table = generator.integers(1000, 2200, reports) * np.exp(
         generator.uniform(-0.45, 0.45, (values, reports))
     )
-    table = np.hstack(
-        [table, np.diag(generator.exponential(generator.choice([1, 30, 300]), values))]
-    ).astype(np.int64)
+    own = np.diag(generator.exponential(generator.choice([1, 30, 300]), values))
+    table = np.hstack([table, own]).astype(np.int64)
     return [[Fraction(int(part), int(row.sum())) for part in row] for row in table]
 
 
@@ -64,10 +64,8 @@ def ratio(rows: Sequence[Sequence[Fraction]]) -> Fraction | float:
     "local_dp.randomizers.compressed.purified:clipped",
     "m * growth",
     "m * growth * 2",
-    (
-        "a report may be more than e^eps times as likely as on average, so two values lose more "
-        "than 2 eps"
-    ),
+    "a report may be more than e^eps times as likely as on average, so two values lose more "
+    "than 2 eps",
 )
 def test_clipped_rows_are_pure_and_near() -> None:
     """Of 150 random tables: laws, with ratios of at most g^2, and no row further than delta from
@@ -75,18 +73,19 @@ def test_clipped_rows_are_pure_and_near() -> None:
     generator, furthest = np.random.default_rng(12), 0.0
     for _ in range(150):
         rows = random_rows(generator)
-        pure, delta = clipped(rows, GROWTH), exact_delta(rows, GROWTH)
+        pure = clipped(rows, GROWTH)
+        delta = exact_delta(rows, GROWTH)
         assert all(sum(row) == 1 for row in pure)
         assert ratio(pure) <= GROWTH**2
         assert moved(rows, pure) <= delta
         furthest = max(furthest, float(moved(rows, pure) / delta)) if delta else furthest
     assert furthest > 0.5
-    published = [
+    table = [
         [Fraction(1, 1000) * (place == value) for place in range(30)] + [Fraction(999, 1000)]
         for value in range(30)
     ]
     # so no less than delta would do
-    assert 0.9 < moved(published, clipped(published, GROWTH)) / exact_delta(published, GROWTH) <= 1
+    assert 0.9 < moved(table, clipped(table, GROWTH)) / exact_delta(table, GROWTH) <= 1
 
 
 def transcripts(first: Exact, later: Sequence[Exact], inputs: tuple[int, ...]) -> list[Fraction]:
@@ -104,7 +103,8 @@ def test_history_by_history_a_protocol_becomes_pure() -> None:
             for _ in range(5)
         ]
         delta = max(exact_delta(rows, GROWTH) for rows in (first, *later))
-        pure, pure_later = clipped(first, GROWTH), [clipped(rows, GROWTH) for rows in later]
+        pure = clipped(first, GROWTH)
+        pure_later = [clipped(rows, GROWTH) for rows in later]
         inputs = list(product(range(2), repeat=2))
         laws = {each: transcripts(pure, pure_later, each) for each in inputs}
         assert (
@@ -127,10 +127,8 @@ def test_the_randomizer_is_pure_where_the_inner_one_is_not() -> None:
     assert pure.loss == Pure(2_000_000_000)
     assert exact_ratio(pure) <= Fraction(math.exp(2)) < exact_ratio(pure) * Fraction(1001, 1000)
     assert pure.moved <= delta_above(inner) <= 1e-3
-    assert (
-        pure.variance(pure.domain.values(), np.eye(pure.domain.size)).max()
-        < 1.05 * inner.spread / 25
-    )
+    variances = pure.variance(pure.domain.values(), np.eye(pure.domain.size))
+    assert variances.max() < 1.05 * inner.spread / 25
     # a pure one stays as it is
     assert moved(exact_rows(Purified(1.0)), exact_rows(Purified(1.0)._channel)) < 1e-9
     with pytest.raises(InputError, match="too large"):
@@ -140,10 +138,8 @@ def test_the_randomizer_is_pure_where_the_inner_one_is_not() -> None:
 def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
     """Both of one round and of two: every client is asked as before, what it reports is pure, and
     the answer is about the same."""
-    records, inner = (
-        Rows(Records({"value": np.arange(4000) % 6})),
-        DiscreteGaussian(1.0, steps=5, delta=1e-3),
-    )
+    records = Rows(Records({"value": np.arange(4000) % 6}))
+    inner = DiscreteGaussian(1.0, steps=5, delta=1e-3)
     query = Held(inner.domain)
     halves = [LocalQuery(query, inner, Cohort(first, first + 2000)) for first in (0, 2000)]
     once: Local[list[float]] = Nonadaptive(
@@ -151,11 +147,11 @@ def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
     )
 
     def play() -> LocalPlay[list[float]]:
-        found = []
+        means = []
         for half in halves:
             (tally,) = yield (half,)
-            found.append(float(inner.estimate(tally).value))
-        return found
+            means.append(float(inner.estimate(tally).value))
+        return means
 
     for algorithm in (pure_from_approximate(once), pure_from_approximate(Adaptive(play))):
         answers = run(algorithm, population_oracle(records, 2.0))
@@ -167,8 +163,8 @@ def test_an_algorithm_becomes_pure_and_keeps_its_type() -> None:
 
 def information(rows: Floats, prior: Floats) -> float:
     mean = prior @ rows
-    seen = np.where(rows > 0, rows, 1.0) / np.where(mean > 0, mean, 1.0)
-    return float(prior @ (rows * np.log(seen)).sum(axis=1))
+    ratios = np.where(rows > 0, rows, 1.0) / np.where(mean > 0, mean, 1.0)
+    return float(prior @ (rows * np.log(ratios)).sum(axis=1))
 
 
 def test_a_report_with_delta_reveals_hardly_more() -> None:
@@ -177,7 +173,8 @@ def test_a_report_with_delta_reveals_hardly_more() -> None:
     generator = np.random.default_rng(4)
     for _ in range(200):
         rows = random_rows(generator)
-        table, delta = np.array(rows, dtype=float), float(exact_delta(rows, GROWTH))
+        table = np.array(rows, dtype=float)
+        delta = float(exact_delta(rows, GROWTH))
         prior = generator.dirichlet(np.ones(len(table)))
         assert (
             information(table, prior)

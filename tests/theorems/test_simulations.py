@@ -92,8 +92,8 @@ def _two_steps(first: float, second: float) -> StatisticalRounds[tuple[float, fl
 )
 @wrong(
     "local_dp.theorems.from_sq:local_from_sq",
-    "used = cohort.stop",
-    "used = cohort.stop - 1",
+    "start = cohort.stop",
+    "start = cohort.stop - 1",
     "a client answers two queries",
 )
 def test_every_way_spends_epsilon_at_most() -> None:
@@ -142,13 +142,16 @@ def test_likelihood_queries_recover_the_law(
 ) -> None:
     """The exact answers about every report of every shipped kind of randomizer give Pr[report] to
     1e-12, and legal ones give it within sinh(eps) tau q."""
-    law, tau, growth = population.law(query), 0.05, math.exp(randomizer.epsilon)
+    law = population.law(query)
+    tau = 0.05
+    growth = math.exp(randomizer.epsilon)
     for cell in range(randomizer.cells):
         channel = randomizer.channel(cell).astype(np.float64) / randomizer.total
         for report in range(randomizer.alphabet):
-            asked = likelihood_query((Observed(query, randomizer, cell, report),), tau)
-            exact = asked.expectation(law)
-            q, p = channel[0, report], float(law @ channel[:, report])
+            question = likelihood_query((Observed(query, randomizer, cell, report),), tau)
+            exact = question.expectation(law)
+            q = channel[0, report]
+            p = float(law @ channel[:, report])
             assert q * mean_ratio(exact, growth) == pytest.approx(p, abs=1e-12)
             for sign in (-1, 1):
                 off = abs(q * mean_ratio(exact + sign * tau, growth) - p)
@@ -164,19 +167,15 @@ def test_joint_likelihood_of_several_replies() -> None:
         Observed(Y, GRR(1.0, k=2), 0, 0),
         Observed(X, BinaryRR(0.25), 0, 1),
     )
-    asked = likelihood_query(replies, 0.01)
-    assert asked.query == Joint((X, Y))
+    question = likelihood_query(replies, 0.01)
+    assert question.query == Joint((X, Y))
     first, second, third = (
         reply.randomizer.channel()[:, reply.report] / reply.randomizer.total for reply in replies
     )
     law = np.outer(first * third, second)
-    mean = mean_ratio(asked.expectation(WORLD.law(asked.query)), math.exp(1.75))
-    assert mean * law[0, 0] == pytest.approx((law * [[0.4, 0.1], [0.1, 0.4]]).sum(), rel=1e-12)
-
-
-def _sized(asked: list[int]) -> Watched[StatisticalQuery, float]:
-    """Exact answers; `asked` gets the number of queries of every round."""
-    return Watched(Memoised(ExactOracle(WORLD)), before=lambda queries: asked.append(len(queries)))
+    mean = mean_ratio(question.expectation(WORLD.law(question.query)), math.exp(1.75))
+    joint = law * [[0.4, 0.1], [0.1, 0.4]]
+    assert mean * law[0, 0] == pytest.approx(joint.sum(), rel=1e-12)
 
 
 @pytest.mark.long
@@ -205,16 +204,19 @@ def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
     """A conditional reply takes its acceptance constant c of candidates, n c within 5.1 deviations
     (4e-7); three quarters of it miss by 10."""
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
-    asked: list[int] = []
-    run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _sized(asked))
-    second = asked.index(n, 1)
+    rounds: list[tuple[StatisticalQuery, ...]] = []
+    oracle = Watched(Memoised(ExactOracle(WORLD)), before=rounds.append)
+    run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), oracle)
+    counts = list(map(len, rounds))
+    second = counts.index(n, 1)
     constant = ceiling_after(
         math.exp(epsilon),
         relative_error(2 * epsilon, tolerance),
         relative_error(epsilon, tolerance),
     )
-    for sizes, expected in ((asked[:second], math.exp(epsilon)), (asked[second:], constant)):
-        assert abs(sum(sizes) - n * expected) <= 5.1 * math.sqrt(n * expected * (expected - 1))
+    for sizes, expected in ((counts[:second], math.exp(epsilon)), (counts[second:], constant)):
+        deviation = math.sqrt(n * expected * (expected - 1))
+        assert abs(sum(sizes) - n * expected) <= 5.1 * deviation
 
 
 def test_nonadaptive_simulation_asks_everything_first() -> None:
@@ -236,7 +238,8 @@ class Leaky(BinaryRR):
     name: ClassVar[str] = "leaky"
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return np.where(reports == values, np.uint64(2**32 * math.exp(1.0001)), np.uint64(2**32))
+        leak = np.uint64(2**32 * math.exp(1.0001))
+        return np.where(reports == values, leak, np.uint64(2**32))
 
 
 def _one(randomizer: Randomizer) -> Local[int]:
@@ -253,9 +256,10 @@ def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
     """A record's value is off by half of one of 2^16 steps at the most; rounded down, it would be
     off by a whole one."""
     values = tuple(np.random.default_rng(2).uniform(-1, 1, 200).tolist())
-    asked = put_to_records(RealQuery(Category("x", tuple(map(str, range(200)))), 0.1, values))
-    places = asked.values(Records({"x": np.array(list(map(str, range(200))))}))
-    assert np.abs(places / (1 << 16) * 2 - 1 - np.array(values)).max() <= 1.0001 / (1 << 16)
+    question = put_to_records(RealQuery(Category("x", tuple(map(str, range(200)))), 0.1, values))
+    places = question.values(Records({"x": np.array(list(map(str, range(200))))}))
+    answers = places / (1 << 16) * 2 - 1
+    assert np.abs(answers - np.array(values)).max() <= 1.0001 / (1 << 16)
 
 
 @wrong(
@@ -281,9 +285,9 @@ def test_a_real_function_is_rounded_to_the_nearest_place() -> None:
     (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
 ])  # fmt: skip
 def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says) as caught:
+    with pytest.raises(error, match=says) as refusal:
         wrong()
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)
 
 
 QUERY = StatisticalQuery(Question("yes == 1"), 0.1)

@@ -458,7 +458,7 @@ class HeavyHitters(FrequentStrings):
             for length, level in zip(self.lengths, levels, strict=False):
                 search = search.deeper(
                     Level.of(length, level, left),
-                    listed(self.share, ONE_ROUND) if length == self.size else ONE_ROUND.kept,
+                    listed(self.share, ONE_ROUND) if length == self.size else ONE_ROUND.beam,
                 )
             return counted(search, Level.of(self.size, levels[-1], left), 0.0)
 
@@ -557,7 +557,7 @@ class HeavyHittersAsked(FrequentStrings):
                 level = Level.of(length, queries, iter((yield queries)))
                 if search.length == self.size:
                     return counted(search, level, self.tolerance)
-                search = search.deeper(level, most if length == self.size else schedule.kept)
+                search = search.deeper(level, most if length == self.size else schedule.beam)
             raise AssertionError("the last round counts")
 
         return Adaptive(play)

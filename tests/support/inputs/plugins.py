@@ -55,7 +55,7 @@ def plugged_in(site: Path) -> Iterator[None]:
 
 def _forget() -> None:
     for registry in (RANDOMIZERS, QUERIES, PROTOCOLS):
-        for cache in ("_points", "_loaded"):
+        for cache in ("_points", "_classes"):
             vars(registry).pop(cache, None)
     for module in ("coin_rr", "coin_survey", "leaky_rr", "frequency_oracles"):
         sys.modules.pop(module, None)

@@ -13,20 +13,20 @@ from local_dp.protocols.local_protocol import LocalProtocol
 Z_TAIL = 4.9  # the deviations that chance exceeds with probability 1e-6
 
 
-def user_level(protocol: LocalProtocol[Any], n: int, runs: int, epsilon: float = 1.0) -> int:
+def user_level(protocol: LocalProtocol[Any], n: int, runs: int) -> int:
     """In how many of these runs it finds its hidden concept exactly, every record put through its
     query and its randomizer."""
-    algorithm, found = protocol.algorithm(epsilon, n), 0
+    algorithm, successes = protocol.algorithm(1.0, n), 0
     for seed in range(runs):
         population = protocol.synthetic(n, seed)
-        found += (
+        successes += (
             protocol.true_error(
-                run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, epsilon)),
+                run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 1.0)),
                 population,
             )
             == 0
         )
-    return found
+    return successes
 
 
 def check_alike(protocol: LocalProtocol[Any], n: int, few: int, many: int) -> None:
@@ -35,10 +35,9 @@ def check_alike(protocol: LocalProtocol[Any], n: int, few: int, many: int) -> No
     users = user_level(protocol, n, few)
 
     def deviations(successes: int) -> float:
-        pooled = (users + successes) / (few + many)
-        return (users / few - successes / many) / math.sqrt(
-            pooled * (1 - pooled) * (1 / few + 1 / many)
-        )
+        mean = (users + successes) / (few + many)
+        variance = mean * (1 - mean) * (1 / few + 1 / many)
+        return (users / few - successes / many) / math.sqrt(variance)
 
     assert abs(deviations(exact_recovery(protocol, 1.0, 1)(n, many))) < Z_TAIL
     assert deviations(exact_recovery(protocol, 1.0, 2)(n // 3, many)) > Z_TAIL

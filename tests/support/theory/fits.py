@@ -10,18 +10,18 @@ R = TypeVar("R", bound=Hashable)
 _FEW = 5.0
 
 
-def p_value(drawn: Counter[R], law: Mapping[R, float]) -> float:
+def p_value(sample: Counter[R], law: Mapping[R, float]) -> float:
     """Chi-squared; outcomes expected fewer than five times count as one."""
-    draws, total = drawn.total(), sum(law.values())
+    draws = sample.total()
+    total = sum(law.values())
     expected = {outcome: draws * weight / total for outcome, weight in law.items()}
     common = [outcome for outcome, often in expected.items() if often >= _FEW]
-    observed, often = (
-        [drawn[outcome] for outcome in common],
-        [expected[outcome] for outcome in common],
-    )
+    observed = [sample[outcome] for outcome in common]
+    often = [expected[outcome] for outcome in common]
     rest = draws - sum(often)
     if rest < 1e-9 and sum(observed) < draws:
         return 0.0  # an impossible outcome
     if rest > 1e-9:
-        observed, often = [*observed, draws - sum(observed)], [*often, rest]
+        observed = [*observed, draws - sum(observed)]
+        often = [*often, rest]
     return float(chisquare(observed, often).pvalue)

@@ -38,16 +38,15 @@ def with_one_more(rows: Sequence[Row], law: Law, value: int) -> Law:
     further: defaultdict[tuple[int, ...], Fraction] = defaultdict(Fraction)
     for counts, chance in law.items():
         for report, share in enumerate(rows[value]):
-            further[(*counts[:report], counts[report] + 1, *counts[report + 1 :])] += chance * share
+            sums = (*counts[:report], counts[report] + 1, *counts[report + 1 :])
+            further[sums] += chance * share
     return dict(further)
 
 
 def stick(law: Law, other: Law, growth: Fraction) -> Fraction:
     """The hockey-stick divergence: the sum of (law - growth other)_+."""
-    return sum(
-        (
-            max(Fraction(0), chance - growth * other.get(counts, Fraction(0)))
-            for counts, chance in law.items()
-        ),
-        Fraction(0),
+    gaps = (
+        max(Fraction(0), chance - growth * other.get(counts, Fraction(0)))
+        for counts, chance in law.items()
     )
+    return sum(gaps, Fraction(0))

@@ -10,8 +10,6 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
 
-ALPHA = 1e-6  # failure probability of each statistical check
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -23,10 +21,10 @@ class Sample:
     counts: Counts
 
     @classmethod
-    def of(cls, randomizer: Randomizer, values: Ints, honest: Randomizer | None = None) -> "Sample":
-        """By the estimator of `honest`, the randomizer itself if not given: what its estimate moves
-        by with each report, so that estimates may be quotients."""
-        reader, n = honest or randomizer, len(values)
+    def of(cls, randomizer: Randomizer, values: Ints, reader: Randomizer) -> "Sample":
+        """By the estimator of `reader`: what its estimate moves by with each report, so that
+        estimates may be quotients."""
+        n = len(values)
         cells = (
             randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n))
             if randomizer.uses_coins
@@ -34,24 +32,21 @@ class Sample:
         )
         reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, n), cells)
         tally = reader.tally(reports, cells)
-        moved, value = influence(reader, tally), np.atleast_1d(reader.estimate(tally).value)
+        moves = influence(reader, tally)
+        value = np.atleast_1d(reader.estimate(tally).value)
         if isinstance(reader, FiniteChannel):
-            return cls(value, moved[0] + moved[1:], tally.counts.ravel())
-        whole = np.rec.fromarrays(
-            [
-                np.broadcast_to(cells, (n,)),
-                reports.reshape(n, -1).view(np.dtype((np.void, reports[0].nbytes))).ravel(),
-            ]
-        )
+            return cls(value, moves[0] + moves[1:], tally.counts.ravel())
+        kinds = reports.reshape(n, -1).view(np.dtype((np.void, reports[0].nbytes)))
+        whole = np.rec.fromarrays([np.broadcast_to(cells, (n,)), kinds.ravel()])
         _, first, counts = np.unique(whole, return_index=True, return_counts=True)
         cells = np.broadcast_to(cells, (n,))
-        told = np.stack(
+        rows = np.stack(
             [
                 reader.tally(reports[at : at + 1], cells[at : at + 1]).counts.ravel()
                 for at in first.tolist()
             ]
         )
-        return cls(value, moved[0] + told @ moved[1:], counts)
+        return cls(value, moves[0] + rows @ moves[1:], counts)
 
     def variances(self, total: bool) -> tuple[Floats, Floats]:
         """The measured ones, or their sum if `total`, and their standard errors."""
@@ -68,17 +63,11 @@ def influence(randomizer: Randomizer, tally: Tally) -> Floats:
     each report stands for less the estimate itself; for a quotient, as far as it is linear."""
     flat, n = tally.counts.ravel(), tally.n
     value = np.atleast_1d(randomizer.estimate(tally).value)
-    moved = [
-        (n + 1) * (np.atleast_1d(randomizer.estimate(Tally(tally.counts, n + 1)).value) - value)
-    ]
+    more_reports = randomizer.estimate(Tally(tally.counts, n + 1))
+    moves = [(n + 1) * (np.atleast_1d(more_reports.value) - value)]
     for place in range(len(flat)):
         more = flat.copy()
         more[place] += 1
-        moved.append(
-            n
-            * (
-                np.atleast_1d(randomizer.estimate(Tally(more.reshape(tally.counts.shape), n)).value)
-                - value
-            )
-        )
-    return np.stack(moved)
+        counts = more.reshape(tally.counts.shape)
+        moves.append(n * (np.atleast_1d(randomizer.estimate(Tally(counts, n)).value) - value))
+    return np.stack(moves)
