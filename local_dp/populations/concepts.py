@@ -187,7 +187,8 @@ def masked_parity(d: int) -> ConceptClass:
     """The 2^(d+1) concepts of KLNRS Section 5 on the points (x, i, b); the index of (r, a) is 2 r +
     a."""
     cube = _cube(d, 12)
-    x, i = np.tile(cube["x"], 2 * d), np.repeat(np.tile(np.arange(d, dtype=np.uint8), 2), 1 << d)
+    x = np.tile(cube["x"], 2 * d)
+    i = np.repeat(np.tile(np.arange(d, dtype=np.uint8), 2), 1 << d)
     b = np.repeat(np.array([0, 1], dtype=np.uint8), d << d)
 
     def row(index: int) -> Signs:

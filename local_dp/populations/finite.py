@@ -76,7 +76,8 @@ def counted(query: Query, values: Ints) -> Floats:
 
 
 def weights_of_values(query: Query, records: Records, weights: Floats | None = None) -> Floats:
-    values, low = query.values(records), query.domain.low
+    values = query.values(records)
+    low = query.domain.low
     if weights is None and query.domain.size <= FEW and values.ndim == 1:
         return counted(query, values)
     values = values.astype(np.int64) - low
@@ -178,7 +179,8 @@ class Finite(Population):
             or randomizer.cells > 1
         ):
             return None
-        values, first = query.values(self.kinds).astype(np.int64), np.zeros(1, dtype=np.int64)
+        values = query.values(self.kinds).astype(np.int64)
+        first = np.zeros(1, dtype=np.int64)
         weights = [
             randomizer.weight(np.array([report]), values, first).astype(np.float64)
             for report in range(randomizer.alphabet)
@@ -217,7 +219,8 @@ class Strings(Population):
         self._ends = np.array(
             [int(end * 2.0**64) for end in np.cumsum(self.shares)], dtype=np.uint64
         )
-        self._kinds, self._rest = stream_key("population", seed), stream_key("strings", seed)
+        self._kinds = stream_key("population", seed)
+        self._rest = stream_key("strings", seed)
 
     def batch(self, start: int, stop: int) -> Records:
         kind = np.searchsorted(self._ends, philox_words(self._kinds, start, stop), side="right")

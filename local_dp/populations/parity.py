@@ -53,7 +53,8 @@ def log_uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
 def nested(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """As many at each distance 2^i, on both sides, from a point that no cut of the domain is
     near."""
-    centre, sides = uniform(generator, 1, bits)[0], (2 * generator.integers(2, size=m) - 1).tolist()
+    centre = uniform(generator, 1, bits)[0]
+    sides = (2 * generator.integers(2, size=m) - 1).tolist()
     away = [
         side << scale
         for side, scale in zip(sides, generator.integers(bits, size=m).tolist(), strict=True)

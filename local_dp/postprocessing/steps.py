@@ -84,7 +84,8 @@ def onto_agreeing_laws(margins: Sequence[Margin], nearness: float, rounds: int) 
     It ends at a distance of at most `nearness`, or after so many rounds. The laws are exact, sums
     of 1 and nothing below 0.
     """
-    shared, away = overlaps([columns for columns, _ in margins]), 0.0
+    shared = overlaps([columns for columns, _ in margins])
+    away = 0.0
     for table in (tables := [table for _, table in margins]):
         table[...] = _law(table)
     for _ in range(rounds):
@@ -172,8 +173,11 @@ class ExpectationMaximisation:
             [report_law(randomizer, value) for value in randomizer.domain.values().tolist()]
         )
         seen = weights > 0
-        weights, chances = weights[seen], chances[:, seen]
-        law, last, done = np.full(len(chances), 1 / len(chances)), -np.inf, 0
+        weights = weights[seen]
+        chances = chances[:, seen]
+        law = np.full(len(chances), 1 / len(chances))
+        last = -np.inf
+        done = 0
         while done < self.rounds:
             done += 1
             mixed = law @ chances

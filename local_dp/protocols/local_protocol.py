@@ -207,10 +207,8 @@ class LocalProtocol(ABC, Generic[R]):
             if "tolerance" in self.__dataclass_fields__
             else ""
         )
-        of, near = (
-            f" {unit.removeprefix('share').strip()}".rstrip(),
-            goal * (enough / clients) ** 0.5,
-        )
+        of = f" {unit.removeprefix('share').strip()}".rstrip()
+        near = goal * (enough / clients) ** 0.5
         expected = (
             f"about +-{near:.2g}{of}"
             if near < 0.5 or not unit.startswith("share")
@@ -302,7 +300,8 @@ class MeanProtocol(LocalProtocol[Estimate]):
 
     def truth(self, population: Population) -> Floats:
         """The mean in the distribution that the clients are drawn from, shape ()."""
-        law, (low, high) = population.law(self.query), self.scale
+        law = population.law(self.query)
+        (low, high) = self.scale
         return np.asarray(low + (high - low) * (law @ np.arange(len(law)) / (len(law) - 1)))
 
 

@@ -25,9 +25,11 @@ SEPARATOR = "\x1f"  # between the labels of one part: no label may hold it
 def equal_edges(low: float, high: float, bins: int) -> Floats:
     """The ends of equal intervals, shape (bins + 1,), each rounded once: an end that is a whole
     number or a short decimal is exactly that number."""
-    first, last = Fraction(repr(float(low))), Fraction(repr(float(high)))
+    first = Fraction(repr(float(low)))
+    last = Fraction(repr(float(high)))
     unit = first.denominator * last.denominator
-    start, end = int(first * unit), int(last * unit)
+    start = int(first * unit)
+    end = int(last * unit)
     return np.array(
         [(start * (bins - place) + end * place) / (unit * bins) for place in range(bins + 1)]
     )

@@ -297,9 +297,12 @@ class _Parser:
             return
         match = _TOKEN.match(self.question, self.position)
         if match is None or match.lastgroup is None:
-            self.kind, self.token = "character", self.question[self.position :].strip()[0]
+            self.kind = "character"
+            self.token = self.question[self.position :].strip()[0]
             raise self.fail("a column, a number, a text or a comparison")
-        self.position, self.kind, self.token = match.end(), match.lastgroup, match[match.lastgroup]
+        self.position = match.end()
+        self.kind = match.lastgroup
+        self.token = match[match.lastgroup]
 
     def expect(self, token: str) -> None:
         if not self.accept(token):
@@ -362,7 +365,8 @@ class _Parser:
     def sum(self, signs: str = "+-") -> Expression | Operand:
         """Parts joined by these signs; those of a product bind more closely."""
         part = partial(self.sum, "*/") if signs == "+-" else self.factor
-        first, rest = part(), list[tuple[str, Operand]]()
+        first = part()
+        rest = list[tuple[str, Operand]]()
         while self.kind == "symbol" and self.token in signs:
             sign = self.token
             self.number(first)
@@ -395,7 +399,8 @@ class _Parser:
     def column(self) -> Name | None:
         if self.kind not in ("word", "quoted") or (self.kind == "word" and self.token in _RESERVED):
             return None
-        name, self.called = Name(self.token), self.kind == "word" and self.token in FUNCTIONS
+        name = Name(self.token)
+        self.called = self.kind == "word" and self.token in FUNCTIONS
         self.advance()
         return name
 

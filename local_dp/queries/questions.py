@@ -86,10 +86,12 @@ def answers_of(expression: Expression, records: Records) -> Answers:
             answers = answers_of(part, records)
             return Answers(answers.no, answers.yes)
         case Both(first, second):
-            one, other = answers_of(first, records), answers_of(second, records)
+            one = answers_of(first, records)
+            other = answers_of(second, records)
             return Answers(one.yes & other.yes, one.no | other.no)
         case Either(first, second):
-            one, other = answers_of(first, records), answers_of(second, records)
+            one = answers_of(first, records)
+            other = answers_of(second, records)
             return Answers(one.yes | other.yes, one.no & other.no)
         case _:
             return _answers_of_leaf(expression, records)
@@ -141,7 +143,8 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
 
 def _listed(texts: Column, values: tuple[str, ...]) -> Answers:
     """Whether a text is one of many, which are looked up at once."""
-    found, missing = Listed(values, texts.dtype).places(texts) >= 0, absent(texts)
+    found = Listed(values, texts.dtype).places(texts) >= 0
+    missing = absent(texts)
     return Answers(found & ~missing, ~found & ~missing)
 
 

@@ -50,7 +50,8 @@ def _texts(values: Column, size: int) -> Column:
     255 and holds whole characters before it."""
     octets, ends = _utf8(letters(values)[:, :size], size)
     longer = (ends > size) | (np.bitwise_or.reduce(letters(values)[:, size:], axis=1) != 0)
-    end, rows = np.full(len(values), size - 1), np.arange(len(values))
+    end = np.full(len(values), size - 1)
+    rows = np.arange(len(values))
     for _ in range(3):  # a character has at most three bytes after its first
         end -= octets[rows, end] >> 6 == 2
     places = np.arange(size)
@@ -293,7 +294,8 @@ class KeptPrefix(Prefix):
 
     def of_each(self, prefixes: Words, ends: Words) -> Ints:
         """Prefixes of `length` - `step` bits are looked up once, before their ends are added."""
-        first, none = self.of(prefixes), (1 << self.width) - 1
+        first = self.of(prefixes)
+        none = (1 << self.width) - 1
         return np.where(
             first[:, None] == none, none, first[:, None] + self._following(ends)
         ).ravel()

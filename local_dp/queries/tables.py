@@ -234,10 +234,8 @@ class ChangeInterval(Query):
         return symbols(self.intervals + 1)
 
     def __call__(self, records: Records) -> Ints:
-        before, changes = (
-            np.zeros(len(records), dtype=np.int64),
-            np.zeros(len(records), dtype=np.int64),
-        )
+        before = np.zeros(len(records), dtype=np.int64)
+        changes = np.zeros(len(records), dtype=np.int64)
         found = np.full(len(records), self.intervals, dtype=np.int64)
         for wave, part in enumerate(self.parts):
             now = part.values(records).astype(np.int64)

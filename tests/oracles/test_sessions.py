@@ -188,9 +188,12 @@ def transcripts(k: int, records: Records) -> dict[tuple[int, ...], int]:
 def test_spoken_is_a_set_of_clients() -> None:
     """For any spans of clients in any order, the values reported are those that a set of the
     clients that have spoken allows."""
-    generator, spoken, held = np.random.default_rng(3), Speakers(), set[int]()
+    generator = np.random.default_rng(3)
+    spoken = Speakers()
+    held = set[int]()
     for _ in range(300):
-        start, n = int(generator.integers(50)), int(generator.integers(1, 40))
+        start = int(generator.integers(50))
+        n = int(generator.integers(1, 40))
         values = generator.integers(0, 3, n)
         told = spoken.once_only(SESSION, 2, start + np.arange(n), values)
         assert told.tolist() == [
@@ -239,7 +242,8 @@ def test_a_second_truth_is_a_coin_that_nobody_can_tell() -> None:
     """A server that asks one level at two nodes gets an answer each time: the second ones are as
     many ones as zeros, whatever the tables hold."""
     n = 40_000
-    level, table = np.ones(n, dtype=np.uint8), np.full(n, 3, dtype=np.uint64)
+    level = np.ones(n, dtype=np.uint8)
+    table = np.full(n, 3, dtype=np.uint64)
     role = ClientRole(
         "host", 0, Records({"level": level, "table0": table}), KeyedNoise(5), MemoryStore(1.0)
     )
@@ -317,7 +321,8 @@ def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
             if high - low > 1
             else {low: 40_000, high: 50_000}
         )
-        drawn, answered = randomizer.draw_tally(held, generator).counts, simulated(randomizer, held)
+        drawn = randomizer.draw_tally(held, generator).counts
+        answered = simulated(randomizer, held)
         n = sum(held.values())
         law = sum(count / n * report_law(randomizer, value) for value, count in held.items())
         assert drawn.sum() == answered.sum() == n
@@ -395,12 +400,11 @@ def test_many_kinds_of_record_have_their_tally_in_closed_form() -> None:
     """Pr[report] over 1,000 kinds of record is the law of the values times the channel, exactly;
     few kinds, or public coins, are drawn value by value."""
     generator = np.random.default_rng(4)
-    kinds, shares = Records({"v": generator.normal(size=1000)}), generator.random(1000)
-    many, query, randomizer = (
-        Finite(kinds, shares.tolist(), 5000, 1),
-        Bounded("v", -2.0, 2.0),
-        OneBitMean(1.0, steps=STEPS),
-    )
+    kinds = Records({"v": generator.normal(size=1000)})
+    shares = generator.random(1000)
+    many = Finite(kinds, shares.tolist(), 5000, 1)
+    query = Bounded("v", -2.0, 2.0)
+    randomizer = OneBitMean(1.0, steps=STEPS)
     law = many.tally_law(query, randomizer)
     assert law is not None
     expected = many.law(query) @ (randomizer.channel().astype(np.float64) / randomizer.total)
@@ -420,7 +424,9 @@ def test_many_kinds_of_record_have_their_tally_in_closed_form() -> None:
 def test_the_aggregate_estimate_covers_the_truth_as_often_as_it_says() -> None:
     """Over 4,000 runs, 95 % intervals cover the truth within the binomial limits of failure
     probability ALPHA."""
-    randomizer, generator, covered = BinaryRR(1.0), np.random.default_rng(6), 0
+    randomizer = BinaryRR(1.0)
+    generator = np.random.default_rng(6)
+    covered = 0
     for _ in range(4000):
         ones = int(generator.binomial(5000, 0.3))
         low, high = randomizer.estimate(

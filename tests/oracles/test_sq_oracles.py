@@ -76,10 +76,8 @@ def test_honest_oracles_are_legal(name: str) -> None:
 def test_an_illegal_answer_is_caught() -> None:
     """An oracle that is wrong by one per cent more than the tolerance is refused, the same oracle
     within it is not."""
-    population, query = (
-        bernoulli("yes", 0.7, 10, 1),
-        oracles.StatisticalQuery(Question("yes == 1"), 0.1),
-    )
+    population = bernoulli("yes", 0.7, 10, 1)
+    query = oracles.StatisticalQuery(Question("yes == 1"), 0.1)
     wider = oracles.StatisticalQuery(Question("yes == 1"), 0.101)
 
     class Cheat(oracles.BiasedOracle):
@@ -121,10 +119,8 @@ def test_version_space_keeps_the_best_window() -> None:
     for _ in range(20):
         concepts = sign_matrix(generator.choice([-1, 1], (12, 9)), generator.integers(1, 5, 9))
         query = oracles.StatisticalQuery(Question("point < 6 and y == 1"), 0.15)
-        count, pairs = (
-            VersionSpaceOracle(concepts, 0.2, "count"),
-            VersionSpaceOracle(concepts, 0.2, "pairs"),
-        )
+        count = VersionSpaceOracle(concepts, 0.2, "count")
+        pairs = VersionSpaceOracle(concepts, 0.2, "pairs")
         values = _values(count, query)
         far = [
             (c, e)

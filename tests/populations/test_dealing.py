@@ -55,7 +55,8 @@ def _differences(
     coordinate uniform, unless the other one is equal."""
     law = {start: Fraction(1)}
     for number in range(rounds):
-        moved, after = number % 2, dict[tuple[int, int], Fraction]()
+        moved = number % 2
+        after = dict[tuple[int, int], Fraction]()
         for point, share in law.items():
             ends = [point[moved]] if point[1 - moved] == 0 else range(grid[moved])
             for end in ends:
@@ -81,7 +82,8 @@ def _all_rounds(grid: tuple[int, int], count: int) -> list[list[tuple[int, Seque
 def test_the_law_of_two_clients_is_that_of_a_chain(grid: tuple[int, int], count: int) -> None:
     """Over all tables of all rounds, two points go to each two points exactly as often as the chain
     says; and every network is a bijection."""
-    networks, size = _all_rounds(grid, count), grid[0] * grid[1]
+    networks = _all_rounds(grid, count)
+    size = grid[0] * grid[1]
     images = np.array(
         [
             through(np.arange(size), [(moved, np.array(move)) for moved, move in rounds], grid)
@@ -96,10 +98,8 @@ def test_the_law_of_two_clients_is_that_of_a_chain(grid: tuple[int, int], count:
         ) % grid[1]
 
     for one, other in permutations(range(size), 2):
-        counted, law = (
-            Counter(zip(images[:, one].tolist(), images[:, other].tolist(), strict=True)),
-            _differences(grid, apart(one, other), count),
-        )
+        counted = Counter(zip(images[:, one].tolist(), images[:, other].tolist(), strict=True))
+        law = _differences(grid, apart(one, other), count)
         for ends in permutations(range(size), 2):
             assert (
                 Fraction(counted[ends], len(networks)) == law.get(apart(*ends), Fraction(0)) / size

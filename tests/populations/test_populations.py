@@ -40,7 +40,8 @@ def test_binomial_graphs() -> None:
     """Each pair is an edge with its probability: the count of all, and each of ten pairs over 500
     graphs (failure 1e-6 each); a wrong chance is caught."""
     generator = np.random.default_rng(0)
-    edges, pairs = len(binomial_graph(generator, 300, 0.1).edges), 300 * 299 // 2
+    edges = len(binomial_graph(generator, 300, 0.1).edges)
+    pairs = 300 * 299 // 2
     assert binom(pairs, 0.1).ppf(5e-7) <= edges <= binom(pairs, 0.1).isf(5e-7)
     assert not binom(pairs, 0.11).ppf(5e-7) <= edges <= binom(pairs, 0.11).isf(5e-7)
     seen = np.zeros((5, 5))

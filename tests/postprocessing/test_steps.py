@@ -72,7 +72,8 @@ def test_it_is_the_maximum() -> None:
     randomizer = GRR(0.5, k=4)
     tally = drawn(randomizer, np.array([0.9, 0.1, 0.0, 0.0]), 400, 3)
     found = steps.ExpectationMaximisation(gain=1e-15, rounds=1 << 18)(randomizer, tally)
-    seen, chances = tally.counts.ravel() / tally.n, laws(randomizer)
+    seen = tally.counts.ravel() / tally.n
+    chances = laws(randomizer)
     gradient = chances @ (seen / (found.law @ chances))
     assert gradient.max() < 1 + 1e-5
     assert found.law.min() >= 0
@@ -90,7 +91,8 @@ def test_it_is_the_maximum() -> None:
 def test_it_is_biased_and_the_estimate_is_not() -> None:
     """Of a symbol that nobody holds, the likeliest share is above 0 on average, by more than 6 of
     its own standard errors; the plain estimate's is not."""
-    randomizer, law = GRR(1.0, k=3), np.array([0.5, 0.5, 0.0])
+    randomizer = GRR(1.0, k=3)
+    law = np.array([0.5, 0.5, 0.0])
     tallies = [drawn(randomizer, law, 500, seed) for seed in range(500)]
     plain = np.array([randomizer.estimate(tally).value[2] for tally in tallies])
     likeliest = np.array(

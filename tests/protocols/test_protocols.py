@@ -280,14 +280,13 @@ def fits(counts: np.ndarray, law: np.ndarray) -> bool:
     """Chi-square at ALPHA, entries with fewer than 10 expected merged."""
     expected = law * counts.sum()
     rare = expected < 10
-    observed, expected = (
-        np.append(counts[~rare], counts[rare].sum()),
-        np.append(expected[~rare], expected[rare].sum()),
-    )
+    observed = np.append(counts[~rare], counts[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
     if expected[-1] < 10:  # too few for chi-square even together: by Markov's inequality
         if observed[-1] > expected[-1] / ALPHA:
             return False
-        observed, expected = observed[:-1], expected[:-1]
+        observed = observed[:-1]
+        expected = expected[:-1]
     return (
         len(observed) < 2
         or float(stats.chisquare(observed, expected, sum_check=False).pvalue) > ALPHA

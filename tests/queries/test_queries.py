@@ -192,7 +192,8 @@ def test_a_number_falls_into_the_interval_that_holds_it(bins: int, spare: tuple[
 def test_the_lower_end_of_an_interval_is_as_it_is_typed(low: float, high: float, bins: int) -> None:
     """Whole numbers and decimals: of the ends, in exact arithmetic, the nearest number is in the
     interval that it begins, locally and for the curator."""
-    first, last = Fraction(str(low)), Fraction(str(high))
+    first = Fraction(str(low))
+    last = Fraction(str(high))
     typed = np.array([float(first + (last - first) * place / bins) for place in range(bins + 1)])
     assert Binned("x", low, high, bins)(Records({"x": typed})).tolist() == [
         *range(1, bins + 1),
@@ -227,9 +228,12 @@ def test_a_combination_is_the_place_of_all_its_parts(extra: tuple[str, ...]) -> 
         Category("n", ("3", "20"), spare),
     )
     values = [part.values(TABLE).tolist() for part in parts]
-    second, third = parts[1].domain.size, parts[2].domain.size
+    second = parts[1].domain.size
+    third = parts[2].domain.size
     for row, cell in enumerate(query.values(TABLE).tolist()):
-        city, number, n = str(TABLE["city"][row]), float(TABLE["x"][row]), int(TABLE["n"][row])
+        city = str(TABLE["city"][row])
+        number = float(TABLE["x"][row])
+        n = int(TABLE["n"][row])
         lacks = {
             "missing": city == "" or math.isnan(number),
             "other": city in ("Bonn", "oslo") or n not in (3, 20),
@@ -247,7 +251,8 @@ def test_a_number_in_its_group() -> None:
     """The level within the group; nothing for a record without the number or a listed group."""
     query = Grouped("x", 0.0, 3.0, "city", ("Oslo", "Rome"), steps=6)
     for row, value in enumerate(query.values(TABLE).tolist()):
-        number, city = float(TABLE["x"][row]), str(TABLE["city"][row])
+        number = float(TABLE["x"][row])
+        city = str(TABLE["city"][row])
         if math.isnan(number) or city not in ("Oslo", "Rome"):
             assert value == 14, row
         else:

@@ -96,7 +96,8 @@ class Speakers:
     def once_only(self, session: str, silence: int, places: Counts, values: Ints) -> Ints:
         """The values that the clients at these places may report: silence for each that has spoken.
         Those that speak now are noted. No branch on any of it."""
-        first, stop = int(places.min()) // 8, int(places.max()) + 1
+        first = int(places.min()) // 8
+        stop = int(places.max()) + 1
         self.reserve(session, stop)
         part = self._bits[session][first : -(-stop // 8)]
         bits = np.unpackbits(part, bitorder="little").view(np.bool_)

@@ -109,7 +109,8 @@ class LocalOracle:
 def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is
     asked again under a label it pays once."""
-    due, paid = [], set[tuple[str, Cohort]]()
+    due = []
+    paid = set[tuple[str, Cohort]]()
     for query in queries:
         due.append(
             0 if query.label and (query.label, query.cohort) in paid else query.randomizer.nano
@@ -178,14 +179,10 @@ class AskedOf:
         """The tally of some chunks of clients that follow each other, and their digests, one after
         the other: the same on every thread."""
         query, randomizer = self.query, self.query.randomizer
-        start, stop = (
-            max(query.cohort.start, span[0] * CHUNK),
-            min(query.cohort.stop, (span[-1] + 1) * CHUNK),
-        )
-        values, most = (
-            self.population.values(query.query, start, stop),
-            stop - start if len(span) > 1 else 0,
-        )
+        start = max(query.cohort.start, span[0] * CHUNK)
+        stop = min(query.cohort.stop, (span[-1] + 1) * CHUNK)
+        values = self.population.values(query.query, start, stop)
+        most = stop - start if len(span) > 1 else 0
         reports = report(
             query,
             lambda: values,

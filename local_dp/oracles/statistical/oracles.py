@@ -227,8 +227,6 @@ class NullOracle(ExactOracle):
         self.null = null
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        expectation, wanted = (
-            super().answer_one(query),
-            query.expectation(self.null.law(query.query)),
-        )
+        expectation = super().answer_one(query)
+        wanted = query.expectation(self.null.law(query.query))
         return min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))

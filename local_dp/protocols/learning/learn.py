@@ -131,7 +131,9 @@ def _score(answer: Estimate, share: Estimate | None) -> Score:
         m = max(float(share.value), LEAST)
         wholes = np.clip(share.interval(HALF), LEAST, 1.0)
         ratios = [float(end / whole) for end in answer.interval(HALF) for whole in wholes]
-        value, low, high = a / m, min(ratios), max(ratios)
+        value = a / m
+        low = min(ratios)
+        high = max(ratios)
         error = math.hypot(float(answer.standard_error), value * float(share.standard_error)) / m
     value, low, high = ((1 + min(max(each, -1.0), 1.0)) / 2 for each in (value, low, high))
     return Score(value, error / 2, low, high, answer.n)
@@ -316,10 +318,8 @@ class Learn(LocalProtocol[Lesson]):
 
     def notice(self, epsilon: float, clients: int) -> str | None:
         """The learner's guarantee and the score each need clients of their own."""
-        enough, near = (
-            self.clients(epsilon),
-            self.tolerance * (self._judges(epsilon) / (self.held_out * clients)) ** 0.5,
-        )
+        enough = self.clients(epsilon)
+        near = self.tolerance * (self._judges(epsilon) / (self.held_out * clients)) ** 0.5
         if clients >= enough:
             return None
         expected = (
@@ -440,7 +440,8 @@ class Learn(LocalProtocol[Lesson]):
         return built
 
     def describe(self, result: Lesson) -> PlainData:
-        encoding, right = result.encoding, verdict(result.hypothesis).classifies
+        encoding = result.encoding
+        right = verdict(result.hypothesis).classifies
         unit = unit_of(result.hypothesis, encoding)
         what = (
             "accuracy"
@@ -476,10 +477,8 @@ class Learn(LocalProtocol[Lesson]):
         }
 
     def explain(self, result: Lesson) -> str:
-        rule, right = (
-            in_words(result.hypothesis, result.encoding),
-            verdict(result.hypothesis).classifies,
-        )
+        rule = in_words(result.hypothesis, result.encoding)
+        right = verdict(result.hypothesis).classifies
         low, high = (result.score, result.baseline) if right else (result.baseline, result.score)
         worse = (
             "no better than"
@@ -523,7 +522,8 @@ class Learn(LocalProtocol[Lesson]):
         )
 
     def compared(self, result: Lesson, population: Population) -> PlainData:
-        twin, unit = self.twin(result, population), unit_of(result.hypothesis, result.encoding)
+        twin = self.twin(result, population)
+        unit = unit_of(result.hypothesis, result.encoding)
         return {
             "true_score": self.true_score(result, population) * unit,
             "true_baseline": true_baseline(result.hypothesis, result.encoding, population) * unit,

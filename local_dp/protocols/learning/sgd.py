@@ -231,7 +231,8 @@ class LocalSGD(LocalProtocol[Halfspace]):
         step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
 
         def play() -> LocalPlay[Halfspace]:
-            weights, total = np.zeros(self.d), np.zeros(self.d)
+            weights = np.zeros(self.d)
+            total = np.zeros(self.d)
             for round in range(self.rounds):
                 cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]
                 tallies = yield gradients.queries(written(weights / self.gamma), cut)

@@ -63,7 +63,9 @@ class ParityElimination(ParityProtocol):
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
         def play() -> LocalPlay[int]:
-            masks, scores, asked = np.arange(1 << self.d), np.zeros(1 << self.d), 0
+            masks = np.arange(1 << self.d)
+            scores = np.zeros(1 << self.d)
+            asked = 0
             while len(masks) > 1 and asked < clients:
                 queries = self._asked(epsilon, masks, asked, clients)
                 asked = queries[-1].cohort.stop
@@ -109,7 +111,8 @@ def changes(queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...], survivo
     change, first = np.zeros(survivors), 0
     for query, tally in zip(queries, tallies, strict=True):
         if isinstance(randomizer := query.randomizer, Suspects):
-            named, others = tally.weights[0], tally.answered - tally.weights[0]
+            named = tally.weights[0]
+            others = tally.answered - tally.weights[0]
             own, blind = randomizer.hidden, randomizer.blind
             return np.asarray(
                 named * np.log(own / blind) + others * np.log((1 - own) / (1 - blind))

@@ -183,10 +183,8 @@ class LadderAgain(_LadderInRounds):
         )
 
     def algorithm(self, epsilon: float, clients: int) -> Repeated[LocalQuery, Tally, str]:
-        randomizer, session = (
-            OneOfRounds(self.each(epsilon)),
-            self.session if self.charged == "session" else "",
-        )
+        randomizer = OneOfRounds(self.each(epsilon))
+        session = self.session if self.charged == "session" else ""
         return Repeated(
             lambda: self.climb(
                 lambda node, levels, round: ways_on(

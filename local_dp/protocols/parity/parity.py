@@ -88,7 +88,8 @@ class ParityHalving(ParityProtocol):
         ends = tuple(accumulate(parity_rounds(self.d, clients), initial=0))
 
         def play() -> LocalPlay[int]:
-            masks, scores = np.arange(1 << self.d), np.zeros(1 << self.d)
+            masks = np.arange(1 << self.d)
+            scores = np.zeros(1 << self.d)
             for start, stop in pairwise(ends):
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
                 (tally,) = yield (
@@ -216,7 +217,8 @@ class ParityRounds(ParityProtocol):
 
         def play() -> LocalPlay[int]:
             (named,) = yield (LocalQuery(example, Deny(epsilon, d=self.d), cohorts[0]),)
-            masks, scores = np.arange(1 << self.d), named_score(self.d, epsilon) * named.weights[0]
+            masks = np.arange(1 << self.d)
+            scores = named_score(self.d, epsilon) * named.weights[0]
             for cohort, keep in zip(cohorts[1:], plan.kept, strict=False):
                 # ascending, as the randomizer lists them
                 likely = np.sort(np.argsort(-scores, kind="stable")[:keep])

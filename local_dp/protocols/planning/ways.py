@@ -147,7 +147,8 @@ class Bounded(Way):
 
 def _crossing(kept: Callable[[float], bool]) -> float:
     """The least accuracy that is kept, by halving its logarithm; infinite where none below 1 is."""
-    low, high = math.log(_LEAST), math.log(1 - 1e-9)
+    low = math.log(_LEAST)
+    high = math.log(1 - 1e-9)
     if not kept(math.exp(high)):
         return math.inf
     while high - low > 1e-7:
@@ -331,7 +332,8 @@ def _search(protocol: Quantiles, epsilon: float, population: Population | None) 
     )
     if population is None:
         return Direct(*what, search_error(epsilon, len(protocol.shares), 1, BETA))
-    gain, (ends, present) = response_gain(epsilon), protocol.ranks(population)
+    gain = response_gain(epsilon)
+    (ends, present) = protocol.ranks(population)
     errors = {
         share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present
         for share in protocol.shares
@@ -473,10 +475,8 @@ def shuffled_ways(
     """The ways behind a shuffler: one report each, and of shares blanket messages. Raises
     InputError for no mean, or no report that is shuffled."""
     check_clients(2, together.delta)
-    named, aim = (
-        {reports.randomizer.name: reports for reports in estimators(protocol, together.epsilon)},
-        protocol.aim(),
-    )
+    named = {reports.randomizer.name: reports for reports in estimators(protocol, together.epsilon)}
+    aim = protocol.aim()
     assert aim is not None  # there are estimators
     law = None if population is None else law_of(population, asked_of(protocol, together.epsilon))
     first = next((name for name in ONE_REPORT.get(aim.kind, ()) if name in named), None)

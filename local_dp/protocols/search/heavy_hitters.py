@@ -212,7 +212,8 @@ def counted(search: Search, level: Level, least: float) -> Found:
     lies above 0. No client of the search is counted.
     """
     level, strings = level.apart(search.strings)
-    ends, codes = level.tables[0].ends, [query.of(strings) for query in level.codings]
+    ends = level.tables[0].ends
+    codes = [query.of(strings) for query in level.codings]
     assert ends is not None
     shares: Floats = sum(
         (
@@ -454,7 +455,8 @@ class HeavyHitters(FrequentStrings):
         queries = tuple(query for level in levels for query in level)
 
         def decode(tallies: tuple[Tally, ...]) -> Found:
-            left, search = iter(tallies), Search(self.size, self.text)
+            left = iter(tallies)
+            search = Search(self.size, self.text)
             for length, level in zip(self.lengths, levels, strict=False):
                 search = search.deeper(
                     Level.of(length, level, left),
@@ -488,7 +490,8 @@ class HeavyHitters(FrequentStrings):
                 word >> 2
                 for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, hashes))
             ]
-            length, oracle = (*self.lengths, self.size)[level], WideHashing(epsilon, length=width)
+            length = (*self.lengths, self.size)[level]
+            oracle = WideHashing(epsilon, length=width)
             queries = (
                 [HashedPrefix(self.column, self.size, length, width, seed) for seed in seeds]
                 if level
@@ -534,7 +537,8 @@ class HeavyHittersAsked(FrequentStrings):
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Found]:
         schedule = self.schedule(epsilon)
-        lengths, most = schedule.lengths(self.size), listed(self.share, schedule)
+        lengths = schedule.lengths(self.size)
+        most = listed(self.share, schedule)
         if clients <= len(lengths):
             raise InputError(
                 f"{clients} clients are too few for {len(lengths) + 1} rounds: give "

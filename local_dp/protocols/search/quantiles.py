@@ -67,7 +67,9 @@ class Search:
     """
 
     def __init__(self, randomizer: OneBitMean, symbols: int, level: int) -> None:
-        self.randomizer, self.symbols, self.share = randomizer, symbols, level / STEPS
+        self.randomizer = randomizer
+        self.symbols = symbols
+        self.share = level / STEPS
         self.low, self.high = 0, symbols - 1
         self._belief: Floats = np.zeros(symbols)  # ln of the weight of each symbol
         # of the answers at each threshold: S times clients, clients
@@ -128,7 +130,8 @@ class Search:
 
     def place(self) -> tuple[int, int, int]:
         """The quantile's symbol and the ends of its interval; contradictory ends are swapped."""
-        low, high = min(self.low, self.high), max(self.low, self.high)
+        low = min(self.low, self.high)
+        high = max(self.low, self.high)
         return min(max(math.ceil(self._crossing(0.0)), low), high), low, high
 
     def _standard_error(self, clients: int) -> float:
@@ -148,7 +151,8 @@ class Search:
             1 - self.share,
         ]
         after = next(place for place, height in enumerate(heights) if height >= level)
-        left, right = heights[after - 1], heights[after]
+        left = heights[after - 1]
+        right = heights[after]
         return places[after - 1] + (places[after] - places[after - 1]) * (level - left) / (
             right - left
         )
@@ -319,10 +323,8 @@ class Quantiles(LocalProtocol[Located]):
         """The rank error of each way, for all quantiles with probability 95 %, by closed form; at
         most 1."""
         count = len(self.shares)
-        several, one = (
-            search_error(epsilon, count, clients, BETA),
-            one_round_error(epsilon, self.excess, count, clients, BETA),
-        )
+        several = search_error(epsilon, count, clients, BETA)
+        one = one_round_error(epsilon, self.excess, count, clients, BETA)
         return {"one": min(one, 1.0), "several": min(several, 1.0)}
 
     def _one_round(self, epsilon: float, clients: int) -> LocalPlay[Located]:
@@ -491,7 +493,8 @@ class Quantiles(LocalProtocol[Located]):
         """The distance of each share from the ranks, among those present, of the reported symbol,
         shape (Q,)."""
         heights = self.ranks(population)[0]
-        symbol, share = np.array(result.symbol), np.array(self.shares)
+        symbol = np.array(result.symbol)
+        share = np.array(self.shares)
         return np.asarray(
             np.maximum(
                 0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12)

@@ -42,11 +42,9 @@ class Combined(Estimate):
     @classmethod
     def of(cls, parts: Ratio, weights: Floats, correlation: Floats) -> Self:
         errors = weights * parts.standard_error
-        value, error = (
-            np.append(parts.value, weights @ parts.value),
-            np.append(
-                parts.standard_error, math.sqrt(max(0.0, float(errors @ correlation @ errors)))
-            ),
+        value = np.append(parts.value, weights @ parts.value)
+        error = np.append(
+            parts.standard_error, math.sqrt(max(0.0, float(errors @ correlation @ errors)))
         )
         return cls(value, error, parts.n, parts=parts, weights=weights, correlation=correlation)
 
@@ -58,7 +56,9 @@ class Combined(Estimate):
         adds up in full: it is no multiple of a standard error.
         """
         low, high = self.parts.interval(z)
-        value, (first, width), up = self.parts.value, self.parts.scale, self.weights > 0
+        value = self.parts.value
+        (first, width) = self.parts.scale
+        up = self.weights > 0
 
         def end(ends: Floats, side: int) -> float:
             whole = (ends == first) | (ends == first + width) | ~((low <= value) & (value <= high))
@@ -80,10 +80,8 @@ def combined(
     scale: tuple[float, float] = (0.0, 1.0),
 ) -> Combined:
     """The groups' shares, with 0 and 1 moved to the ends of `scale`, and their weighted sum."""
-    joint, shares = (
-        oracle.joint(tally, np.concatenate([cells.parts, cells.wholes])),
-        cells.estimate(oracle, tally),
-    )
+    joint = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes]))
+    shares = cells.estimate(oracle, tally)
     wholes = np.maximum(joint.value[len(weights) :], 1e-300)
     slopes = np.hstack([np.eye(len(weights)), -np.diag(shares.value)]) / wholes[:, None]
     spread = slopes @ joint.covariance @ slopes.T

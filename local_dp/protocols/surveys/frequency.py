@@ -82,12 +82,15 @@ def one_report(
     clients of each kind. None where no tally can be drawn."""
     if not oracle.has_tally_law:
         return None
-    weights, squares, step = np.array([part, whole]), np.zeros((3, 2, 2)), 0.0
+    weights = np.array([part, whole])
+    squares = np.zeros((3, 2, 2))
+    step = 0.0
     for kind, shares in enumerate((weights[0] > 0, weights[0] < weights[1], weights[1] == 0)):
         if shares.any():
             client = int(oracle.corners[np.argmax(shares)])
             tally = oracle.draw_tally({client: 1 << 40}, np.random.default_rng(0))
-            joint, ends = oracle.joint(tally, weights), oracle.estimate(tally).ends
+            joint = oracle.joint(tally, weights)
+            ends = oracle.estimate(tally).ends
             squares[kind] = joint.n * joint.covariance + np.outer(joint.value, joint.value)
             step = 0.0 if ends is None else float(np.max(ends[1] - ends[0]))
     return OneReport(squares, step)
@@ -239,7 +242,8 @@ def _shares(oracle: FiniteOracle, counts: Counts, conditional: Conditional) -> F
 
 def _chi_square(table: Floats, n: int) -> Floats:
     """The statistic of each table, shape (..., rows, columns) to (...)."""
-    rows, columns = table.sum(axis=-1, keepdims=True), table.sum(axis=-2, keepdims=True)
+    rows = table.sum(axis=-1, keepdims=True)
+    columns = table.sum(axis=-2, keepdims=True)
     expected = np.maximum(rows, _LEAST / table.shape[-2]) * np.maximum(
         columns, _LEAST / table.shape[-1]
     )
@@ -512,7 +516,8 @@ class Histogram(Shares):
 
     @property
     def query(self) -> Binned:
-        low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
+        low = 0.0 if self.low is None else self.low
+        high = 1.0 if self.high is None else self.high
         return Binned(
             self.column, low, high, self.bins, () if self.missing == "refuse" else ("missing",)
         )

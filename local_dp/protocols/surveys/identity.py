@@ -120,7 +120,8 @@ class Identity(LocalProtocol[IdentityTest]):
     @property
     def named(self) -> Floats:
         """The law that is tested, shape (k,)."""
-        size, spare = self.query.domain.size, self.query.spare
+        size = self.query.domain.size
+        spare = self.query.spare
         if spare and not self.shares:
             raise InputError(
                 f"the named law has no share for {' and '.join(spare)}: give all {size} shares, "

@@ -101,7 +101,8 @@ class Logistic(LocalProtocol[Estimate]):
         """The names of the coefficients, and the traits of each cell as numbers 0 and 1, shape
         (cells, coefficients)."""
         cells = np.indices(self.query.shape[:-1]).reshape(len(self.on), -1)
-        names, columns = ["intercept"], [cells[0] >= 0]
+        names = ["intercept"]
+        columns = [cells[0] >= 0]
         for axis, (part, side) in enumerate(zip(self.on, self.parts.sides, strict=False)):
             for place, label in enumerate(side[1:], 1):
                 names.append(part if side == ["no", "yes"] else f"{part} {label} against {side[0]}")
@@ -197,7 +198,8 @@ def solution(traits: Floats, cells: Floats) -> Floats | None:
 
     `cells` are the shares of no and yes in each, shape (cells, 2); estimated ones may be negative.
     """
-    found, whole = np.zeros(traits.shape[1]), cells.sum(axis=1)
+    found = np.zeros(traits.shape[1])
+    whole = cells.sum(axis=1)
     for _ in range(_STEPS):
         chance = _chance(traits @ found)
         slope = (traits * (whole * chance * (1 - chance))[:, None]).T @ traits

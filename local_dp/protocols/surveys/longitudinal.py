@@ -122,7 +122,8 @@ def tracked(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Deco
     """Each client reports the interval of its c-th change at one level of the tree; its cohort sets
     c and the level."""
     nano_epsilon(epsilon)
-    waves, tree = asking.waves, best_tree(epsilon, len(asking.waves))
+    waves = asking.waves
+    tree = best_tree(epsilon, len(asking.waves))
     names = tuple(wave.text if isinstance(wave, Question) else wave.column for wave in waves)
     labels = waves[0].labels if isinstance(waves[0], Category) else ()
     changes = min(asking.changes or 0, len(waves))
@@ -143,10 +144,8 @@ def _tracked(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[
     """After each wave: odd changes so far, less even ones, each the sum over levels of the
     intervals that make up the waves until then."""
     # each followed by that of `Steadied`
-    value, variance = (
-        np.zeros((2, tree.waves)),
-        np.zeros((2, tree.waves)),
-    )
+    value = np.zeros((2, tree.waves))
+    variance = np.zeros((2, tree.waves))
     for place, (query, tally) in enumerate(zip(queries, tallies, strict=True)):
         change, level = divmod(place, len(tree.widths))
         weights = np.zeros((tree.waves, query.randomizer.domain.size))
@@ -290,7 +289,8 @@ class Longitudinal(LocalProtocol[Course]):
         )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Course]:
-        known, taken = self.known(epsilon), self.taken(epsilon)
+        known = self.known(epsilon)
+        taken = self.taken(epsilon)
         queries, decode = METHODS[taken.name](self.asking, epsilon, clients)
         return Nonadaptive(queries, lambda tallies: Course(decode(tallies), taken, known))
 
@@ -300,7 +300,8 @@ class Longitudinal(LocalProtocol[Course]):
         if self.columns:
             raise InputError("columns are of a table: add --records, or leave them out")
         asking = self.asking
-        waves, most = len(asking.waves), 2 if self.changes is None else min(self.changes, 3)
+        waves = len(asking.waves)
+        most = 2 if self.changes is None else min(self.changes, 3)
         words = philox_words(stream_key("lives", seed), 0, KINDS * (most + 2)).reshape(
             KINDS, most + 2
         )

@@ -200,7 +200,8 @@ def _worst_cell(task: Task, covering: tuple[Set, ...], shares: Floats, factors: 
         part: float((factors[:, 0] * shares) @ holds[part]) / asked[part] ** 2
         for part in task.parts
     }
-    peak, worst = factors[:, 1] * shares, 0.0
+    peak = factors[:, 1] * shares
+    worst = 0.0
     for marginal in task.sets:
         inside = [part for size in range(1, task.ways + 1) for part in combinations(marginal, size)]
         heights = [task.height(part) * task.cells(part) / task.cells(marginal) for part in inside]
@@ -225,7 +226,8 @@ def covering_sets(task: Task, size: int) -> tuple[Set, ...]:
     cells: greedy, hence not always the fewest."""
     if size == task.ways:
         return task.sets
-    left, used = set(task.sets), [0] * len(task.shape)
+    left = set(task.sets)
+    used = [0] * len(task.shape)
     covering: list[Set] = []
     for first in task.sets:
         if first not in left:
@@ -303,10 +305,8 @@ class Dealt:
         values, variances = zip(
             *(self._marginal(marginal, masks, terms) for marginal in self.task.sets), strict=True
         )
-        (value, centre), (variance, steady) = (
-            np.concatenate(values, axis=1),
-            np.concatenate(variances, axis=1),
-        )
+        (value, centre) = np.concatenate(values, axis=1)
+        (variance, steady) = np.concatenate(variances, axis=1)
         return Steadied.of(
             value, variance, sum(tally.n for tally in tallies), np.stack([centre, steady])
         )
@@ -314,8 +314,10 @@ class Dealt:
     def _marginal(
         self, marginal: Set, masks: np.ndarray, terms: Sequence[Mapping[Set, Added]]
     ) -> Added:
-        own, whole = np.uint64(sum(1 << column for column in marginal)), self.task.cells(marginal)
-        value, variance = np.full((2, whole), 1 / whole), np.zeros((2, whole))
+        own = np.uint64(sum(1 << column for column in marginal))
+        whole = self.task.cells(marginal)
+        value = np.full((2, whole), 1 / whole)
+        variance = np.zeros((2, whole))
         for place in np.flatnonzero(
             masks & ~own == 0 if self.design.characters else masks & own != 0
         ).tolist():
@@ -345,7 +347,8 @@ class Dealt:
                 tally.n,
                 (1 - 2 * odd.ends[1], 1 - 2 * odd.ends[0]),
             )
-            (means, squares), signs = one.terms, _product([np.array([1.0, -1.0])] * len(columns))
+            (means, squares) = one.terms
+            signs = _product([np.array([1.0, -1.0])] * len(columns))
             return {
                 columns: (
                     signs * means / len(signs),

@@ -187,10 +187,8 @@ class MeanFound(LocalProtocol[FoundMean]):
         check_positive("resolved", self.resolved)
 
     def clients(self, epsilon: float) -> int:
-        first, others = (
-            finding_clients(epsilon, self.resolved),
-            grouped_clients(epsilon, 1, self.tolerance, BETA / 2),
-        )
+        first = finding_clients(epsilon, self.resolved)
+        others = grouped_clients(epsilon, 1, self.tolerance, BETA / 2)
         return max(int(first / self.finding), int(others / (1 - self.finding) / (1 - CHECKING))) + 1
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[FoundMean]:
@@ -206,10 +204,8 @@ class MeanFound(LocalProtocol[FoundMean]):
 
         def play() -> LocalPlay[FoundMean]:
             (bounds,) = yield from locate((self.column,), epsilon, Cohort(0, finders))
-            mean, outside = (
-                self.clipped(bounds).algorithm(epsilon, clients),
-                self.beyond(bounds).algorithm(epsilon, clients),
-            )
+            mean = self.clipped(bounds).algorithm(epsilon, clients)
+            outside = self.beyond(bounds).algorithm(epsilon, clients)
             # who reports whether its number is outside
             first = clients - max(1, int(CHECKING * (clients - finders)))
             tallies = yield (
@@ -291,10 +287,8 @@ def seen(magnitudes: Estimate) -> Bools:
     """Which magnitudes stand out of the noise, alone or with their neighbours; if none does, the
     one of the largest share."""
     # the last symbol is for missing numbers
-    shares, errors = (
-        magnitudes.value[:-1],
-        magnitudes.standard_error[:-1],
-    )
+    shares = magnitudes.value[:-1]
+    errors = magnitudes.standard_error[:-1]
     far = normal_quantile(HEAVY / len(shares))
     clear = shares > far * errors
     # one that stands out alone does not point to its neighbours
@@ -311,16 +305,19 @@ def widest(clear: Bools) -> Range:
     """The range of these magnitudes and a margin: one magnitude at each end, and at least a quarter
     of the farther end on the other side of 0."""
     places = np.flatnonzero(clear)
-    low, high = EDGES[max(int(places[0]) - 2, 0)], EDGES[min(int(places[-1]) + 1, len(EDGES) - 1)]
+    low = EDGES[max(int(places[0]) - 2, 0)]
+    high = EDGES[min(int(places[-1]) + 1, len(EDGES) - 1)]
     return Range(min(low, -high / 4), max(high, -low / 4))
 
 
 def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
     """The range cut at each end where at most the share CUT lies beyond with confidence, and
     nothing is seen; then widened by the margin, in `wide`."""
-    edges, error = np.array(cell.edges), prefixes.standard_error[:-1]
+    edges = np.array(cell.edges)
+    error = prefixes.standard_error[:-1]
     below = ascending(prefixes.value[:-1])
-    present, far = below[-1], normal_quantile(HEAVY / len(edges))
+    present = below[-1]
+    far = normal_quantile(HEAVY / len(edges))
 
     def steps(share: Floats, doubt: Floats, kept: int) -> int:
         """How many edges, from the outermost on, have too little beyond them; those outside of
@@ -334,6 +331,7 @@ def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
     )
     if first > last:  # equal where one cell holds nearly all
         return wide
-    low, high = float(edges[max(first - 1, 0)]), float(edges[min(last, len(edges) - 1)])
+    low = float(edges[max(first - 1, 0)])
+    high = float(edges[min(last, len(edges) - 1)])
     margin = MARGIN * (high - low)
     return Range(min(low, max(low - margin, wide.low)), max(high, min(high + margin, wide.high)))

@@ -151,10 +151,8 @@ class Mean(MeanProtocol):
         query = self.query
         if isinstance(query, Bounded):
             return super().algorithm(epsilon, clients)
-        rounded, ends = (
-            rounded_randomizer(epsilon, query.groups, query.steps),
-            upper_ends(query.groups),
-        )
+        rounded = rounded_randomizer(epsilon, query.groups, query.steps)
+        ends = upper_ends(query.groups)
 
         def read(tally: Tally) -> Estimate:
             if self.weights:
@@ -410,7 +408,8 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[FoundVector]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        query, choice = self.asked(epsilon, clients), self.chosen(epsilon)
+        query = self.asked(epsilon, clients)
+        choice = self.chosen(epsilon)
         centres, reaches = self.box
 
         def decode(tallies: tuple[Tally, ...]) -> FoundVector:

@@ -101,7 +101,8 @@ def _prefixes(symbols: Symbols) -> Queries:
 
 def _ranges(symbols: Symbols) -> Queries:
     """Pr[a <= value <= b] for all a <= b but the whole range."""
-    names, place = symbols.names, np.arange(symbols.k)
+    names = symbols.names
+    place = np.arange(symbols.k)
     for low in range(symbols.k):
         for high in range(low, symbols.k - (low == 0)):
             yield (
@@ -368,10 +369,12 @@ def shares_first_variance(epsilon: float, workload: Floats) -> float:
     The latter is (q |w - c|^2 + (p - q) max (w - c)^2) / (p - q)^2 for any constant c; here the
     best of nine from the mean of w to the middle of its range.
     """
-    k, growth = workload.shape[1], math.exp(epsilon)
+    k = workload.shape[1]
+    growth = math.exp(epsilon)
     q = 1 / (growth + k - 1)
     gap = (growth - 1) * q
-    mean, middle = workload.mean(axis=1), (workload.max(axis=1) + workload.min(axis=1)) / 2
+    mean = workload.mean(axis=1)
+    middle = (workload.max(axis=1) + workload.min(axis=1)) / 2
     bounds = []
     for part in np.linspace(0, 1, 9):
         squares = (workload - (mean + part * (middle - mean))[:, None]) ** 2
@@ -537,14 +540,13 @@ class Workload(LocalProtocol[Answers]):
 
 def _from_shares(oracle: GRR, tally: Tally, workload: Floats) -> Estimate:
     """The queries of the estimated shares; each variance is estimated from the reports."""
-    p, q, n, law = (
-        oracle.truth / oracle.total,
-        oracle.other / oracle.total,
-        tally.answered,
-        tally.counts.sum(axis=0) / tally.answered,
-    )
+    p = oracle.truth / oracle.total
+    q = oracle.other / oracle.total
+    n = tally.answered
+    law = tally.counts.sum(axis=0) / tally.answered
     centred = (workload - q * workload.sum(axis=1, keepdims=True)) / (p - q)
-    mean, square = centred @ law, (centred**2) @ law
+    mean = centred @ law
+    square = (centred**2) @ law
     return Steadied.of(
         mean,
         (square - mean**2) / n,

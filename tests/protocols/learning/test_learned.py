@@ -73,8 +73,10 @@ def test_squared_correlations_are_large_for_every_concept_and_law(
 ) -> None:
     """V >= 1 / MC^2, which is all that the proof needs: for every concept under random laws of x,
     and with equality under the hardest."""
-    found, generator = margin(BlockClass(function, t, b)), np.random.default_rng(4)
-    told, shares = found.concepts.signs()[found.concepts.told()].astype(np.float64), asked(found)
+    found = margin(BlockClass(function, t, b))
+    generator = np.random.default_rng(4)
+    told = found.concepts.signs()[found.concepts.told()].astype(np.float64)
+    shares = asked(found)
     assert shares.sum() == pytest.approx(1)
     for concentration in (0.02, 0.2, 2.0):
         law = generator.dirichlet(np.full(told.shape[1], concentration))
@@ -117,10 +119,8 @@ NORMAL = [1, 2, 1, 1, 3, 1, 1, 2]
 
 def exact(population: Finite, weights: Floats) -> Floats:
     """Minus the gradient of the hinge loss in the population."""
-    x, y = (
-        np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))]),
-        population.kinds.numbers("y"),
-    )
+    x = np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))])
+    y = population.kinds.numbers("y")
     return np.asarray(x @ (population.shares * y * (y * (weights @ x) < 1)))
 
 
@@ -140,7 +140,8 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
 def test_each_way_is_unbiased_with_its_noise(name: str, epsilon: float, scale: float) -> None:
     """Over 200 rounds the mean is the exact gradient within 5 standard errors and 1e-3, n times the
     squared error at most its moment, and near it."""
-    way, weights = gradients_of(epsilon, 4, scale, name), np.array([0.3, -0.2, 0.5, 0.1])
+    way = gradients_of(epsilon, 4, scale, name)
+    weights = np.array([0.3, -0.2, 0.5, 0.1])
     pairs = [told(way, seed, weights) for seed in range(RUNS)]
     away = np.array([one - truth for one, truth in pairs])
     assert (abs(away.mean(axis=0)) < 5 * away.std(axis=0) / math.sqrt(RUNS) + 1e-3).all()

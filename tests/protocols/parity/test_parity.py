@@ -108,8 +108,10 @@ def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(
     """In 50 drawn runs it errs with probability e^-fall at most (1e-6), of 10 client by client as
     often; with a third of the clients it errs more."""
     protocol = ParityElimination(d=d, fall=fall)
-    n, recovery = 2 * protocol.clients(1.0), exact_recovery(protocol, 1.0, 3)
-    found, chance = recovery(n, 50), math.exp(-fall)
+    n = 2 * protocol.clients(1.0)
+    recovery = exact_recovery(protocol, 1.0, 3)
+    found = recovery(n, 50)
+    chance = math.exp(-fall)
     assert found > 50 * (1 - chance) - Z_TAIL * math.sqrt(50 * chance * (1 - chance))
     users = user_level(protocol, n, 10)
     assert abs(users / 10 - found / 50) < Z_TAIL * math.sqrt(

@@ -99,7 +99,8 @@ OF_NUMBERS = {
 def test_every_randomizer_that_applies_is_planned_for() -> None:
     """All that estimate a survey, frequencies, a mean: hashes of two symbols are randomized
     response, Hadamard has 4 times that, subsets ask the fewest."""
-    survey, frequency = _named(Survey(), 1.0), _named(Frequency(), 1.0)
+    survey = _named(Survey(), 1.0)
+    frequency = _named(Frequency(), 1.0)
     assert {"binary-rr", *ORACLES, planning.CURATOR, planning.OPEN} <= set(survey)
     assert all(
         survey[name].clients(0.05) == rr_clients(1.0, 0.1, 0.05)

@@ -65,7 +65,8 @@ def test_the_choice_is_made_by_closed_form_and_shown() -> None:
 def test_intervals_hold_the_truth(rounds: str, name: str) -> None:
     """Of 100 intervals of the quantile 0.3 at least 86 hold it (fewer, at 95 %: 2e-4); the
     estimates with a bin on either side do not."""
-    law, generator = laws()[name], np.random.default_rng(4)
+    law = laws()[name]
+    generator = np.random.default_rng(4)
     truth = int(np.searchsorted(np.cumsum(law), 0.3))
     places = [
         located(Quantiles(at=("0.3",), rounds=rounds), law, 20_000, 1.0, generator).places[0]
@@ -81,7 +82,9 @@ def test_intervals_hold_the_truth(rounds: str, name: str) -> None:
 def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsilon: float) -> None:
     """By enumeration of all answers of 5, 40 and 300 clients: where S = 0 at every threshold, the
     outer test errs with at most 3/4 alpha, and not with none."""
-    randomizer, level, alpha = OneBitMean(epsilon, steps=STEPS), round(share * STEPS), 0.05
+    randomizer = OneBitMean(epsilon, steps=STEPS)
+    level = round(share * STEPS)
+    alpha = 0.05
     chance = (
         float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0])
         / randomizer.total
@@ -90,10 +93,8 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
     for n in (5, 40, 300):
         moved = {"low": 0.0, "high": 0.0}
         for ones in range(n + 1):
-            search, even = (
-                Search(randomizer, 10, level),
-                Tally(np.array([[n - round(n * chance), round(n * chance)]])),
-            )
+            search = Search(randomizer, 10, level)
+            even = Tally(np.array([[n - round(n * chance), round(n * chance)]]))
             search.update(
                 (4, 4, 4),
                 (Tally(np.array([[n - ones, ones]])), even, Tally(np.array([[n - ones, ones]]))),

@@ -21,7 +21,8 @@ TRAITS = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], dtype=np.float64
 def test_the_truth_is_the_regression_of_a_library() -> None:
     linear = pytest.importorskip("sklearn.linear_model")
     generator = np.random.default_rng(2)
-    x, y = generator.integers(0, 2, (4000, 2)), generator.integers(0, 2, 4000)
+    x = generator.integers(0, 2, (4000, 2))
+    y = generator.integers(0, 2, 4000)
     cells = np.array(
         [
             [np.sum((x == trait[1:]).all(axis=1) & (y == answer)) for answer in (0, 1)]
@@ -43,7 +44,8 @@ def test_the_variance_is_that_of_the_textbook_without_noise() -> None:
     chance = 1 / (1 + np.exp(-TRAITS @ true))
     cells = np.stack([1 - chance, chance], axis=1) / 4
     law = cells.ravel()
-    found, covariance = solution(TRAITS, cells), np.diag(law) - np.outer(law, law)
+    found = solution(TRAITS, cells)
+    covariance = np.diag(law) - np.outer(law, law)
     assert found is not None
     assert np.allclose(found, true)
     information = (TRAITS * (chance * (1 - chance) / 4)[:, None]).T @ TRAITS
@@ -64,13 +66,16 @@ GRID = list(product((0.5, 1.0, 3.0, 6.0), (500, 5000, 50_000)))
 def test_the_intervals_cover(epsilon: float, n: int) -> None:
     """Each coefficient, in 94 % of 300 runs or more, where traits are even and where one is rare;
     half as wide they do not. An open interval covers."""
-    generator, protocol, misses = np.random.default_rng(5), Logistic(), []
+    generator = np.random.default_rng(5)
+    protocol = Logistic()
+    misses = []
     for rare in (0.5, 0.1):
         even = protocol.synthetic(n, 1)
         assert isinstance(even, Finite)
         first = np.array([rare if value else 1 - rare for value in even.kinds["first"]])
         population = Finite(even.kinds, (np.array(even.shares) * first).tolist(), n, 1)
-        algorithm, truth = protocol.algorithm(epsilon, n), protocol.truth(population)
+        algorithm = protocol.algorithm(epsilon, n)
+        truth = protocol.truth(population)
         assert np.allclose(truth, [-1, 1, -0.5])
         ends = np.array(
             [

@@ -114,7 +114,8 @@ def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple
     population = protocol.synthetic(10_000, seed)
     tallies = []
     for query in algorithm.queries:
-        law, randomizer = population.law(query.query), query.randomizer
+        law = population.law(query.query)
+        randomizer = query.randomizer
         empty = randomizer.empty()
         if isinstance(randomizer, ChangeTracking):
             ones = (
@@ -145,7 +146,8 @@ def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple
 def test_rare_changes_are_covered(epsilon: float, n: int) -> None:
     """Three in a hundred change in the third wave: all four waves in 100 runs; of the reports' own
     spread none or half of the intervals would hold."""
-    protocol, held = Longitudinal(times=4, changes=1, method="tracked"), np.zeros(4)
+    protocol = Longitudinal(times=4, changes=1, method="tracked")
+    held = np.zeros(4)
     kinds = Records(
         {f"wave{wave}": np.array(["0", "1" if wave >= 3 else "0"]) for wave in range(1, 5)}
     )
@@ -217,7 +219,8 @@ def test_the_closed_form_is_what_runs_have(
 ) -> None:
     """n times the mean standard error squared of a run is the variance by which the way was chosen,
     within 3 %; of what is tracked, at most that."""
-    protocol, n = Longitudinal(times=waves, changes=changes, method=method), 200_000
+    protocol = Longitudinal(times=waves, changes=changes, method=method)
+    n = 200_000
     course = run(
         protocol.algorithm(epsilon, n), population_oracle(protocol.synthetic(n, 3), epsilon)
     )

@@ -342,7 +342,8 @@ def test_a_private_run_takes_total_policies_and_reads_no_labels() -> None:
 def test_the_midpoint_would_be_caught() -> None:
     """The wrong twin: counting a missing number as the midpoint, as one bit without a place for it
     does, is far outside the limit of the bias test."""
-    careless, truth = Mean(column="age", low=0, high=150), CASES["mean of those present"][1][0]
+    careless = Mean(column="age", low=0, high=150)
+    truth = CASES["mean of those present"][1][0]
     values, limit = _told(careless)
     assert abs(values[0] - truth) > 10 * (limit[0] + 2.0**-15 * 150)
 
@@ -378,11 +379,9 @@ def test_independence_is_tested_at_its_level_and_dependence_is_found() -> None:
 
 
 # 95 % and 5 % of 200: beyond these with probability 1e-4 each
-RUNS, LEAST_FOUND, MOST_REJECTED = (
-    200,
-    176,
-    24,
-)
+RUNS = 200
+LEAST_FOUND = 176
+MOST_REJECTED = 24
 
 
 def rejections(protocol: Identity, shares: np.ndarray, clients: int) -> int:
@@ -409,7 +408,8 @@ def test_both_errors_are_as_promised(coins: str) -> None:
     """With the clients asked for, uniform is rejected in about 5 % of runs and a law alpha away in
     about 95 %; with a sixth of them it is not found."""
     protocol = Identity(coins=coins, k=32, alpha=0.4)
-    n, away = protocol.clients(1.0), 1 + 0.8 * (1 - 2 * (np.arange(32) % 2))
+    n = protocol.clients(1.0)
+    away = 1 + 0.8 * (1 - 2 * (np.arange(32) % 2))
     assert rejections(protocol, np.ones(32), n) <= MOST_REJECTED
     assert rejections(protocol, away, n) >= LEAST_FOUND
     assert rejections(protocol, away, n // 6) < LEAST_FOUND

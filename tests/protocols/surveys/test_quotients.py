@@ -29,7 +29,8 @@ from local_dp.tallies import Ratio, Tally
 from tests.support.long import short
 from tests.support.wrong import wrong
 
-EPSILONS, SHARES = (0.1, 1.0, 3.0, 6.0, 12.0), (0.0, 0.001, 0.01, 0.3, 0.99, 1.0)
+EPSILONS = (0.1, 1.0, 3.0, 6.0, 12.0)
+SHARES = (0.0, 0.001, 0.01, 0.3, 0.99, 1.0)
 LEAST = 0.94
 DRAWS = 4000
 # a coverage of 94 % is measured lower once in 300,000
@@ -52,7 +53,8 @@ def intervals(
     each = one_report(
         oracle, tuple(conditional.parts[0].tolist()), tuple(conditional.wholes[0].tolist())
     )
-    shares, nothing = oracle.values(counts), np.zeros(())
+    shares = oracle.values(counts)
+    nothing = np.zeros(())
     return Ratio.of(
         (shares @ conditional.parts.T, shares @ conditional.wholes.T, nothing, nothing, nothing),
         n,
@@ -161,7 +163,8 @@ CUT = (
 def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int) -> None:
     """Drawn so many times each, for shares from 0 to 1 in the first group against one share in the
     second."""
-    generator, (protocol, sizes, second) = np.random.default_rng(7), COMBINED[name]
+    generator = np.random.default_rng(7)
+    (protocol, sizes, second) = COMBINED[name]
     kinds = Records(
         {"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)}
     )
@@ -172,11 +175,9 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int
             n,
             0,
         )
-        algorithm, truth, held = (
-            protocol.algorithm(epsilon, n),
-            float(np.asarray(protocol.truth(population))[2]),
-            0,
-        )
+        algorithm = protocol.algorithm(epsilon, n)
+        truth = float(np.asarray(protocol.truth(population))[2])
+        held = 0
         for _ in range(runs):
             low, high = run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
             held += bool(low[2] <= truth <= high[2])
@@ -189,10 +190,8 @@ def test_weights_undo_a_sample_that_is_no_fair_one() -> None:
     kinds = Records(
         {"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)}
     )
-    population, generator = (
-        Finite(kinds, [0.765, 0.135, 0.015, 0.085], 20_000, 0),
-        np.random.default_rng(3),
-    )
+    population = Finite(kinds, [0.765, 0.135, 0.015, 0.085], 20_000, 0)
+    generator = np.random.default_rng(3)
     protocol = Survey(by="group", labels=("A", "B"), weights=("2000", "2000"))
     assert protocol.truth(population)[2] == pytest.approx((0.15 + 0.85) / 2)
     result = run(protocol.algorithm(2.0, 20_000), AggregateOracle(population, generator, 2.0))
@@ -203,12 +202,14 @@ def test_the_standard_error_of_a_difference() -> None:
     """By exact derivatives in the counts: common reports are 8 % of the variance, and without or
     with the wrong sign it would be 4 or 8 % away."""
     oracle, n = frequency_randomizer(1.0, 4), 1 << 40
-    decode, reports = Compare().algorithm(1.0, n).decode, np.eye(4, dtype=np.int64)
+    decode = Compare().algorithm(1.0, n).decode
+    reports = np.eye(4, dtype=np.int64)
     tally = oracle.draw_tally(
         {value: int(part * n) for value, part in enumerate([0.1, 0.4, 0.4, 0.1])},
         np.random.default_rng(1),
     )
-    law, step = tally.counts[0] / tally.n, n // 1000
+    law = tally.counts[0] / tally.n
+    step = n // 1000
     slopes = 1000 * np.array(
         [
             decode((Tally(tally.counts + step * report),)).value[2] - decode((tally,)).value[2]

@@ -108,7 +108,8 @@ def test_answers_are_unbiased_with_the_stated_variance(queries: str) -> None:
     """On the expected tally of any law the answers are exact; and the stated error is that of one
     report's contribution, enumerated."""
     protocol = Workload(k=7, queries=tuple(queries.split(";")))
-    oracle, law = rows_of(protocol, 0.5), np.random.default_rng(1).dirichlet(np.ones(7))
+    oracle = rows_of(protocol, 0.5)
+    law = np.random.default_rng(1).dirichlet(np.ones(7))
     decode, n = protocol.algorithm(0.5, 10).decode, 1e9
     estimate = decode((expected_tally(oracle, law, n),)).estimate
     assert estimate.value == pytest.approx(protocol.matrix @ law, abs=1e-9)
@@ -166,7 +167,8 @@ def lawless(protocol: Marginals, clients: int) -> Finite:
 
 def expected_shares(query: LocalQuery, population: Population) -> Tally:
     """The shares that every cell and report has on average, in place of counts."""
-    channel, law = query.randomizer, population.law(query.query)
+    channel = query.randomizer
+    law = population.law(query.query)
     assert isinstance(channel, FiniteChannel)
     shares = sum(
         share * report_law(channel, value) for value, share in enumerate((law / law.sum()).tolist())
@@ -238,7 +240,8 @@ def test_marginals_agree_and_the_step_makes_laws_of_them() -> None:
         name: np.where(np.arange(4) == place % 4, "1", "0")
         for place, name in enumerate(protocol.columns)
     }
-    population, task = Finite(Records(kinds), [1.0] * 4, 20_000, 1), protocol.task
+    population = Finite(Records(kinds), [1.0] * 4, 20_000, 1)
+    task = protocol.task
 
     def gap(values: Floats) -> float:
         parts = np.split(values, len(task.sets))

@@ -157,7 +157,9 @@ def test_the_interval_holds_the_mean_nobody_gave_bounds_for(name: str) -> None:
     mean is their own; nobody is asked twice."""
     numbers = COLUMNS[name].copy()
     numbers[::10] = np.nan
-    truth, protocol, kept = float(np.nanmean(numbers)), MeanFound(column="x"), 0
+    truth = float(np.nanmean(numbers))
+    protocol = MeanFound(column="x")
+    kept = 0
     for seed in range(40):
         records = Records({"x": numbers[np.random.default_rng(seed).permutation(MANY)]})
         oracle = PopulationOracle(Rows(records), KeyedNoise(seed), seed, 2.0)
@@ -201,7 +203,8 @@ def test_the_range_is_of_what_is_seen_and_a_magnitude_more(
 
 def test_a_range_is_narrowed_only_where_little_is_surely_lost() -> None:
     """With exact shares of a bell the range shrinks around it; with shares in doubt it stays."""
-    wide, parts = Range(0.0, 60.0), Cell("x", tuple(np.linspace(0, 60, 61).tolist()))
+    wide = Range(0.0, 60.0)
+    parts = Cell("x", tuple(np.linspace(0, 60, 61).tolist()))
 
     def below(middle: float) -> Floats:
         inside = np.exp(-(((np.arange(62) - middle) / 1.5) ** 2) / 2)
@@ -243,7 +246,8 @@ def test_a_range_covers_most_and_little_more(name: str) -> None:
     32 (a run misses with 1/20: 5 of 10 in 10^-4)."""
     values = SCALES[name](np.random.default_rng(5))
     present = values[~np.isnan(values)].astype(float)
-    width, right = present.max() - present.min(), 0
+    width = present.max() - present.min()
+    right = 0
     for seed in range(10):
         found = located(values, CLIENTS, seed)
         right += (

@@ -23,10 +23,8 @@ from tests.support.long import short
 from tests.support.wrong import wrong
 
 LEAST = 0.94
-LABELS, PAIRS = (
-    Records({"k": np.array(list("0123"))}),
-    Records({"a": np.array(list("xxyy")), "b": np.array(list("uvuv"))}),
-)
+LABELS = Records({"k": np.array(list("0123"))})
+PAIRS = Records({"a": np.array(list("xxyy")), "b": np.array(list("uvuv"))})
 SPIKE = Records(
     {
         "x": np.where(np.arange(1000) < 10, 10.0, 0.0),
@@ -88,7 +86,9 @@ CASES = [
 def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
     """Each coordinate in 300 runs. The rarest share is seen by nobody in most of them; of the
     reports' own spread, 19 to 30 % of intervals would hold it."""
-    (protocol, kinds, shares), generator, runs = TABLES[name], np.random.default_rng(n), 300
+    (protocol, kinds, shares) = TABLES[name]
+    generator = np.random.default_rng(n)
+    runs = 300
     held: Any = 0
     for seed in range(runs):
         population = Finite(kinds, shares, n, seed)
@@ -108,11 +108,9 @@ def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
 def test_rare_symbols_are_covered(kind: type[Any], epsilon: float, n: int) -> None:
     """Each of eight frequencies in 300 tallies: of a block or a place of which no report came, the
     reports' own spread is 0."""
-    oracle, shares, generator = (
-        kind(epsilon, k=8),
-        np.array([0.8, 0.1, 0.04, 0.02, 0.02, 0.01, 0.01, 0.0]),
-        np.random.default_rng(n),
-    )
+    oracle = kind(epsilon, k=8)
+    shares = np.array([0.8, 0.1, 0.04, 0.02, 0.02, 0.01, 0.01, 0.0])
+    generator = np.random.default_rng(n)
     held = np.zeros(8)
     for _ in range(300):
         low, high = oracle.estimate(
@@ -125,17 +123,16 @@ def test_rare_symbols_are_covered(kind: type[Any], epsilon: float, n: int) -> No
 @pytest.mark.parametrize("n", [10, 20, 50, 200, 500])
 def test_two_valued_reports_are_covered_exactly(n: int) -> None:
     """By the binomial law, for every share on a grid; without the four reports nearly none."""
-    counts, shares = (
-        np.arange(n + 1),
-        np.concatenate([np.linspace(0.0005, 0.05, 100), np.linspace(0.05, 0.95, 200)]),
-    )
+    counts = np.arange(n + 1)
+    shares = np.concatenate([np.linspace(0.0005, 0.05, 100), np.linspace(0.05, 0.95, 200)])
     mean = counts / n
     steady = steadied(mean, mean, (0.0, 1.0), n)
     made = Steadied.of(mean, (mean - mean**2) / n, n, steady)
     bare = Estimate(made.value, made.standard_error, n)
 
     def least(estimate: Estimate) -> float:
-        (low, high), chances = estimate.interval(), stats.binom.pmf(counts, n, shares[:, None])
+        (low, high) = estimate.interval()
+        chances = stats.binom.pmf(counts, n, shares[:, None])
         return float(
             (chances * ((low <= shares[:, None]) & (shares[:, None] <= high))).sum(axis=1).min()
         )
@@ -147,7 +144,8 @@ def test_two_valued_reports_are_covered_exactly(n: int) -> None:
 def test_steadied_parts_move_and_add_up_as_estimates_do() -> None:
     """Moved to another scale the interval moves along; terms of a cohort are those of its reports,
     and stay its own variance where reports always differ."""
-    mean, square = np.array([0.0, 0.3]), np.array([0.0, 0.3])
+    mean = np.array([0.0, 0.3])
+    square = np.array([0.0, 0.3])
     one = Steadied.of(mean, (square - mean**2) / 50, 50, steadied(mean, square, (0.0, 1.0), 50))
     low, high = one.interval()
     moved_low, moved_high = one.on_scale(-10.0, 30.0).interval()
