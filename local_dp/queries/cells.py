@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 
@@ -90,7 +89,7 @@ class Below(Query):
 
     name = "below"
     summary = "Asks whether a number lies below a cut"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     column: str
     end: float
     missing: int
@@ -172,7 +171,7 @@ class Odd(Crossed):
 
     name = "odd"
     summary = "Asks whether an odd number of parts has its second symbol"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
 
     def check(self) -> None:
         super().check()
@@ -241,7 +240,7 @@ class Cell(Query):
 
     name = "cell"
     summary = "Counts the public edges that a number reaches"
-    looked_up: ClassVar[str] = "edges"
+    looked_up = "edges"
     column: str
     edges: tuple[float, ...]
 

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Bit(Query):
 
     name = "bit"
     summary = "Gives one bit of a packed row"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
     number: int
 
     def check(self) -> None:

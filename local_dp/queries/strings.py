@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
 from unicodedata import category
 
 import numpy as np
@@ -249,7 +248,7 @@ class KeptPrefix(Prefix):
 
     name = "kept-prefix"
     summary = "Gives the listed prefix of a string, and its next bits"
-    looked_up: ClassVar[str] = "kept"
+    looked_up = "kept"
     step: int
     width: int
     kept: tuple[str, ...]

@@ -3,7 +3,6 @@ waves."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -162,7 +161,7 @@ class Bounded(Query):
 
     name = "bounded"
     summary = "Clips a number to public bounds"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     column: str
     low: float
     high: float

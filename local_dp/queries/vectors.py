@@ -4,13 +4,13 @@ nearest centres."""
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_number, check_whole, check_width
-from local_dp.domains import Domain, Vectors, levels, symbols, vectors
+from local_dp.domains import Vectors, levels, symbols, vectors
 from local_dp.errors import InputError
 from local_dp.queries.query import (
     STEPS,
@@ -111,7 +111,7 @@ class Mistake(Query):
 
     name = "mistake"
     summary = "Asks whether a halfspace errs on the label"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
     columns: tuple[str, ...]
     label: str
     weights: tuple[float, ...]
@@ -161,7 +161,7 @@ class Descent(_Descending):
 
     name = "descent"
     summary = "Gives one coordinate of a descent direction"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     coordinate: int
     bound: float = 1.0
 
@@ -248,7 +248,7 @@ class NearestCentre(_ByCentre):
 
     name = "nearest-centre"
     summary = "Asks whether a centre is the nearest one"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         return self.belongs(matrix(records, self.columns)).astype(np.uint8)
@@ -261,7 +261,7 @@ class CentreSum(_ByCentre):
 
     name = "centre-sum"
     summary = "Gives a coordinate where a centre is the nearest one"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     coordinate: int = 0
     bound: float = 1.0
 

@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -195,10 +195,10 @@ class Learn(LocalProtocol[Lesson]):
 
     name = "learn"
     summary = "Learns to predict a column, and estimates the accuracy"
-    figureless: ClassVar[str] = "a hypothesis"
+    figureless = "a hypothesis"
     source = "KLNRS 2008, Theorem 4.8; the learners' own"
-    example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
-    error_unit: ClassVar[str] = "distance of the stated score from the true one"
+    example = "--records fair.csv --label 'affairs > 0' --missing exclude"
+    error_unit = "distance of the stated score from the true one"
     learner: str = parameter("logistic-regression", "Learner", help=f"{', '.join(TABULAR)}")
     label: str = parameter(
         "", "Column or yes/no question that is predicted", help="Such as 'affairs > 0'"

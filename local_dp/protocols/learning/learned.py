@@ -86,9 +86,9 @@ class Learned(LocalProtocol[Lesson]):
     some unused. Cost: one bit a client. Source: KLNRS Theorem 4.8.
     """
 
-    figureless: ClassVar[str] = "a hypothesis"
+    figureless = "a hypothesis"
     taught: ClassVar[str]
-    error_unit: ClassVar[str] = "excess over the comparison of the learner's guarantee"
+    error_unit = "excess over the comparison of the learner's guarantee"
 
     def check(self) -> None:
         check_built(self.task)

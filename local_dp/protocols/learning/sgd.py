@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 
@@ -167,9 +166,9 @@ class LocalSGD(LocalProtocol[Halfspace]):
 
     name = "local-sgd"
     summary = "Learns a halfspace by gradient descent on private reports"
-    figureless: ClassVar[str] = "a hypothesis"
+    figureless = "a hypothesis"
     source = "Duchi, Jordan, Wainwright 2013"
-    error_unit: ClassVar[str] = "share of examples labelled wrongly"
+    error_unit = "share of examples labelled wrongly"
     d: int = parameter(4, "Dimension: the features of a record")
     gamma: float = parameter(0.5, "Margin of the examples to the halfspace")
     alpha: float = parameter(

@@ -4,7 +4,6 @@ each round, or in one round (limits 12.1)."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from typing import ClassVar
 
 from local_dp.bounds.interaction import group_lengths, ladder_clients
 from local_dp.checks import check_built, check_whole
@@ -84,8 +83,8 @@ class _Ladder(LocalProtocol[str]):
     """Level i < k has a hidden table of 2^i bits, the steps at its nodes; each client has the table
     of one uniform level."""
 
-    figureless: ClassVar[str] = "a hypothesis"
-    error_unit: ClassVar[str] = "share of the path from its first wrong step on"
+    figureless = "a hypothesis"
+    error_unit = "share of the path from its first wrong step on"
     k: int = parameter(4, "Number of levels, from 1 to 16", unit="levels")
 
     def check(self) -> None:

@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import ClassVar
 
 import numpy as np
 
@@ -35,8 +34,8 @@ from local_dp.tallies import Tally
 class ParityProtocol(LocalProtocol[int]):
     """The common part of the parity learners. Without `r` it is drawn at random."""
 
-    figureless: ClassVar[str] = "a hypothesis"
-    error_unit: ClassVar[str] = "share of records whose parity differs"
+    figureless = "a hypothesis"
+    error_unit = "share of records whose parity differs"
     d: int = parameter(4, "Dimension: the bits of a record", unit="bits")
     r: int | None = parameter(
         None, "Hidden vector, as a whole number; default: random", help="Below 2^d"

@@ -4,7 +4,7 @@ then a count of the candidates by other clients."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -249,8 +249,8 @@ class FrequentStrings(LocalProtocol[Found]):
     """
 
     source = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
-    example: ClassVar[str] = "--records words.csv --column word"
-    error_unit: ClassVar[str] = "the largest error of a share, of a string found or missed"
+    example = "--records words.csv --column word"
+    error_unit = "the largest error of a share, of a string found or missed"
     column: str = parameter("string", "Column of strings or whole numbers", of_table=True)
     bits: int = parameter(
         32,

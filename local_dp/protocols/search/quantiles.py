@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 
@@ -194,14 +194,12 @@ class Quantiles(LocalProtocol[Located]):
 
     name = "quantiles"
     summary = "Estimates quantiles, such as the median, of a column"
-    example: ClassVar[str] = (
-        "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
-    )
+    example = "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
     source = (
         "Edmonds, Nikolov, Ullman 2020 (one round); probabilistic bisection, Horstein 1963 "
         "(several)"
     )
-    error_unit: ClassVar[str] = "the largest distance in ranks, a share of the clients"
+    error_unit = "the largest distance in ranks, a share of the clients"
     column: str = parameter("value", "Column of numbers", of_table=True)
     low: float | None = parameter(None, "Public lower end; needed with a table")
     high: float | None = parameter(None, "Public upper end; needed with a table")

@@ -3,7 +3,7 @@ a difference, or a post-stratified share."""
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -136,9 +136,7 @@ class Compare(LocalProtocol[Combined]):
     name = "compare"
     summary = "Compares the shares of yes in two groups, as in an A/B test"
     source = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
-    example: ClassVar[str] = (
-        "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
-    )
+    example = "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
     question: str = parameter("yes == 1", "Yes/no question about the columns", of_table=True)
     by: str = parameter("group", "Column that names the group of each record", of_table=True)
     labels: tuple[str, ...] = parameter(("A", "B"), "The two groups, public", of_table=True)

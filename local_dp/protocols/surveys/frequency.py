@@ -5,7 +5,7 @@ from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -278,9 +278,7 @@ class Crosstab(OfShares[CrossTable]):
         "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers "
         "2018 (tests under local privacy)"
     )
-    example: ClassVar[str] = (
-        "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
-    )
+    example = "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
     columns: tuple[str, ...] = parameter(
         ("first", "second"), "Columns or yes/no questions", of_table=True
     )
@@ -413,7 +411,7 @@ class Frequency(Shares):
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )
-    example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
+    example = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "The public labels")
     labels_from_data: bool = parameter(
@@ -492,7 +490,7 @@ class Histogram(Shares):
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )
-    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --bins 6"
+    example = "--records fair.csv --column age --low 15 --high 45 --bins 6"
     column: str = parameter("value", "Column of numbers", of_table=True)
     low: float | None = parameter(None, "Public lower end; needed with a table")
     high: float | None = parameter(None, "Public upper end; needed with a table")

@@ -2,7 +2,7 @@
 client draws alone."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -70,10 +70,10 @@ class Identity(LocalProtocol[IdentityTest]):
 
     name = "identity"
     summary = "Tests whether the labels of a column have the named shares"
-    figureless: ClassVar[str] = "a decision"
+    figureless = "a decision"
     source = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
-    example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
-    error_unit: ClassVar[str] = "1 for a wrong decision, 0 for a right one"
+    example = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
+    error_unit = "1 for a wrong decision, 0 for a right one"
     column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "The public labels")
     missing: str = policy(

@@ -3,7 +3,7 @@ the noise of the reports."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -54,9 +54,7 @@ class Logistic(LocalProtocol[Estimate]):
         "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response "
         "with covariates)"
     )
-    example: ClassVar[str] = (
-        "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
-    )
+    example = "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
     question: str = parameter("yes == 1", "Yes/no question whose odds are explained", of_table=True)
     on: tuple[str, ...] = parameter(
         ("first == 1", "second == 1"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import ClassVar, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -206,7 +206,7 @@ class Longitudinal(LocalProtocol[Course]):
         "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
         "2017; Arcolezi et al. 2021, 2023"
     )
-    example: ClassVar[str] = "--times 64 --changes 1 --clients 200000 --tier population"
+    example = "--times 64 --changes 1 --clients 200000 --tier population"
     columns: tuple[str, ...] = parameter(
         (), "Column or yes/no question of each wave", of_table=True
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from operator import mul
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     name = "sq"
     summary = "Answers several yes/no questions, each by its own clients"
     source = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
-    example: ClassVar[str] = "--records fair.csv --question 'age >= 30; affairs > 0'"
+    example = "--records fair.csv --question 'age >= 30; affairs > 0'"
     queries: tuple[str, ...] = parameter(
         (),
         "Yes/no questions about the columns",
@@ -207,7 +207,7 @@ class Survey(MeanProtocol):
     name = "survey"
     summary = "Estimates the share of clients who answer yes to a question"
     source = "Warner 1965; KLNRS 2008, Section 4.3"
-    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0'"
+    example = "--records fair.csv --question 'affairs > 0'"
     question: str = parameter(
         "yes == 1",
         "Yes/no question about the columns",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, pairwise, product
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -431,7 +431,7 @@ class Marginals(LocalProtocol[Margins]):
     name = "marginals"
     summary = "Estimates all marginals of some columns from one report each"
     source = "Cormode, Kulkarni, Srivastava 2018 (InpHT); Zhang, Wang, Li, He, Chen 2018 (CALM)"
-    example: ClassVar[str] = (
+    example = (
         "--records fair.csv --columns 'religious;occupation;affairs > 0' --labels "
         "'1|2|3|4;1|2|3|4|5|6' --ways 2"
     )

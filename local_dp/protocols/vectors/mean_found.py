@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise, starmap
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -161,7 +161,7 @@ class MeanFound(LocalProtocol[FoundMean]):
     name = "mean-found"
     summary = "Estimates a mean between bounds that clients find privately"
     source = "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
-    example: ClassVar[str] = "--records fair.csv --column age"
+    example = "--records fair.csv --column age"
     column: str = parameter("value", "Column that is averaged", of_table=True)
     missing: str = parameter(
         "exclude",

@@ -4,7 +4,7 @@ Euclidean ball."""
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Mean(MeanProtocol):
     name = "mean"
     summary = "Estimates the mean of a column between public bounds"
     source = "Duchi, Jordan, Wainwright 2013"
-    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
+    example = "--records fair.csv --column age --low 15 --high 45"
     column: str = parameter("value", "Column that is averaged", of_table=True)
     low: float | None = parameter(None, "Public lower bound; needed with a table")
     high: float | None = parameter(None, "Public upper bound; needed with a table")
@@ -272,9 +272,7 @@ class MeanVector(LocalProtocol[FoundVector]):
     name = "mean-vector"
     summary = "Estimates the means of several columns from one report each"
     source = "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
-    example: ClassVar[str] = (
-        "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
-    )
+    example = "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
     columns: tuple[str, ...] = parameter((), "Columns that are averaged", of_table=True)
     low: tuple[str, ...] = parameter(
         (),

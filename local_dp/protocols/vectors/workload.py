@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations, product
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -406,7 +406,7 @@ class Workload(LocalProtocol[Answers]):
     name = "workload"
     summary = "Estimates many linear queries about columns together"
     source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
-    example: ClassVar[str] = (
+    example = (
         "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' "
         "--queries marginals-1"
     )
