@@ -108,7 +108,9 @@ class Finite(Population):
     """Clients drawn independently from finitely many kinds of record: `kinds` holds one of each,
     `shares` are their probabilities."""
 
-    def __init__(self, kinds: Records, shares: Sequence[float], size: int, seed: int) -> None:
+    def __init__(
+        self, kinds: Records, shares: Sequence[float] | Floats, size: int, seed: int
+    ) -> None:
         super().__init__(size)
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)

@@ -27,6 +27,10 @@ def check_spare(spare: tuple[str, ...], known: tuple[str, ...] = SPARE) -> None:
         raise InputError(f"the extra symbols are {spare!r}; give some of {known!r}, in this order")
 
 
+def _names(labels: tuple[str, ...], spare: tuple[str, ...]) -> list[str]:
+    return [*labels, *(f"({name})" for name in spare)]
+
+
 @dataclass(frozen=True)
 class Question(Query):
     """1 where the record answers yes to a question of the question language, else 0; with `spare`
@@ -49,6 +53,11 @@ class Question(Query):
     @cached_property
     def expression(self) -> Expression:
         return parse(self.text)
+
+    @property
+    def symbols(self) -> list[str]:
+        """The names of the symbols."""
+        return _names(("no", "yes"), self.spare)
 
     @cached_property
     def domain(self) -> Domain:
@@ -110,6 +119,11 @@ class Category(Query):
     @cached_property
     def breadth(self) -> int:
         return max(map(len, self.labels)) + 1
+
+    @property
+    def symbols(self) -> list[str]:
+        """The names of the symbols."""
+        return _names(self.labels, self.spare)
 
     def _symbol(self, spare: str) -> int:
         """The extra symbol of this name, -1 where there is none."""

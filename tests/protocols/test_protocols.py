@@ -342,7 +342,7 @@ def test_statistical_queries_share_clients_in_proportion(t: int) -> None:
         if clients == protocol.clients(1.0):
             assert all(
                 len(cohort) == needed
-                for cohort, needed in zip(cohorts, protocol._needed(1.0), strict=True)
+                for cohort, needed in zip(cohorts, protocol.needs(1.0), strict=True)
             )
 
 

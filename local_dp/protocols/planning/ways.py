@@ -333,7 +333,7 @@ def _search(protocol: Quantiles, epsilon: float, population: Population | None) 
     if population is None:
         return Direct(*what, search_error(epsilon, len(protocol.shares), 1, BETA))
     gain = response_gain(epsilon)
-    (ends, present) = protocol.ranks(population)
+    ends, present = protocol.ranks(population)
     errors = {
         share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present
         for share in protocol.shares

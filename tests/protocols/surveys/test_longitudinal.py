@@ -200,7 +200,7 @@ def test_the_best_way_by_closed_form() -> None:
         known = ways(epsilon, waves, 2, changes)
         assert known[0].name == name, (epsilon, waves, changes)
         assert [way.variance for way in known] == sorted(way.variance for way in known)
-        assert Longitudinal(times=waves, changes=changes).taken(epsilon).name == name
+        assert Longitudinal(times=waves, changes=changes).choice(epsilon).name == name
         assert all(way.worst >= way.variance for way in known)
     assert {way.name for way in ways(1.0, 8, 3, 2)} == {"split", "fresh"}
 
@@ -225,13 +225,11 @@ def test_the_closed_form_is_what_runs_have(
         protocol.algorithm(epsilon, n), population_oracle(protocol.synthetic(n, 3), epsilon)
     )
     seen = n * float(np.mean([each.standard_error**2 for each in course.estimates]))
-    assert course.taken.name == method
-    assert seen == pytest.approx(course.taken.variance, rel=0.03) or (
-        method == "tracked" and 0.8 * course.taken.variance < seen < course.taken.variance
+    assert course.way.name == method
+    assert seen == pytest.approx(course.way.variance, rel=0.03) or (
+        method == "tracked" and 0.8 * course.way.variance < seen < course.way.variance
     )
-    assert protocol.clients(epsilon) == longitudinal_clients(
-        course.taken.worst, waves, 2, 0.05, 0.05
-    )
+    assert protocol.clients(epsilon) == longitudinal_clients(course.way.worst, waves, 2, 0.05, 0.05)
 
 
 @wrong(

@@ -14,7 +14,7 @@ from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import agree, overlaps
 from local_dp.protocols.vectors.marginals import (
-    Dealt,
+    Deal,
     Marginals,
     Task,
     best_design,
@@ -200,7 +200,7 @@ def test_estimates_are_exact_on_expected_tallies(
     assert result.estimate.value == pytest.approx(protocol.truth(population), abs=1e-6)
     sizes = [len(query.cohort) for query in algorithm.queries]
     assert sum(sizes) == 10_000
-    dealt = Dealt(protocol.task, result.design, tuple(sizes))
+    deal = Deal(protocol.task, result.design, tuple(sizes))
     tallies = [
         Tally(
             np.rint(
@@ -209,7 +209,7 @@ def test_estimates_are_exact_on_expected_tallies(
         )
         for query in algorithm.queries
     ]
-    stated = dealt.estimate([query.randomizer for query in algorithm.queries], tallies)
+    stated = deal.estimate([query.randomizer for query in algorithm.queries], tallies)
     assert 1e10 * float(stated.standard_error.max()) ** 2 <= result.design.variance * 1.1
 
 

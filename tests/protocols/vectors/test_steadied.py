@@ -131,7 +131,7 @@ def test_two_valued_reports_are_covered_exactly(n: int) -> None:
     bare = Estimate(made.value, made.standard_error, n)
 
     def least(estimate: Estimate) -> float:
-        (low, high) = estimate.interval()
+        low, high = estimate.interval()
         chances = stats.binom.pmf(counts, n, shares[:, None])
         return float(
             (chances * ((low <= shares[:, None]) & (shares[:, None] <= high))).sum(axis=1).min()
