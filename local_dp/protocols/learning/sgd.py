@@ -94,10 +94,10 @@ class ByVector(Gradients):
 
     @cached_property
     def randomizer(self) -> SampledSigns | NearestDirection:
-        made: Callable[..., SampledSigns | NearestDirection] = (
+        make: Callable[..., SampledSigns | NearestDirection] = (
             SampledSigns if self.choice.name == "sampled-signs" else NearestDirection
         )
-        return made(self.epsilon, d=self.d, steps=GRID, **dict(self.choice.settings))
+        return make(self.epsilon, d=self.d, steps=GRID, **dict(self.choice.settings))
 
     @property
     def reach(self) -> float:
@@ -112,12 +112,10 @@ class ByVector(Gradients):
         return (LocalQuery(query, randomizer, Cohort(*ends)),)
 
     def read(self, tallies: tuple[Tally, ...]) -> Floats:
-        (tally,), randomizer = tallies, self.randomizer
-        return self.reach * (
-            randomizer.average(tally)
-            if isinstance(randomizer, SampledSigns)
-            else randomizer.estimate(tally).value
-        )
+        (tally,) = tallies
+        if isinstance(self.randomizer, SampledSigns):
+            return self.reach * self.randomizer.average(tally)
+        return self.reach * self.randomizer.estimate(tally).value
 
 
 @lru_cache(maxsize=64)
@@ -133,20 +131,17 @@ def gradients_of(epsilon: float, d: int, scale: float, name: str = "best") -> Gr
             ("ball", "nearest-direction", 1.0),
         )
         for body, way, reach in bodies:
-            choice = next(
-                choice for choice in vector_choices(epsilon, body, d) if choice.name == way
-            )
+            choices = vector_choices(epsilon, body, d)
+            choice = next(choice for choice in choices if choice.name == way)
             ways[way] = ByVector(epsilon, d, scale, choice.moment * reach**2, choice)
     if name != "best" and name not in ways:
         raise InputError(
             f"{name} takes at most {MAX_DIMENSION} coordinates, and d is {d}; choose one-bit-mean "
             "or best"
         )
-    return (
-        ways[name]
-        if name in ways
-        else min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
-    )
+    if name in ways:
+        return ways[name]
+    return min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,9 +246,6 @@ class LocalSGD(LocalProtocol[Halfspace]):
 
     def explain(self, result: Halfspace) -> str:
         return f"The learned rule predicts the label of a record: it is +1 where {result}; else -1."
-
-    def truth(self, population: Population) -> None:
-        """A halfspace is compared by its exact error rate, by `true_error`."""
 
     def true_error(self, result: Halfspace, population: Population) -> float:
         """Pr[the halfspace mislabels an example], exactly."""

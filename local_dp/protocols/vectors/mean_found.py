@@ -3,7 +3,7 @@ others are averaged within."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice, pairwise, starmap
 from typing import Self
 
@@ -76,20 +76,19 @@ ZERO = EDGES.index(0.0) + 1  # the magnitude of 0 itself
 RESOLVED = 0.15  # a magnitude that so many numbers have must be seen
 
 
-def finding_clients(epsilon: float, resolved: float = RESOLVED) -> int:
-    """Clients for the range of one column: a magnitude of share `resolved` stands out in half of
+def finding_clients(epsilon: float, share: float = RESOLVED) -> int:
+    """Clients for the range of one column: a magnitude of this share stands out in half of
     all runs; with 1.5 times that share in nearly all."""
     k = len(EDGES) + 2
-    return 2 * math.ceil(
-        frequency_variance(epsilon, k, 0.0) * (normal_quantile(HEAVY / k) / resolved) ** 2
-    )
+    z = normal_quantile(HEAVY / k)
+    return 2 * math.ceil(frequency_variance(epsilon, k, 0.0) * (z / share) ** 2)
 
 
 def range_clients(epsilon: float) -> int:
     """Clients for the range of one column in LEARNING rounds: enough to cut it where few values
     lie, for the shares below all edges are known to 0.45 CUT."""
-    known = excess(2 * len(MAGNITUDES)) * (response_gain(epsilon) * Z95 / (0.45 * CUT)) ** 2
-    return max(2 * finding_clients(epsilon), LEARNING * math.ceil(known))
+    clear = excess(2 * len(MAGNITUDES)) * (response_gain(epsilon) * Z95 / (0.45 * CUT)) ** 2
+    return max(2 * finding_clients(epsilon), LEARNING * math.ceil(clear))
 
 
 def locate(
@@ -101,10 +100,8 @@ def locate(
     in the range found before. Fresh clients for every column and round. Privacy: epsilon. Utility:
     `finding_clients`, `range_clients`. Source: dyadic ranges, by factorised prefix sums.
     """
-    ends = [
-        clients.start + len(clients) * part // (rounds * len(columns))
-        for part in range(rounds * len(columns) + 1)
-    ]
+    parts = rounds * len(columns)
+    ends = [clients.start + len(clients) * part // parts for part in range(parts + 1)]
     cohorts = starmap(Cohort, pairwise(ends))
     oracle = frequency_randomizer(epsilon, len(EDGES) + 2)
     tallies = yield tuple(
@@ -219,12 +216,8 @@ class MeanFound(LocalProtocol[FoundMean]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """Normal with mean 1,000 and standard deviation 20, in steps of 1/2."""
         place = np.arange(-200, 201) / 2
-        return Finite(
-            Records({self.column: 1000.0 + place}),
-            np.exp(-((place / 20) ** 2) / 2).tolist(),
-            clients,
-            seed,
-        )
+        kinds = Records({self.column: 1000.0 + place})
+        return Finite(kinds, np.exp(-((place / 20) ** 2) / 2), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
@@ -247,22 +240,15 @@ class MeanFound(LocalProtocol[FoundMean]):
         )
 
     def describe(self, result: FoundMean) -> PlainData:
-        bounds = {
-            "low": result.bounds.low,
-            "high": result.bounds.high,
-            "most_outside": result.most_outside,
-        }
+        bounds = {**asdict(result.bounds), "most_outside": result.most_outside}
         return {"column": self.column, **bounds, **describe_estimate(result.estimate)}
 
     def explain(self, result: FoundMean) -> str:
-        low, high = result.bounds.low, result.bounds.high
+        low, high = apart((result.bounds.low, result.bounds.high))
         return (
-            f"mean of the values clipped to [{', '.join(apart((low, high)))}]; at most "
+            f"mean of the values clipped to [{low}, {high}]; at most "
             f"{100 * result.most_outside:.2g} % lie outside"
         )
-
-    def truth(self, population: Population) -> None:
-        """Follows from the bounds that a run finds: `truth_of`."""
 
     def truth_of(self, result: FoundMean, population: Population) -> Floats:
         """The mean of those present, clipped to the bounds found, in the distribution that the
@@ -293,9 +279,8 @@ def seen(magnitudes: Estimate) -> Bools:
     clear = shares > far * errors
     # one that stands out alone does not point to its neighbours
     rest = np.where(clear, 0.0, shares)
-    together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(
-        sliding_window_view(errors**2, WINDOW).sum(axis=1)
-    )
+    variances = sliding_window_view(errors**2, WINDOW).sum(axis=1)
+    together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(variances)
     clear |= (np.convolve(together, np.ones(WINDOW)) > 0) & (rest > errors)
     clear[int(shares.argmax())] = True
     return clear
@@ -319,16 +304,15 @@ def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
     present = below[-1]
     far = normal_quantile(HEAVY / len(edges))
 
-    def steps(share: Floats, doubt: Floats, kept: int) -> int:
+    def steps(share: Floats, outside: Bools) -> int:
         """How many edges, from the outermost on, have too little beyond them; those outside of
-        `wide` but not `kept` count anyway."""
-        few = int(np.count_nonzero(share + Z95 * doubt <= CUT * present))
-        return min(max(few, kept), int(np.count_nonzero(share <= far * doubt)))
+        `wide` count anyway."""
+        few = np.count_nonzero(share + Z95 * error[:-1] <= CUT * present)
+        clear = np.count_nonzero(share <= far * error[:-1])
+        return min(max(few, np.count_nonzero(outside)), clear)
 
-    first = steps(below[:-1], error[:-1], int(np.count_nonzero(edges <= wide.low)))
-    last = len(edges) - steps(
-        present - below[:-1], error[:-1], int(np.count_nonzero(edges >= wide.high))
-    )
+    first = steps(below[:-1], edges <= wide.low)
+    last = len(edges) - steps(present - below[:-1], edges >= wide.high)
     if first > last:  # equal where one cell holds nearly all
         return wide
     low = float(edges[max(first - 1, 0)])

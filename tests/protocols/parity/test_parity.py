@@ -20,7 +20,7 @@ from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.parity import LadderPopulation, ParityPopulation
 from local_dp.protocols.parity.elimination import ParityElimination
 from local_dp.protocols.parity.ladder import (
-    Heard,
+    Answers,
     LadderAgain,
     LadderInTurn,
     LadderOneRound,
@@ -139,16 +139,16 @@ def test_the_formulas_say_how_often_they_succeed(epsilon: float) -> None:
 RANDOMIZER = OneOfRounds(20.0)
 
 
-def expected(k: int, tables: list[int], levels: int) -> Heard:
+def expected(k: int, tables: list[int], levels: int) -> Answers:
     """The expected answers of one round from the root, where each path is put to every client: each
     level's answer to each path, counted once."""
     queries = ways_on("", levels, range(1 << levels), RANDOMIZER)
     records = Records({"level": np.arange(k), "table0": np.array(tables, dtype=np.uint64)})
-    heard = Heard()
+    answers = Answers()
     for query in queries:
         values = query.query.values(records)
-        heard.add((query,), (Tally(np.array([[(values == 0).sum(), (values == 1).sum()]])),))
-    return heard
+        answers.add((query,), (Tally(np.array([[(values == 0).sum(), (values == 1).sum()]])),))
+    return answers
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -156,17 +156,17 @@ def test_other_levels_cancel_whatever_the_tables_hold(k: int) -> None:
     """For every table of every level: the exact score at every node is that of its own level alone,
     so the path is the true one."""
     for tables in product(*(range(1 << (1 << level)) for level in range(k))):
-        heard = expected(k, list(tables), k)
+        answers = expected(k, list(tables), k)
         for level in range(k):
             for node in map("".join, product("01", repeat=level)):
                 own = tables[level] >> int("0" + node, 2) & 1
                 score = sum(
                     more if path[level] == "1" else -more
-                    for path, _, more in heard.scores
+                    for path, _, more in answers.scores
                     if path.startswith(node)
                 )
                 assert score == (2 * own - 1) * 2 ** (k - level)
-                assert heard.step(node) == str(own)
+                assert answers.step(node) == str(own)
 
 
 @pytest.mark.parametrize(
