@@ -120,9 +120,9 @@ def signed_conjunctions(d: int) -> ConceptClass:
 
     def row(index: int) -> Signs:
         digits = [index // 3**j % 3 for j in range(d)]
-        wanted = sum(1 << j for j, digit in enumerate(digits) if digit == 1)
-        unwanted = sum(1 << j for j, digit in enumerate(digits) if digit == 2)
-        return np.minimum(_all_ones(cube["x"], wanted), _all_ones(~cube["x"], unwanted))
+        ones = sum(1 << j for j, digit in enumerate(digits) if digit == 1)
+        zeros = sum(1 << j for j, digit in enumerate(digits) if digit == 2)
+        return np.minimum(_all_ones(cube["x"], ones), _all_ones(~cube["x"], zeros))
 
     return _uniform("signed-conjunctions", {"d": d}, cube, 3**d, row)
 
@@ -175,8 +175,8 @@ def juntas(d: int, k: int = 3) -> ConceptClass:
         )
     tables: Signs = 1 - 2 * np.array(list(product((0, 1), repeat=1 << k)), dtype=np.int8)
     read = [
-        sum(cube[f"x{j}"].astype(np.int64) << place for place, j in enumerate(chosen))
-        for chosen in combinations(range(d), k)
+        sum(cube[f"x{j}"].astype(np.int64) << place for place, j in enumerate(variables))
+        for variables in combinations(range(d), k)
     ]
     every = np.concatenate([tables[:, np.broadcast_to(cells, len(cube))] for cells in read])
     distinct = np.unique(every, axis=0)

@@ -20,9 +20,9 @@ from local_dp.records import Records
 def uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """m uniform whole numbers below 2^bits: over the whole domain."""
     size = -(-bits // 8)
-    drawn = generator.bytes(size * m)
+    octets = generator.bytes(size * m)
     return [
-        int.from_bytes(drawn[at : at + size], "little") >> (8 * size - bits)
+        int.from_bytes(octets[at : at + size], "little") >> (8 * size - bits)
         for at in range(0, size * m, size)
     ]
 
@@ -132,10 +132,10 @@ class LadderPopulation(Population):
     def __init__(self, k: int, size: int, seed: int) -> None:
         super().__init__(size)
         self.k = k
-        drawn = philox_words(stream_key("concept", seed), 0, k * columns(k)).reshape(k, columns(k))
-        used = np.array([(1 << min(64, 1 << level)) - 1 for level in range(k)], dtype=np.uint64)
+        words = philox_words(stream_key("concept", seed), 0, k * columns(k)).reshape(k, columns(k))
+        mask = np.array([(1 << min(64, 1 << level)) - 1 for level in range(k)], dtype=np.uint64)
         inside = np.arange(columns(k)) < [[columns(level + 1)] for level in range(k)]
-        self.tables = np.where(inside, drawn & used[:, None], np.uint64(0))
+        self.tables = np.where(inside, words & mask[:, None], np.uint64(0))
         self._key = stream_key("population", seed)
 
     @property

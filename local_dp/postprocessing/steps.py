@@ -60,13 +60,13 @@ def agree(margins: Sequence[Margin], shared: dict[tuple[int, ...], list[int]]) -
     distance. Source: Qardaji, Yang, Li 2014 (PriView)."""
     farthest = 0.0
     for part, places in shared.items():
-        summed = [
+        axes_of = [
             tuple(axis for axis, column in enumerate(margins[place][0]) if column not in part)
             for place in places
         ]
         sums = [
             margins[place][1].sum(axis=axes, keepdims=True)
-            for place, axes in zip(places, summed, strict=True)
+            for place, axes in zip(places, axes_of, strict=True)
         ]
         mean = np.mean([each.ravel() for each in sums], axis=0)
         for place, own in zip(places, sums, strict=True):
@@ -172,9 +172,9 @@ class ExpectationMaximisation:
         chances = np.stack(
             [report_law(randomizer, value) for value in randomizer.domain.values().tolist()]
         )
-        seen = weights > 0
-        weights = weights[seen]
-        chances = chances[:, seen]
+        present = weights > 0
+        weights = weights[present]
+        chances = chances[:, present]
         law = np.full(len(chances), 1 / len(chances))
         last = -np.inf
         done = 0

@@ -132,9 +132,9 @@ class Crossed(Query):
     @cached_property
     def categories(self) -> tuple[Category | Question, ...]:
         extra = tuple(name for name in self.spare if name != "none")
-        told = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
+        lists = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
         return tuple(
-            asked_in(part, labels, extra) for part, labels in zip(self.parts, told, strict=True)
+            asked_in(part, labels, extra) for part, labels in zip(self.parts, lists, strict=True)
         )
 
     @cached_property
@@ -158,9 +158,9 @@ class Crossed(Query):
         cell = np.zeros(len(records), dtype=np.int64)
         nowhere = np.zeros(len(records), dtype=np.bool_)
         for part, size in zip(self.categories, self.shape, strict=True):
-            found = part.found(records).astype(np.int64)
-            nowhere |= found < 0
-            cell = cell * size + np.maximum(found, 0)
+            place = part.found(records).astype(np.int64)
+            nowhere |= place < 0
+            cell = cell * size + np.maximum(place, 0)
         return np.where(nowhere, self._size - 1, cell) if "none" in self.spare else cell
 
 

@@ -24,9 +24,9 @@ def packed(bits: Bools) -> Records:
     """The table of rows of d bits, shape (n, d), as columns w0, w1, ...: bit j is bit j mod 64 of
     word j // 64."""
     n, d = bits.shape
-    filled = np.zeros((n, -(-d // WORD) * WORD), dtype=np.bool_)
-    filled[:, :d] = bits
-    words = np.packbits(filled, axis=1, bitorder="little").view("<u8")
+    row = np.zeros((n, -(-d // WORD) * WORD), dtype=np.bool_)
+    row[:, :d] = bits
+    words = np.packbits(row, axis=1, bitorder="little").view("<u8")
     return Records({f"w{number}": words[:, number].copy() for number in range(words.shape[1])})
 
 
@@ -143,17 +143,14 @@ class Encoding:
         """The features and the label. A missing number counts as the middle of its bounds:
         `present` says where that is."""
         raw = np.stack(
-            [
-                _number(records, *asked)
-                for asked in zip(self.features, self._questions, strict=False)
-            ]
+            [_number(records, *pair) for pair in zip(self.features, self._questions, strict=False)]
         )
         places = _between(raw, np.array(self.lows)[:, None], np.array(self.highs)[:, None])
-        shown = [
+        features = [
             *self._show(places),
             *([self._show(np.ones(len(records)))] if self.constant else []),
         ]
-        columns = dict(zip(self.shown, shown, strict=True))
+        columns = dict(zip(self.shown, features, strict=True))
         if self.label:
             y = _number(records, self.label, self._questions[-1])
             columns["y"] = (
@@ -257,7 +254,7 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
     and lists of them."""
     try:
         name, params = json.loads(text)
-        given = {
+        values = {
             key: tuple(value) if isinstance(value, list) else value for key, value in params.items()
         }
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -266,9 +263,9 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
         ) from None
     parts = [
         part
-        for value in given.values()
+        for value in values.values()
         for part in (value if isinstance(value, tuple) else (value,))
     ]
     if not (isinstance(name, str) and all(type(part) in (str, int, float) for part in parts)):
         raise InputError(f"{text!r:.80} is not the name and the parameters of a query in JSON")
-    return name, given
+    return name, values

@@ -100,9 +100,9 @@ def answers_of(expression: Expression, records: Records) -> Answers:
 def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
     match leaf:
         case Name(column):
-            return _truths(_named(column, records), column)
+            return _truths(_column_of(column, records), column)
         case Comparison(left, comparator, right):
-            found = _column(left, records)
+            column_values = _column(left, records)
             if (
                 isinstance(right, Name)
                 and right.column not in records.columns
@@ -110,28 +110,28 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
                 and comparator in ("==", "!=")
             ):
                 raise InputError(
-                    f"there is no column {right.column!r}; write '{_written(left)} is "
+                    f"there is no column {right.column!r}; write '{_as_typed(left)} is "
                     f"{'not ' * (comparator == '!=')}null' of a missing value"
                 )
             if (
                 isinstance(right, Name)
                 and right.column not in records.columns
-                and found.dtype.kind == "U"
+                and column_values.dtype.kind == "U"
             ):
-                written = f"{_written(left)} {comparator} {right.column!r}"
+                form = f"{_as_typed(left)} {comparator} {right.column!r}"
                 raise InputError(
-                    f"there is no column {right.column!r}, and {_shown(left)} is text; write a "
-                    f"text in quotes: {written!r}"
+                    f"there is no column {right.column!r}, and {_description(left)} is text; write a "
+                    f"text in quotes: {form!r}"
                 )
             other = right if isinstance(right, int | float | str) else _column(right, records)
-            return _compare(left, found, comparator, right, other)
+            return _compare(left, column_values, comparator, right, other)
         case In(left, values):
-            found = _column(left, records)
-            if found.dtype.kind == "U" and all(isinstance(value, str) for value in values):
-                return _listed(
-                    found, tuple(dict.fromkeys(str(value).rstrip("\0") for value in values))
+            column_values = _column(left, records)
+            if column_values.dtype.kind == "U" and all(isinstance(value, str) for value in values):
+                return _is_in(
+                    column_values, tuple(dict.fromkeys(str(value).rstrip("\0") for value in values))
                 )
-            each = [_compare(left, found, "==", value, value) for value in values]
+            each = [_compare(left, column_values, "==", value, value) for value in values]
             return Answers(
                 reduce(operator.or_, (one.yes for one in each)),
                 reduce(operator.and_, (one.no for one in each)),
@@ -141,14 +141,14 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             return Answers(missing, ~missing)
 
 
-def _listed(texts: Column, values: tuple[str, ...]) -> Answers:
+def _is_in(texts: Column, values: tuple[str, ...]) -> Answers:
     """Whether a text is one of many, which are looked up at once."""
-    found = Listed(values, texts.dtype).places(texts) >= 0
+    matches = Listed(values, texts.dtype).places(texts) >= 0
     missing = absent(texts)
-    return Answers(found & ~missing, ~found & ~missing)
+    return Answers(matches & ~missing, ~matches & ~missing)
 
 
-def _named(column: str, records: Records) -> Column:
+def _column_of(column: str, records: Records) -> Column:
     """The column. Raises InputError for an unknown one, also for a part of a name such as a/b."""
     whole = next(
         (
@@ -179,7 +179,7 @@ def _column(operand: Operand, records: Records) -> Column:
     """The values of an operand, shape (n,), or shape () where it names no column."""
     match operand:
         case Name(column):
-            return _named(column, records)
+            return _column_of(column, records)
         case Call("lower", Name(column)):
             return lowered(_of_kind(records, "lower", column, "U"))
         case Call(function, Name(column)):
@@ -202,7 +202,7 @@ def _column(operand: Operand, records: Records) -> Column:
 
 
 def _of_kind(records: Records, function: str, column: str, kind: str) -> Column:
-    values = _named(column, records)
+    values = _column_of(column, records)
     if values.dtype.kind != kind:
         advice = f"; {_declare(column, values)}" if kind == "M" else ""
         raise InputError(
@@ -215,7 +215,7 @@ def _number_of(operand: Operand, records: Records) -> Floats:
     values = _column(operand, records)
     if values.dtype.kind in _KINDS:
         raise InputError(
-            f"arithmetic takes numbers, and {_shown(operand)} is {_kind(values)}; compute with "
+            f"arithmetic takes numbers, and {_description(operand)} is {_kind(values)}; compute with "
             "columns of numbers"
         )
     return values.astype(np.float64)
@@ -249,12 +249,12 @@ def _compare(
                 else ", or give a column of numbers"
             )
         raise InputError(
-            f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like with "
-            f"like{remedy}"
+            f"{_description(left)} is {kinds[0]} and {_description(right)} is {kinds[1]}; compare "
+            f"like with like{remedy}"
         )
     if isinstance(other, str) and comparator not in ("==", "!=") and like_a_date(other):
         raise InputError(
-            f"{_shown(left)} is text, whose order is not that of dates such as {other!r}; "
+            f"{_description(left)} is text, whose order is not that of dates such as {other!r}; "
             f"{_declare(min(names_of(left)), values)}"
         )
     # which compare with any whole number
@@ -279,11 +279,11 @@ def _compare(
 def _date(text: str) -> Any:
     date = date_of(text)
     if date is None:
-        meant = (
+        advice = (
             " or ".join(map(repr, readings(text)))
             or "'2020-06-01', or with a time of day '2020-06-01 14:30'"
         )
-        raise InputError(f"{text!r} is not in the form of a date here; write {meant}")
+        raise InputError(f"{text!r} is not in the form of a date here; write {advice}")
     return date
 
 
@@ -294,12 +294,12 @@ def _declare(column: str, values: Column) -> str:
     return f"give the form of its dates, as in --date '{column}={form}'"
 
 
-def _written(operand: Operand) -> str:
+def _as_typed(operand: Operand) -> str:
     """The operand as it is typed, where it is a column or a function of one."""
-    return operand.column if isinstance(operand, Name) else _shown(operand)
+    return operand.column if isinstance(operand, Name) else _description(operand)
 
 
-def _shown(operand: Operand) -> str:
+def _description(operand: Operand) -> str:
     match operand:
         case Name(column):
             return repr(column)

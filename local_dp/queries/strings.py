@@ -40,8 +40,8 @@ def numbers_of(chunks: Words, length: int) -> list[int]:
 
 def first_bits(chunks: Words, length: int) -> Words:
     """The strings with zeros from bit `length` on."""
-    kept = np.clip(length - CHUNK * np.arange(chunks.shape[1]), 0, CHUNK).astype(np.uint64)
-    return chunks & ((np.uint64(1) << kept) - np.uint64(1)) << (np.uint64(CHUNK) - kept)
+    counts = np.clip(length - CHUNK * np.arange(chunks.shape[1]), 0, CHUNK).astype(np.uint64)
+    return chunks & ((np.uint64(1) << counts) - np.uint64(1)) << (np.uint64(CHUNK) - counts)
 
 
 def _texts(values: Column, size: int) -> Column:
@@ -71,15 +71,15 @@ def _utf8(points: Words, size: int) -> tuple[Words, Ints]:
     octets = np.zeros((len(points), size + 1), dtype=np.uint8)
     rows = (size + 1) * np.arange(len(points))[:, None]
     for place in range(4):
-        shown = points >> np.uint8(6) * (np.maximum(more, place) - np.uint8(place))
-        shown = (
-            shown & 0x3F | 0x80
+        part = points >> np.uint8(6) * (np.maximum(more, place) - np.uint8(place))
+        part = (
+            part & 0x3F | 0x80
             if place
-            else shown | np.array([0, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[more]
+            else part | np.array([0, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[more]
         )
         octets.ravel()[
             rows + np.where(place <= more, np.minimum(ends - 1 - more + place, size), size)
-        ] = shown.astype(np.uint8)
+        ] = part.astype(np.uint8)
     return octets[:, :size], np.where(points != 0, ends, 0).max(axis=1)
 
 
@@ -276,7 +276,7 @@ class KeptPrefix(Prefix):
             )
 
     @cached_property
-    def _kept(self) -> Column:
+    def _sorted_prefixes(self) -> Column:
         return _sortable(
             chunks_of([int(text, 16) for text in self.kept], self.length - self.step, self.bits)
         )
@@ -287,9 +287,11 @@ class KeptPrefix(Prefix):
 
     def of(self, prefixes: Words) -> Ints:
         parents = _sortable(first_bits(prefixes, self.length - self.step))
-        place = np.minimum(np.searchsorted(self._kept, parents), len(self._kept) - 1)
+        place = np.minimum(
+            np.searchsorted(self._sorted_prefixes, parents), len(self._sorted_prefixes) - 1
+        )
         codes = (place << self.step) + self._following(prefixes)
-        return np.where(self._kept[place] == parents, codes, (1 << self.width) - 1)
+        return np.where(self._sorted_prefixes[place] == parents, codes, (1 << self.width) - 1)
 
     def of_each(self, prefixes: Words, ends: Words) -> Ints:
         """Prefixes of `length` - `step` bits are looked up once, before their ends are added."""

@@ -48,8 +48,8 @@ class Subset(Query):
     @cached_property
     def _bits(self) -> Ints:
         """Of each row and of one beyond, which is in no subset."""
-        held = np.unpackbits(np.frombuffer(bytes.fromhex(self.members), dtype=np.uint8))
-        return np.append(held, np.uint8(0))
+        bits = np.unpackbits(np.frombuffer(bytes.fromhex(self.members), dtype=np.uint8))
+        return np.append(bits, np.uint8(0))
 
     def __call__(self, records: Records) -> Ints:
         rows = np.minimum(records.words(ROW), len(self._bits) - 1).astype(np.intp)

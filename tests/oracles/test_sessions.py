@@ -209,8 +209,8 @@ def test_spoken_is_a_set_of_clients() -> None:
 
 @wrong(
     "local_dp.oracles.local.asked:LocalQuery.charge",
-    "('session', *named)",
-    "(self.query.name, self.query.params(), *named)",
+    "('session', *identity)",
+    "(self.query.name, self.query.params(), *identity)",
     "the second question of a session is refused as another one under its label",
 )
 def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:

@@ -198,7 +198,7 @@ def test_learners_win_inside_their_tolerances_under_every_known_distribution_ora
 
 @wrong(
     "local_dp.oracles.statistical.oracles:NullOracle.answer_one",
-    "min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))",
+    "min(expectation + query.tolerance, max(expectation - query.tolerance, target))",
     "expectation",
     "the proofs' own adversary gives everything away",
 )

@@ -18,7 +18,7 @@ FAILS = 1e-6  # probability that a right dealing fails a statistical test
 
 
 @wrong(
-    "local_dp.populations.dealing:Dealing._walked",
+    "local_dp.populations.dealing:Dealing._walk",
     "part[outside] = through(part[outside], rounds, self.grid)",
     "part[outside] %= self.size",
     "some rows have two clients, and others none",

@@ -94,15 +94,15 @@ class LocalQuery:
     def charge(self, coins: bytes = b"") -> Charge:
         """The charge to each client. A label is paid for once: it stands for one randomizer, and
         outside sessions for one query and one key of public coins."""
-        named: tuple[object, ...] = (self.randomizer.name, self.randomizer.params())
+        identity: tuple[object, ...] = (self.randomizer.name, self.randomizer.params())
         what = b""
         match self.repeat:
             case Memoised():
-                named = (self.query.name, self.query.params(), *named, coins)
+                identity = (self.query.name, self.query.params(), *identity, coins)
             case Session():
-                named = ("session", *named)
+                identity = ("session", *identity)
         if self.label:
-            what = blake2b(repr(named).encode(), digest_size=16).digest()
+            what = blake2b(repr(identity).encode(), digest_size=16).digest()
         return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.label, what)
 
 
@@ -164,17 +164,19 @@ def report(
     """The same, of clients who hold these values."""
     match query.repeat:
         case Memoised():
-            return _memoised(query, values, start, noise, which, coins, memory.memo, places, most)
+            return _report_outcomes(
+                query, values, start, noise, which, coins, memory.memo, places, most
+            )
         case Session(label):
             silence = query.randomizer.silence
             assert silence is not None
-            held = memory.speakers.once_only(label, silence, places, values())
-            return randomize(query, held, start, noise, which, coins, most)
+            own = memory.speakers.once_only(label, silence, places, values())
+            return randomize(query, own, start, noise, which, coins, most)
         case Fresh():
             return randomize(query, values(), start, noise, which, coins, most)
 
 
-def _memoised(
+def _report_outcomes(
     query: LocalQuery,
     values: Callable[[], Ints],
     start: int,
@@ -199,7 +201,7 @@ def _memoised(
     def again(first: int, outcomes: Words, cells: Words) -> Words:
         return randomizer.again(
             outcomes,
-            randomizer.draw(noise, _drawn(noise, which), first, first + len(outcomes)),
+            randomizer.draw(noise, _words_of(noise, which), first, first + len(outcomes)),
             cells,
         )
 
@@ -214,9 +216,9 @@ def _lasting(
     if not randomizer.has_second_step:
         return randomize(query, values, start, noise, which, coins, most)
 
-    def lasting(first: int, held: Ints, cells: Words) -> Words:
+    def lasting(first: int, part: Ints, cells: Words) -> Words:
         return randomizer.lasting(
-            held, randomizer.draw(noise, _drawn(noise, which), first, first + len(held)), cells
+            part, randomizer.draw(noise, _words_of(noise, which), first, first + len(part)), cells
         )
 
     return _in_batches(query, lasting, values, start, coins, most)
@@ -273,15 +275,15 @@ def randomize(
             query, partial(randomizer.simulated, noise, which), values, start, coins, most
         )
 
-    def report(first: int, held: Ints, cells: Words) -> Words:
+    def report(first: int, part: Ints, cells: Words) -> Words:
         return randomizer.respond(
-            held, randomizer.draw(noise, _drawn(noise, which), first, first + len(held)), cells
+            part, randomizer.draw(noise, _words_of(noise, which), first, first + len(part)), cells
         )
 
     return _in_batches(query, report, values, start, coins, most)
 
 
-def _drawn(noise: Noise, which: Draw) -> Draw:
+def _words_of(noise: Noise, which: Draw) -> Draw:
     """Which words are drawn: those of a label in a simulation alone, since words that are used
     again would meet another record."""
     return which if isinstance(noise, KeyedNoise) else Draw(which.round, which.ask)
@@ -290,7 +292,7 @@ def _drawn(noise: Noise, which: Draw) -> Draw:
 def _in_batches(
     query: LocalQuery,
     work: Callable[[int, Column, Words], Words],
-    given: Column,
+    inputs: Column,
     start: int,
     coins: bytes,
     most: int,
@@ -300,10 +302,10 @@ def _in_batches(
     batches = [
         work(
             first,
-            given[first - start : last - start],
+            inputs[first - start : last - start],
             cells_of(query.randomizer, coins, first, last),
         )
-        for first, last in chunks(start, start + len(given), most or fitting(query.randomizer))
+        for first, last in chunks(start, start + len(inputs), most or fitting(query.randomizer))
     ]
     return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
@@ -321,13 +323,13 @@ def cells_of(randomizer: Randomizer, coins: bytes, start: int, stop: int) -> Wor
     return randomizer.cells_of(public_coins(coins, start, stop))
 
 
-def chunk_digest(randomizer: Randomizer, reports: Words, answered: Bools | None = None) -> bytes:
+def chunk_digest(randomizer: Randomizer, reports: Words, senders: Bools | None = None) -> bytes:
     """A digest of one chunk of reports, bits packed; of those that came, and of who sent them,
     where some are missing."""
-    who = b"" if answered is None or bool(answered.all()) else np.packbits(answered).tobytes()
-    came = reports[answered] if who else reports
-    packed = np.packbits(came) if randomizer.bits == 1 else came
-    return blake2b(who + packed.tobytes(), digest_size=16).digest()
+    who = b"" if senders is None or bool(senders.all()) else np.packbits(senders).tobytes()
+    came = reports[senders] if who else reports
+    bits = np.packbits(came) if randomizer.bits == 1 else came
+    return blake2b(who + bits.tobytes(), digest_size=16).digest()
 
 
 def round_digest(parts: Sequence[bytes]) -> str:

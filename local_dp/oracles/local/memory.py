@@ -103,10 +103,10 @@ class Speakers:
         bits = np.unpackbits(part, bitorder="little").view(np.bool_)
         own = places - 8 * first
         spoke = bits[own]
-        reported: Ints = np.where(spoke, values.dtype.type(silence), values)
-        bits[own] = spoke | (reported != silence)
+        replies: Ints = np.where(spoke, values.dtype.type(silence), values)
+        bits[own] = spoke | (replies != silence)
         part[:] = np.packbits(bits, bitorder="little")
-        return reported
+        return replies
 
     def bits(self, session: str) -> bytes:
         """Of all clients of a session, eight to a byte, the first in its lowest bit."""
@@ -172,12 +172,12 @@ class Memo:
 
     def numbers(self, label: str, places: Counts) -> Counts:
         """The number that each client had when its outcome was kept, or -1."""
-        found = np.full(len(places), -1)
+        result = np.full(len(places), -1)
         if label in self._labels:
             numbers = self._labels[label][0]
             inside = places < len(numbers)
-            found[inside] = numbers[places[inside]]
-        return found
+            result[inside] = numbers[places[inside]]
+        return result
 
     def known(self, label: str, places: Counts) -> Bools:
         return self.numbers(label, places) >= 0
@@ -217,8 +217,8 @@ class Memo:
 
     def _put(self, label: str, places: Counts, numbers: Counts, rows: Words) -> None:
         self.reserve(label, int(places.max()) + 1, rows.shape[1])
-        held = self._labels[label]
-        held[0][places], held[1][places] = numbers, rows
+        store = self._labels[label]
+        store[0][places], store[1][places] = numbers, rows
 
 
 def _spans(places: Counts, numbers: Counts) -> tuple[Span, ...]:

@@ -68,7 +68,7 @@ class LocalOracle:
         self.run = run
         self.ledger = Ledger(budget)
         self.rounds: list[RoundSummary] = []
-        self._opened = 0
+        self._round = 0
         self._rounds_of = Steps()  # in how many rounds each client was asked
 
     def begin(self, queries: tuple[LocalQuery, ...], repeats: bool = True) -> int:
@@ -77,8 +77,8 @@ class LocalOracle:
         Raises RefusedError("budget"), and without `repeats` RefusedError("asked-twice") if a client
         is asked two things, now or in two rounds.
         """
-        asked = list(_sums(queries, [1] * len(queries)).spans())
-        for start, stop, times in () if repeats else asked:
+        spans = list(_sums(queries, [1] * len(queries)).spans())
+        for start, stop, times in () if repeats else spans:
             if times + self._rounds_of.most(start, stop) > 1:
                 raise RefusedError(
                     "asked-twice",
@@ -88,10 +88,10 @@ class LocalOracle:
                     ),
                 )
         self.ledger.charge(self.run, [query.charge() for query in queries])
-        self._opened += 1
-        for start, stop, _ in asked:
+        self._round += 1
+        for start, stop, _ in spans:
             self._rounds_of.add(start, stop, 1)
-        return self._opened
+        return self._round
 
     def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
         """The round is over, with n reports."""
@@ -101,7 +101,7 @@ class LocalOracle:
     def interaction(self) -> Interaction:
         """One round is non-interactive; several are sequentially interactive if nobody was asked in
         two of them, else fully interactive."""
-        if self._opened <= 1:
+        if self._round <= 1:
             return "non-interactive"
         return "sequentially interactive" if self._rounds_of.maximum <= 1 else "fully interactive"
 
@@ -110,12 +110,12 @@ def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is
     asked again under a label it pays once."""
     due = []
-    paid = set[tuple[str, Cohort]]()
+    payments = set[tuple[str, Cohort]]()
     for query in queries:
         due.append(
-            0 if query.label and (query.label, query.cohort) in paid else query.randomizer.nano
+            0 if query.label and (query.label, query.cohort) in payments else query.randomizer.nano
         )
-        paid.add((query.label, query.cohort))
+        payments.add((query.label, query.cohort))
     return _sums(queries, due).maximum / NANO
 
 
@@ -233,12 +233,12 @@ class PopulationOracle(LocalOracle):
         tallies, digests = [], []
         for ask, query in enumerate(queries):
             which = query.draw(number, ask)
-            asked = self._prepared(query)
+            room = self._prepare(query)
             tally, parts = self.gather(
                 AskedOf(
                     self.population,
                     self.noise,
-                    asked,
+                    room,
                     which,
                     which.key(COINS, self.coin_seed),
                     self.memory,
@@ -249,7 +249,7 @@ class PopulationOracle(LocalOracle):
         self.finish(queries, sum(tally.n for tally in tallies), round_digest(digests))
         return tuple(tallies)
 
-    def _prepared(self, query: LocalQuery) -> LocalQuery:
+    def _prepare(self, query: LocalQuery) -> LocalQuery:
         """Makes room in memory for what threads note. A simulation remembers no answers."""
         match query.repeat:
             case Session(label):
@@ -261,26 +261,26 @@ class PopulationOracle(LocalOracle):
                 self.memory.memo.reserve(label, query.cohort.stop, width)
         return query
 
-    def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
+    def gather(self, task: AskedOf) -> tuple[Tally, list[bytes]]:
         """The tally of all chunks, and their digests in their order, of some chunks together."""
         keep_memory()
-        work = asked.pieces
+        work = task.pieces
         # counting the cores takes longer than a small cohort
         workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1
-        waiting = deque(shared(work, workers, asked.together))
+        waiting = deque(shared(work, workers, task.together))
         digests = [b""] * len(work)
         over = Event()
 
         def ask() -> Tally:
-            tally = asked.query.randomizer.empty()
+            tally = task.query.randomizer.empty()
             while not over.is_set():
                 try:
                     span = waiting.popleft()
                 except IndexError:  # another thread took the last
                     break
-                part, digests[span.start - work.start] = asked.answers(span)
+                part, digests[span.start - work.start] = task.answers(span)
                 tally += part
-                self.on_chunk(asked.which.ask, part)
+                self.on_chunk(task.which.ask, part)
             return tally
 
         if workers == 1:

@@ -228,5 +228,5 @@ class NullOracle(ExactOracle):
 
     def answer_one(self, query: StatisticalQuery) -> float:
         expectation = super().answer_one(query)
-        wanted = query.expectation(self.null.law(query.query))
-        return min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))
+        target = query.expectation(self.null.law(query.query))
+        return min(expectation + query.tolerance, max(expectation - query.tolerance, target))

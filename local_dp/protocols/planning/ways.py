@@ -296,8 +296,8 @@ def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | 
     local = [_search(protocol, epsilon, population)]
     reach = one_round_error(epsilon, protocol.excess, count, 1, BETA)
     if math.isfinite(reach):
-        chosen = not protocol.searches()
-        local.append(Direct("one round of prefix signs", "local", 1, chosen, reach))
+        default = not protocol.searches()
+        local.append(Direct("one round of prefix signs", "local", 1, default, reach))
     local.sort(key=lambda way: way.clients(protocol.tolerance))
     shares = np.sort(protocol.shares)
     # of a distribution function at its own quantiles
@@ -313,17 +313,17 @@ def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | 
 def _search(protocol: Quantiles, epsilon: float, population: Population | None) -> Way:
     """The search; of any population, as on the finest grid and at the median, where everything is
     hardest."""
-    name, chosen = "a search over several rounds", protocol.searches()
+    name, default = "a search over several rounds", protocol.searches()
     if population is None:
         reach = search_error(epsilon, len(protocol.shares), 1, BETA)
-        return Direct(name, "local", 1, chosen, reach)
+        return Direct(name, "local", 1, default, reach)
     gain = response_gain(epsilon)
     ends, present = protocol.ranks(population)
     errors = {
         share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present
         for share in protocol.shares
     }
-    return Searched(name, "local", 1, chosen, ends, errors)
+    return Searched(name, "local", 1, default, ends, errors)
 
 
 def sample_laws(aim: Aim, law: Floats | None) -> list[Floats]:

@@ -124,10 +124,12 @@ class Search:
     def _crossing(self, level: float) -> float:
         """The place where S reaches a level between -q and 1 - q: isotonic regression of the
         answers, straight lines between them."""
-        asked = sorted(self._sums)
-        sums, clients = ([self._sums[threshold][part] for threshold in asked] for part in (0, 1))
-        rising: list[float] = ascending(sums, clients).tolist() if asked else []
-        places = [-1.0, *map(float, asked), self.symbols - 1.0]
+        thresholds = sorted(self._sums)
+        sums, clients = (
+            [self._sums[threshold][part] for threshold in thresholds] for part in (0, 1)
+        )
+        rising: list[float] = ascending(sums, clients).tolist() if thresholds else []
+        places = [-1.0, *map(float, thresholds), self.symbols - 1.0]
         heights = [
             -self.share,
             *(min(max(height, -self.share), 1 - self.share) for height in rising),

@@ -42,7 +42,7 @@ class Launch:
         return self.records.schema()
 
     def refuse(
-        self, policy: str, lost: Callable[[Records], Bools], what: str, choices: str
+        self, policy: str, affects: Callable[[Records], Bools], what: str, choices: str
     ) -> None:
         """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a
         private run, which does not look, may have one.
@@ -55,7 +55,7 @@ class Launch:
             return
         if self.private:
             raise InputError(f"a private run does not look whether {what}: declare {choices}")
-        count = sum(int(np.count_nonzero(lost(part))) for part in self.records.parts())
+        count = sum(int(np.count_nonzero(affects(part))) for part in self.records.parts())
         if policy == "exclude" and count == len(self.records):
             raise InputError(
                 f"in all {count} records {what}, so nobody is left to answer; ask about another "
@@ -165,8 +165,8 @@ def ends_of(low: float | None, high: float | None) -> tuple[float, float]:
     if low is None and high is None:
         return 0.0, 1.0
     if low is None or high is None:
-        lost, present = ("low", "high") if low is None else ("high", "low")
-        raise InputError(f"{lost} is not given, and {present} is; give both: bounds=(low, high)")
+        absence, present = ("low", "high") if low is None else ("high", "low")
+        raise InputError(f"{absence} is not given, and {present} is; give both: bounds=(low, high)")
     return low, high
 
 

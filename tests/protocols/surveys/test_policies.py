@@ -222,7 +222,7 @@ REFUSED: dict[str, tuple[LocalProtocol[Any], str]] = {
 @wrong(
     "local_dp.protocols.surveys.policies:Launch.refuse",
     "if self.private:",
-    "if self.private and any((lost(part).any() for part in self.records.parts())):",
+    "if self.private and any((affects(part).any() for part in self.records.parts())):",
     "a private run's refusal depends on what the records hold",
     at="a missing number in a mean",
 )
