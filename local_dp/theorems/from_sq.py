@@ -24,7 +24,6 @@ from local_dp.oracles.statistical.oracles import (
     StatisticalPlay,
     StatisticalQuery,
     StatisticalRounds,
-    on_domain,
 )
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.examples import Correlation
@@ -114,7 +113,7 @@ def bit_tolerances(tolerance: float) -> tuple[float, ...]:
 def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
     """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query
     that is Boolean already stays as it is."""
-    values = on_domain(query)
+    values = query.scale
     if set(values.tolist()) <= {-1.0, 1.0}:
         return (query,)
     tolerances = bit_tolerances(query.tolerance)
@@ -206,7 +205,7 @@ def put_to_records(query: StatisticalQuery) -> Query:
     if not isinstance(query, RealQuery):
         return query.query
     return Rescaled(
-        query.query, tuple(np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64).tolist())
+        query.query, tuple(np.rint((query.scale + 1) / 2 * STEPS).astype(np.int64).tolist())
     )
 
 

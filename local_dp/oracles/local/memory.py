@@ -145,12 +145,12 @@ class Memo:
     def __init__(self) -> None:
         # the numbers, -1 where nothing is kept, and the outcomes, a row of bytes each
         self._labels: dict[str, tuple[Counts, Words]] = {}
-        self.added: list[Outcomes] | None = None  # noted in a copy alone
+        self.additions: list[Outcomes] | None = None  # noted in a copy alone
 
     def copy(self, labels: Iterable[str]) -> "Memo":
         """Another one, of these labels alone, to which nothing was added."""
         twin = Memo()
-        twin.added = []
+        twin.additions = []
         twin._labels = {
             label: (numbers.copy(), rows.copy())
             for label, (numbers, rows) in self._labels.items()
@@ -199,8 +199,8 @@ class Memo:
             np.ascontiguousarray(outcomes, dtype=dtype.base).tobytes(), dtype=np.uint8
         ).reshape(len(places), dtype.itemsize)
         self._put(label, places, numbers, rows)
-        if self.added is not None:
-            self.added.append(Outcomes(label, _spans(places, numbers), rows.tobytes()))
+        if self.additions is not None:
+            self.additions.append(Outcomes(label, _spans(places, numbers), rows.tobytes()))
 
     def restore(self, outcomes: Outcomes) -> None:
         """Keeps what was added to another one."""

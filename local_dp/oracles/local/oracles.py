@@ -19,11 +19,11 @@ from local_dp.loss import NANO
 from local_dp.noise import COINS, Draw, KeyedNoise, Noise
 from local_dp.oracles.local.asked import (
     CHUNK,
+    Asking,
     Cohort,
     LocalQuery,
     cells_of,
     chunk_digest,
-    report,
     round_digest,
 )
 from local_dp.oracles.local.memory import FRESH, Fresh, Memoised, Memory, Session
@@ -112,10 +112,9 @@ def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     due = []
     payments = set[tuple[str, Cohort]]()
     for query in queries:
-        due.append(
-            0 if query.label and (query.label, query.cohort) in payments else query.randomizer.nano
-        )
-        payments.add((query.label, query.cohort))
+        payment = query.label, query.cohort
+        due.append(0 if query.label and payment in payments else query.randomizer.nano)
+        payments.add(payment)
     return _sums(queries, due).maximum / NANO
 
 
@@ -183,17 +182,8 @@ class AskedOf:
         stop = min(query.cohort.stop, (span[-1] + 1) * CHUNK)
         values = self.population.values(query.query, start, stop)
         most = stop - start if len(span) > 1 else 0
-        reports = report(
-            query,
-            lambda: values,
-            start,
-            self.noise,
-            self.which,
-            self.coins,
-            self.memory,
-            np.arange(start, stop),
-            most,
-        )
+        asking = Asking(query, start, self.noise, self.which, self.coins, most)
+        reports = asking.report(lambda: values, self.memory, np.arange(start, stop))
         digests = b"".join(
             chunk_digest(randomizer, reports[low - start : high - start])
             for low, high in chunks(start, stop, CHUNK)
@@ -233,16 +223,10 @@ class PopulationOracle(LocalOracle):
         tallies, digests = [], []
         for ask, query in enumerate(queries):
             which = query.draw(number, ask)
-            room = self._prepare(query)
+            own = self._prepare(query)
+            coins = which.key(COINS, self.coin_seed)
             tally, parts = self.gather(
-                AskedOf(
-                    self.population,
-                    self.noise,
-                    room,
-                    which,
-                    which.key(COINS, self.coin_seed),
-                    self.memory,
-                )
+                AskedOf(self.population, self.noise, own, which, coins, self.memory)
             )
             tallies.append(tally)
             digests += parts
