@@ -156,7 +156,9 @@ def test_the_ladder_itself_loses_epsilon_exactly(k: int) -> None:
             records = Records({"level": np.array([level]), "table0": np.array([table])})
             laws.append(transcripts(k, records))
     ratios = [
-        Fraction(one[said], other[said]) for one, other in product(laws, laws) for said in one
+        Fraction(one[transcript], other[transcript])
+        for one, other in product(laws, laws)
+        for transcript in one
     ]
     assert max(ratios) == 3
     assert all(len(law) == 2**k and sum(law.values()) == 4**k for law in laws)
@@ -189,22 +191,22 @@ def test_spoken_is_a_set_of_clients() -> None:
     """For any spans of clients in any order, the values reported are those that a set of the
     clients that have spoken allows."""
     generator = np.random.default_rng(3)
-    spoken = Speakers()
-    held = set[int]()
+    speakers = Speakers()
+    members = set[int]()
     for _ in range(300):
         start = int(generator.integers(50))
         n = int(generator.integers(1, 40))
         values = generator.integers(0, 3, n)
-        told = spoken.once_only(SESSION, 2, start + np.arange(n), values)
-        assert told.tolist() == [
-            2 if start + place in held else value for place, value in enumerate(values.tolist())
+        replies = speakers.once_only(SESSION, 2, start + np.arange(n), values)
+        assert replies.tolist() == [
+            2 if start + place in members else value for place, value in enumerate(values.tolist())
         ]
-        held |= {start + place for place, value in enumerate(values.tolist()) if value != 2}
-        twin = spoken.copy([SESSION, "other"])
+        members |= {start + place for place, value in enumerate(values.tolist()) if value != 2}
+        twin = speakers.copy([SESSION, "other"])
         twin.once_only(SESSION, 2, np.arange(100), np.zeros(100, dtype=np.int64))
         again = Speakers()
-        again.restore(SESSION, spoken.bits(SESSION))
-        spoken = again
+        again.restore(SESSION, speakers.bits(SESSION))
+        speakers = again
 
 
 @wrong(
@@ -300,9 +302,9 @@ def same_law(first: Counts, second: Counts) -> float:
     )
 
 
-def simulated(randomizer: FiniteChannel, held: dict[int, int]) -> Counts:
+def simulated(randomizer: FiniteChannel, holders: dict[int, int]) -> Counts:
     """The tally of simulated clients that hold these values."""
-    values = np.repeat(list(held), list(held.values()))
+    values = np.repeat(list(holders), list(holders.values()))
     n = len(values)
     cells = randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n))
     words = randomizer.draw(KeyedNoise(5), Draw(1), 0, n)
@@ -316,22 +318,22 @@ def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
     generator = np.random.default_rng(3)
     for randomizer in built_in(epsilon):
         low, high = randomizer.domain.low, randomizer.domain.high
-        held = (
+        holders = (
             {low: 40_000, (low + high) // 2: 20_000, high: 30_000}
             if high - low > 1
             else {low: 40_000, high: 50_000}
         )
-        drawn = randomizer.draw_tally(held, generator).counts
-        answered = simulated(randomizer, held)
-        n = sum(held.values())
-        law = sum(count / n * report_law(randomizer, value) for value, count in held.items())
-        assert drawn.sum() == answered.sum() == n
+        from_law = randomizer.draw_tally(holders, generator).counts
+        from_clients = simulated(randomizer, holders)
+        n = sum(holders.values())
+        law = sum(count / n * report_law(randomizer, value) for value, count in holders.items())
+        assert from_law.sum() == from_clients.sum() == n
         chances = dict(enumerate(np.asarray(law).ravel().tolist()))
         fits = [
             p_value(Counter(dict(enumerate(counts.ravel().tolist()))), chances)
-            for counts in (drawn, answered)
+            for counts in (from_law, from_clients)
         ]
-        for p in (*fits, same_law(drawn, answered)):
+        for p in (*fits, same_law(from_law, from_clients)):
             assert p > ALPHA, f"{randomizer.name}, epsilon {epsilon}: p = {p}"
 
 
@@ -346,7 +348,7 @@ class Both:
         self.pairs: list[tuple[Tally, Tally]] = []
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        changed = [
+        others = [
             replace(
                 query,
                 randomizer=replace(
@@ -356,7 +358,7 @@ class Both:
             for query in queries
         ]
         tallies = self.by_client.answer(queries)
-        self.pairs += zip(tallies, self.by_law.answer(tuple(changed)), strict=True)
+        self.pairs += zip(tallies, self.by_law.answer(tuple(others)), strict=True)
         return tallies
 
 
@@ -426,11 +428,11 @@ def test_the_aggregate_estimate_covers_the_truth_as_often_as_it_says() -> None:
     probability ALPHA."""
     randomizer = BinaryRR(1.0)
     generator = np.random.default_rng(6)
-    covered = 0
+    hits = 0
     for _ in range(4000):
         ones = int(generator.binomial(5000, 0.3))
         low, high = randomizer.estimate(
             randomizer.draw_tally({0: 5000 - ones, 1: ones}, generator)
         ).interval()
-        covered += bool(low <= 0.3 <= high)
-    assert stats.binomtest(covered, 4000, 0.95).pvalue > ALPHA
+        hits += bool(low <= 0.3 <= high)
+    assert stats.binomtest(hits, 4000, 0.95).pvalue > ALPHA

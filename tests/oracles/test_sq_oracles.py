@@ -134,8 +134,8 @@ def test_version_space_keeps_the_best_window() -> None:
         count.answer((query,))
         pairs.answer((query,))
         assert len(count.alive) == max(map(len, windows))
-        kept = set(pairs.alive.tolist())
-        assert sum({c, e} <= kept for c, e in far) == max(
+        survivors = set(pairs.alive.tolist())
+        assert sum({c, e} <= survivors for c, e in far) == max(
             sum({c, e} <= window for c, e in far) for window in windows
         )
 
@@ -154,13 +154,13 @@ def test_spectra_are_the_definition(query: Query) -> None:
     """One Walsh-Hadamard transform gives every concept's expectation of any query, exactly, and
     says for which r a can be hidden."""
     everything = masked_parity(4)
-    asked = oracles.StatisticalQuery(query, 0.06)
-    whole = spectrum(asked, 4)
+    question = oracles.StatisticalQuery(query, 0.06)
+    whole = spectrum(question, 4)
     for r in range(16):
         means = [
             Fraction(
-                int(asked.numerators(everything.labelled(2 * r + a)).sum()),
-                len(everything.points) * asked.span,
+                int(question.numerators(everything.labelled(2 * r + a)).sum()),
+                len(everything.points) * question.span,
             )
             for a in (0, 1)
         ]
@@ -168,10 +168,12 @@ def test_spectra_are_the_definition(query: Query) -> None:
             Fraction(int(whole.centre[r] + (1 - 2 * a) * whole.half[r]), whole.scale)
             for a in (0, 1)
         ] == means
-        assert bool(whole.hidden[r]) == (abs(means[0] - means[1]) <= 2 * Fraction(asked.tolerance))
+        assert bool(whole.hidden[r]) == (
+            abs(means[0] - means[1]) <= 2 * Fraction(question.tolerance)
+        )
         for a in (0, 1):
             answer = Fraction(int(whole.answers(a)[r]), whole.scale)
-            assert abs(answer - means[a]) <= Fraction(asked.tolerance)
+            assert abs(answer - means[a]) <= Fraction(question.tolerance)
         if whole.hidden[r]:
             assert whole.answers(0)[r] == whole.answers(1)[r]
 

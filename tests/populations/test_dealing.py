@@ -55,12 +55,12 @@ def _differences(
     coordinate uniform, unless the other one is equal."""
     law = {start: Fraction(1)}
     for number in range(rounds):
-        moved = number % 2
+        axis = number % 2
         after = dict[tuple[int, int], Fraction]()
         for point, share in law.items():
-            ends = [point[moved]] if point[1 - moved] == 0 else range(grid[moved])
+            ends = [point[axis]] if point[1 - axis] == 0 else range(grid[axis])
             for end in ends:
-                to = (end, point[1]) if moved == 0 else (point[0], end)
+                to = (end, point[1]) if axis == 0 else (point[0], end)
                 after[to] = after.get(to, Fraction(0)) + share / len(ends)
         law = after
     return law
@@ -86,7 +86,7 @@ def test_the_law_of_two_clients_is_that_of_a_chain(grid: tuple[int, int], count:
     size = grid[0] * grid[1]
     images = np.array(
         [
-            through(np.arange(size), [(moved, np.array(move)) for moved, move in rounds], grid)
+            through(np.arange(size), [(axis, np.array(move)) for axis, move in rounds], grid)
             for rounds in networks
         ]
     )
@@ -98,11 +98,11 @@ def test_the_law_of_two_clients_is_that_of_a_chain(grid: tuple[int, int], count:
         ) % grid[1]
 
     for one, other in permutations(range(size), 2):
-        counted = Counter(zip(images[:, one].tolist(), images[:, other].tolist(), strict=True))
+        counts = Counter(zip(images[:, one].tolist(), images[:, other].tolist(), strict=True))
         law = _differences(grid, apart(one, other), count)
         for ends in permutations(range(size), 2):
             assert (
-                Fraction(counted[ends], len(networks)) == law.get(apart(*ends), Fraction(0)) / size
+                Fraction(counts[ends], len(networks)) == law.get(apart(*ends), Fraction(0)) / size
             )
 
 
@@ -126,7 +126,9 @@ def test_a_cohort_of_a_sorted_table_is_a_sample_of_it() -> None:
     size, seeds = 12, 1_000
     pairs = np.array([Dealing(size, seed).rows(0, 4)[[0, 3]] for seed in range(seeds)])
     counts = np.bincount(pairs[:, 0] * size + pairs[:, 1], minlength=size * size)
-    kept = np.flatnonzero(np.arange(size * size) // size != np.arange(size * size) % size)
-    assert counts.sum() == counts[kept].sum()
-    expected = seeds / len(kept)
-    assert ((counts[kept] - expected) ** 2 / expected).sum() < stats.chi2.isf(FAILS, len(kept) - 1)
+    places = np.flatnonzero(np.arange(size * size) // size != np.arange(size * size) % size)
+    assert counts.sum() == counts[places].sum()
+    expected = seeds / len(places)
+    assert ((counts[places] - expected) ** 2 / expected).sum() < stats.chi2.isf(
+        FAILS, len(places) - 1
+    )

@@ -26,14 +26,14 @@ def test_edges_in_any_order_and_direction_are_one_graph() -> None:
     assert Graph.of([], 1).edges.shape == (0, 2)
 
 
-@pytest.mark.parametrize(("edges", "nodes", "said"), [
+@pytest.mark.parametrize(("edges", "nodes", "message"), [
     ([(1, 1)], 3, "with itself"), ([(0, 1), (1, 0)], 3, "given twice"),
     ([(0, 3)], 3, "unknown node; the nodes are 0..2"),
     ([(-1, 2)], 3, "unknown node"), ([(0, 1, 2)], 3, "two whole numbers"),
     ([(0.5, 1)], 3, "two whole numbers"), ([], 0, "number of nodes is 0"),
 ])  # fmt: skip
-def test_bad_edges_get_a_line(edges: list[tuple[int, int]], nodes: int, said: str) -> None:
-    refuse((said, lambda: Graph.of(edges, nodes)))
+def test_bad_edges_get_a_line(edges: list[tuple[int, int]], nodes: int, message: str) -> None:
+    refuse((message, lambda: Graph.of(edges, nodes)))
 
 
 def test_binomial_graphs() -> None:
@@ -44,10 +44,10 @@ def test_binomial_graphs() -> None:
     pairs = 300 * 299 // 2
     assert binom(pairs, 0.1).ppf(5e-7) <= edges <= binom(pairs, 0.1).isf(5e-7)
     assert not binom(pairs, 0.11).ppf(5e-7) <= edges <= binom(pairs, 0.11).isf(5e-7)
-    seen = np.zeros((5, 5))
+    sums = np.zeros((5, 5))
     for _ in range(500):
-        seen[tuple(binomial_graph(generator, 5, 0.4).edges.T)] += 1
-    counts = seen[np.triu_indices(5, 1)]
+        sums[tuple(binomial_graph(generator, 5, 0.4).edges.T)] += 1
+    counts = sums[np.triu_indices(5, 1)]
     assert ((counts >= binom(500, 0.4).ppf(5e-7)) & (counts <= binom(500, 0.4).isf(5e-7))).all()
     assert [len(binomial_graph(generator, 5, chance).edges) for chance in (0, 1)] == [0, 10]
     refuse(("from 0 to 1", lambda: binomial_graph(generator, 5, 1.5)))
@@ -60,19 +60,21 @@ def test_preferential_attachment() -> None:
     graph = preferential_attachment(generator, 200, 5)
     assert len(graph.edges) == 5 + 194 * 5
     assert np.bincount(graph.edges[:, 1], minlength=200)[6:].tolist() == [5] * 194
-    joined = np.zeros(3, dtype=np.int64)
+    degrees_joined = np.zeros(3, dtype=np.int64)
     for _ in range(1500):
         edges = preferential_attachment(generator, 4, 1).edges.tolist()
         degrees = np.bincount(
             np.array(edges[:1] + [edge for edge in edges[1:] if edge[1] == 2]).ravel(), minlength=3
         )
-        joined[
+        degrees_joined[
             np.argsort(-degrees, kind="stable")
             .tolist()
             .index(next(low for low, high in edges if high == 3))
         ] += 1
     assert (
-        chisquare(joined, [750, 375, 375]).pvalue > 1e-6 > chisquare(joined, [500, 500, 500]).pvalue
+        chisquare(degrees_joined, [750, 375, 375]).pvalue
+        > 1e-6
+        > chisquare(degrees_joined, [500, 500, 500]).pvalue
     )
     refuse(("links is 5", lambda: preferential_attachment(generator, 5, 5)))
 
@@ -133,10 +135,10 @@ def test_each_kind_has_its_share(shares: tuple[float, ...]) -> None:
     decides: a byte too few or too many would show."""
     n = 4_000_000
     kinds = Finite(Records({"kind": np.arange(len(shares))}), shares, n, 1)
-    drawn = np.bincount(kinds.batch(0, n)["kind"], minlength=len(shares)) / n
-    for seen, share in zip(drawn, shares, strict=True):  # Bernstein's inequality
+    frequencies = np.bincount(kinds.batch(0, n)["kind"], minlength=len(shares)) / n
+    for frequency, share in zip(frequencies, shares, strict=True):  # Bernstein's inequality
         reach = math.log(2 * len(shares) / ALPHA)
-        assert abs(seen - share) <= math.sqrt(2 * share * (1 - share) * reach / n) + 2 * reach / (
-            3 * n
-        )
+        assert abs(frequency - share) <= math.sqrt(
+            2 * share * (1 - share) * reach / n
+        ) + 2 * reach / (3 * n)
     assert math.sqrt(0.5 * math.log(4 / ALPHA) / n) < 1 / 256  # what a byte's kinds would be off by

@@ -60,10 +60,10 @@ def test_reports_in_exact_proportion_give_the_law_back(randomizer: FiniteChannel
     law = 1.0 / np.arange(1, randomizer.domain.size + 1)
     law /= law.sum()
     counts = np.rint(law @ laws(randomizer) * 2.0**40).astype(np.int64)
-    found = steps.ExpectationMaximisation(gain=1e-13, rounds=1 << 18)(
+    result = steps.ExpectationMaximisation(gain=1e-13, rounds=1 << 18)(
         randomizer, Tally(counts.reshape(randomizer.cells, randomizer.alphabet))
     )
-    np.testing.assert_allclose(found.law, law, atol=1e-3)
+    np.testing.assert_allclose(result.law, law, atol=1e-3)
 
 
 def test_it_is_the_maximum() -> None:
@@ -71,20 +71,20 @@ def test_it_is_the_maximum() -> None:
     gradient is above 1), and a solver finds no better."""
     randomizer = GRR(0.5, k=4)
     tally = drawn(randomizer, np.array([0.9, 0.1, 0.0, 0.0]), 400, 3)
-    found = steps.ExpectationMaximisation(gain=1e-15, rounds=1 << 18)(randomizer, tally)
-    seen = tally.counts.ravel() / tally.n
+    result = steps.ExpectationMaximisation(gain=1e-15, rounds=1 << 18)(randomizer, tally)
+    frequencies = tally.counts.ravel() / tally.n
     chances = laws(randomizer)
-    gradient = chances @ (seen / (found.law @ chances))
+    gradient = chances @ (frequencies / (result.law @ chances))
     assert gradient.max() < 1 + 1e-5
-    assert found.law.min() >= 0
-    assert found.law.sum() == pytest.approx(1)
-    solved = optimize.minimize(
-        lambda z: -float(seen @ np.log(np.exp(z) / np.exp(z).sum() @ chances)),
+    assert result.law.min() >= 0
+    assert result.law.sum() == pytest.approx(1)
+    solution = optimize.minimize(
+        lambda z: -float(frequencies @ np.log(np.exp(z) / np.exp(z).sum() @ chances)),
         np.zeros(4),
         tol=1e-12,
     )
     # the solver stays inside: it may be a little lower
-    assert found.log_likelihood >= -solved.fun - 1e-9
+    assert result.log_likelihood >= -solution.fun - 1e-9
 
 
 @pytest.mark.long

@@ -49,9 +49,9 @@ def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str,
     with a code."""
     try:
         randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **params})
-    except RefusedError as refused:
+    except RefusedError as error:
         # some are built, some refused
-        assert refused.code in ("unknown-randomizer", "bad-parameters")  # noqa: PT017
+        assert error.code in ("unknown-randomizer", "bad-parameters")  # noqa: PT017
         return
     assert randomizer.domain.size >= 2
     assert randomizer.params().keys() >= params.keys()
@@ -67,8 +67,8 @@ def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str,
 def test_any_query_request_is_built_or_refused(name: str, params: dict[str, Any]) -> None:
     try:
         query = QUERIES.build(name, params)
-    except RefusedError as refused:
-        assert refused.code in ("unknown-query", "bad-parameters")  # noqa: PT017
+    except RefusedError as error:
+        assert error.code in ("unknown-query", "bad-parameters")  # noqa: PT017
         return
     assert query.domain.size >= 2
 
@@ -194,13 +194,13 @@ def test_the_lower_end_of_an_interval_is_as_it_is_typed(low: float, high: float,
     interval that it begins, locally and for the curator."""
     first = Fraction(str(low))
     last = Fraction(str(high))
-    typed = np.array([float(first + (last - first) * place / bins) for place in range(bins + 1)])
-    assert Binned("x", low, high, bins)(Records({"x": typed})).tolist() == [
+    ends = np.array([float(first + (last - first) * place / bins) for place in range(bins + 1)])
+    assert Binned("x", low, high, bins)(Records({"x": ends})).tolist() == [
         *range(1, bins + 1),
         bins,
     ]
     release = ldp.curate.intervals(
-        {"x": np.repeat(typed, 100)}, "x", bounds=(low, high), bins=max(bins, 2), epsilon=24, seed=1
+        {"x": np.repeat(ends, 100)}, "x", bounds=(low, high), bins=max(bins, 2), epsilon=24, seed=1
     ).to_dict()
     assert np.round(np.diff(release["result"]["below"]) / 100).tolist() == [1.0] * (bins - 1) + [
         2.0
@@ -263,7 +263,7 @@ def test_a_number_in_its_group() -> None:
     assert Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7
 
 
-@pytest.mark.parametrize(("make", "told"), [
+@pytest.mark.parametrize(("make", "message"), [
     (lambda: Binned("x", 1.0, 1.0, 3), "low < high"), (lambda: Binned("x", 0.0, 1.0, 0), "bins"),
     (lambda: Below("x", math.nan, 0), "give a number"),
     (lambda: Below("x", 0.0, 65537), "missing"),
@@ -274,9 +274,9 @@ def test_a_number_in_its_group() -> None:
     (lambda: Grouped("x", 0.0, 1.0, "g", tuple(map(str, range(65)))), "groups"),
 ])  # fmt: skip
 def test_bad_cells_are_refused_where_they_are_written(
-    make: Callable[[], object], told: str
+    make: Callable[[], object], message: str
 ) -> None:
-    refuse((told, make))
+    refuse((message, make))
 
 
 PEOPLE = Records(
@@ -300,12 +300,12 @@ def test_numbers_are_scaled_and_questions_are_signs() -> None:
     """Bounds go to -scale and scale, what is beyond them is clipped, yes is scale and no -scale;
     the last feature is constant, the label +1 or -1."""
     assert SEEN.shown == ("x0", "x1", "x2")
-    shown = {
+    columns = {
         name: values.tolist()
         for name, values in SEEN.encode(PEOPLE.take(np.array([0, 1, 3]))).columns.items()
     }
-    assert shown["x0"] == pytest.approx([-0.5, -1 / 6, 0.5])
-    assert (shown["x1"], shown["x2"], shown["y"]) == (
+    assert columns["x0"] == pytest.approx([-0.5, -1 / 6, 0.5])
+    assert (columns["x1"], columns["x2"], columns["y"]) == (
         [0.5, -0.5, 0.5],
         [0.5] * 3,
         [1.0, -1.0, -1.0],
@@ -341,9 +341,9 @@ def test_incomplete_records_count_as_zero() -> None:
     """With something missing that the encoding reads, a yes/no query is neither yes nor no, and a
     level the middle one; otherwise the query's own value."""
     assert SEEN.may_lack(PEOPLE)
-    asked = encoded(SEEN, Question("y == 1"))
-    assert asked.domain == levels(2)
-    assert asked.values(PEOPLE).tolist() == [2, 0, 1, 0, 1]
+    question = encoded(SEEN, Question("y == 1"))
+    assert question.domain == levels(2)
+    assert question.values(PEOPLE).tolist() == [2, 0, 1, 0, 1]
     product = encoded(SEEN, Product(("x2",)))
     assert product.domain == levels(STEPS)
     assert product.values(PEOPLE).tolist() == [
@@ -360,10 +360,10 @@ def test_an_encoded_query_travels_exactly(weights: list[float], place: int) -> N
     """Rebuilt from its name and parameters it is equal, every weight to the last bit, and gives one
     record what it gives it among others."""
     query = encoded(SEEN, Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5))
-    rebuilt = QUERIES.build(query.name, query.params())
-    assert rebuilt == query
-    assert isinstance(rebuilt, Encoded)
-    assert rebuilt.inner == Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5)
+    copy = QUERIES.build(query.name, query.params())
+    assert copy == query
+    assert isinstance(copy, Encoded)
+    assert copy.inner == Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5)
     together = query.values(PEOPLE)
     assert [
         int(query.values(PEOPLE.take(slice(row, row + 1)))[0]) for row in range(5)

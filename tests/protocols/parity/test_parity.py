@@ -74,12 +74,12 @@ def test_scores_are_log_likelihood_ratios() -> None:
     r."""
     randomizer = Characters(1.0, d=3)
     tally = Tally(np.random.default_rng(1).integers(1, 40, size=(8, 2)))
-    wanted = [
+    likelihoods = [
         float((tally.counts * np.log(generic_law(ParityPopulation(3, r, 1, 0), randomizer))).sum())
         for r in range(8)
     ]
     scores = log_likelihoods(randomizer, tally)
-    assert np.ptp(scores - np.array(wanted)) < 1e-5
+    assert np.ptp(scores - np.array(likelihoods)) < 1e-5
     assert np.ptp(scores) > 1
 
 
@@ -110,14 +110,14 @@ def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(
     protocol = ParityElimination(d=d, fall=fall)
     n = 2 * protocol.clients(1.0)
     recovery = exact_recovery(protocol, 1.0, 3)
-    found = recovery(n, 50)
+    successes = recovery(n, 50)
     chance = math.exp(-fall)
-    assert found > 50 * (1 - chance) - Z_TAIL * math.sqrt(50 * chance * (1 - chance))
+    assert successes > 50 * (1 - chance) - Z_TAIL * math.sqrt(50 * chance * (1 - chance))
     users = user_level(protocol, n, 10)
-    assert abs(users / 10 - found / 50) < Z_TAIL * math.sqrt(
+    assert abs(users / 10 - successes / 50) < Z_TAIL * math.sqrt(
         chance * (1 - chance) * (1 / 10 + 1 / 50)
     )
-    assert recovery(n // 12, 50) < found - Z_TAIL * math.sqrt(50 / 4)
+    assert recovery(n // 12, 50) < successes - Z_TAIL * math.sqrt(50 / 4)
 
 
 @pytest.mark.long
@@ -128,12 +128,12 @@ def test_the_formulas_say_how_often_they_succeed(epsilon: float) -> None:
     for protocol in (ParityDeny(d=6), ParityRounds(d=6), ParityRounds(d=6, rounds=4)):
         n = round(0.62 * protocol.clients(epsilon))
         if isinstance(protocol, ParityRounds):
-            told = few_rounds_success(6, epsilon, n, few_rounds_plan(6, protocol.rounds))
+            formula = few_rounds_success(6, epsilon, n, few_rounds_plan(6, protocol.rounds))
         else:
-            told = parity.parity_deny_success(6, epsilon, n)
+            formula = parity.parity_deny_success(6, epsilon, n)
         assert abs(
-            exact_recovery(protocol, epsilon, 3)(n, 400) / 400 - told
-        ) < 0.03 + Z_TAIL * math.sqrt(told * (1 - told) / 400)
+            exact_recovery(protocol, epsilon, 3)(n, 400) / 400 - formula
+        ) < 0.03 + Z_TAIL * math.sqrt(formula * (1 - formula) / 400)
 
 
 RANDOMIZER = OneOfRounds(20.0)
@@ -190,8 +190,8 @@ def test_without_noise_the_path_is_always_found(
     for seed in range(20):
         population = protocol.synthetic(20_000, seed)
         oracle = PopulationOracle(population, KeyedNoise(seed), seed, 20.0)
-        found = run(protocol.algorithm(20.0, 20_000), oracle)
-        assert (found, protocol.true_error(found, population)) == (population.path, 0.0)
+        path = run(protocol.algorithm(20.0, 20_000), oracle)
+        assert (path, protocol.true_error(path, population)) == (population.path, 0.0)
         assert oracle.ledger.max_spent == pytest.approx(20.0)
 
 

@@ -12,6 +12,7 @@ from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite
 from local_dp.protocols.surveys.logistic import Logistic, sandwich, solution
 from local_dp.records import Records
+from tests.protocols.runs import by_law
 from tests.support.long import short
 
 LEAST, RUNS = 0.94, 300
@@ -31,10 +32,10 @@ def test_the_truth_is_the_regression_of_a_library() -> None:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that change between versions
-        fitted = linear.LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(x, y)
-    found = solution(TRAITS, cells / 4000)
-    assert found is not None
-    assert np.allclose(found, [*fitted.intercept_, *fitted.coef_[0]], atol=1e-5)
+        model = linear.LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(x, y)
+    coefficients = solution(TRAITS, cells / 4000)
+    assert coefficients is not None
+    assert np.allclose(coefficients, [*model.intercept_, *model.coef_[0]], atol=1e-5)
 
 
 def test_the_variance_is_that_of_the_textbook_without_noise() -> None:
@@ -44,16 +45,18 @@ def test_the_variance_is_that_of_the_textbook_without_noise() -> None:
     chance = 1 / (1 + np.exp(-TRAITS @ true))
     cells = np.stack([1 - chance, chance], axis=1) / 4
     law = cells.ravel()
-    found = solution(TRAITS, cells)
+    coefficients = solution(TRAITS, cells)
     covariance = np.diag(law) - np.outer(law, law)
-    assert found is not None
-    assert np.allclose(found, true)
+    assert coefficients is not None
+    assert np.allclose(coefficients, true)
     information = (TRAITS * (chance * (1 - chance) / 4)[:, None]).T @ TRAITS
-    assert np.allclose(sandwich(TRAITS, cells, covariance, found), np.linalg.inv(information))
-    moved = [solution(TRAITS, (law + 1e-6 * step).reshape(-1, 2)) for step in np.eye(8)]
-    slopes = np.array([(each - found) / 1e-6 for each in moved if each is not None])
     assert np.allclose(
-        slopes.T @ covariance @ slopes, sandwich(TRAITS, cells, covariance, found), rtol=1e-3
+        sandwich(TRAITS, cells, covariance, coefficients), np.linalg.inv(information)
+    )
+    solutions = [solution(TRAITS, (law + 1e-6 * step).reshape(-1, 2)) for step in np.eye(8)]
+    slopes = np.array([(each - coefficients) / 1e-6 for each in solutions if each is not None])
+    assert np.allclose(
+        slopes.T @ covariance @ slopes, sandwich(TRAITS, cells, covariance, coefficients), rtol=1e-3
     )
 
 
@@ -83,8 +86,8 @@ def test_the_intervals_cover(epsilon: float, n: int) -> None:
                 for _ in range(RUNS)
             ]
         )
-        held = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean(axis=0)
-        assert held.min() >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / RUNS), (rare, held)
+        coverage = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean(axis=0)
+        assert coverage.min() >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / RUNS), (rare, coverage)
         ends = ends[np.isfinite(ends).all(axis=(1, 2))]
         misses.append(
             1
@@ -106,8 +109,6 @@ def test_where_nothing_is_fixed_nothing_is_estimated() -> None:
         {"first": np.array([0, 1]), "second": np.array([0, 0]), "yes": np.array([0, 1])}
     )
     population = Finite(kinds, [0.5, 0.5], 40, 1)
-    result = run(
-        Logistic().algorithm(0.1, 40), AggregateOracle(population, np.random.default_rng(1), 0.1)
-    )
+    result = by_law(Logistic(), population, 0.1, 1)
     assert np.isnan(result.value).all() or np.isfinite(result.standard_error).all()
     assert np.isnan(Logistic().truth(population)).all()

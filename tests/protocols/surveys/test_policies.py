@@ -10,9 +10,6 @@ from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.interaction import run
-from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Finite, Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.compare import Compare
@@ -23,6 +20,7 @@ from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import Answers, PrefixSums, Workload
 from local_dp.records import Records
+from tests.protocols.runs import by_client, by_law
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 from tests.support.wrong import wrong
@@ -121,12 +119,9 @@ CASES: dict[str, tuple[LocalProtocol[Any], list[float]]] = {
 }  # fmt: skip
 
 
-def _told(protocol: LocalProtocol[Any]) -> tuple[Floats, Floats]:
+def _values_of(protocol: LocalProtocol[Any]) -> tuple[Floats, Floats]:
     """The values of a run of 10^12 clients like the rows, and 4.5 standard errors of each."""
-    result = run(
-        protocol.algorithm(2.0, MANY),
-        AggregateOracle(Resampled(TABLE, MANY, 1), np.random.default_rng(1), 2.0),
-    )
+    result = by_law(protocol, Resampled(TABLE, MANY, 1), 2.0, 1)
     inside = result.estimate if isinstance(result, CrossTable | Answers) else result
     estimates = inside if isinstance(inside, tuple) else (inside,)
     values = [np.atleast_1d(each.value) for each in estimates]
@@ -139,11 +134,11 @@ def test_every_policy_answers_the_question_without_bias(case: str) -> None:
     """Within 4.5 standard errors (7e-6 a value) and the lattice of plain numpy's truth, which is
     also the truth that is shown."""
     protocol, truth = CASES[case]
-    checked = protocol.for_table(Launch(TABLE, False))
-    values, limit = _told(checked)
-    lattice = 2.0**-15 * 150 if isinstance(checked, Mean) else 0.0
+    ready = protocol.for_table(Launch(TABLE, False))
+    values, limit = _values_of(ready)
+    lattice = 2.0**-15 * 150 if isinstance(ready, Mean) else 0.0
     assert np.all(np.abs(values - truth) <= limit + lattice)
-    assert np.allclose(np.asarray(checked.truth(Rows(TABLE))), truth, atol=2e-3), (
+    assert np.allclose(np.asarray(ready.truth(Rows(TABLE))), truth, atol=2e-3), (
         "the truth that is shown is not the one a person means"
     )
 
@@ -230,8 +225,10 @@ REFUSED: dict[str, tuple[LocalProtocol[Any], str]] = {
 def test_what_no_policy_decides_about_is_refused_with_the_choices(case: str) -> None:
     """A simulation counts the records concerned and names the choices; a private run names them
     without looking: the same line for every table."""
-    protocol, told = REFUSED[case]
-    refuse((rf"in \d+ of {N} records .*{told}", lambda: protocol.for_table(Launch(TABLE, False))))
+    protocol, choices = REFUSED[case]
+    refuse(
+        (rf"in \d+ of {N} records .*{choices}", lambda: protocol.for_table(Launch(TABLE, False)))
+    )
     lines = set()
     for table in (
         TABLE,
@@ -242,9 +239,9 @@ def test_what_no_policy_decides_about_is_refused_with_the_choices(case: str) -> 
             )
         ),
     ):
-        with pytest.raises(InputError, match="a private run does not look") as refused:
+        with pytest.raises(InputError, match="a private run does not look") as error:
             protocol.for_table(Launch(table, True))
-        lines.add(str(refused.value))
+        lines.add(str(error.value))
     assert len(lines) == 1, lines
 
 
@@ -300,16 +297,16 @@ IDLE: list[tuple[np.ndarray, tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("column", "labels", "told"), IDLE)
+@pytest.mark.parametrize(("column", "labels", "message"), IDLE)
 def test_a_label_that_counts_nobody_is_refused(
-    column: np.ndarray, labels: tuple[str, ...], told: str
+    column: np.ndarray, labels: tuple[str, ...], message: str
 ) -> None:
     """By the type alone, in a private run too, whatever becomes of other values. One that a wider
     column could hold is no mistake."""
     for policy in ("refuse", "category", "exclude"):
         for private in (False, True):
             launch = Launch(Records({"x": column}), private)
-            refuse((told, partial(launch.refuse_other, policy, "x", labels, "")))
+            refuse((message, partial(launch.refuse_other, policy, "x", labels, "")))
     Launch(Records({"x": np.array([1], np.uint8)}), True).refuse_other(
         "category", "x", ("1", "-1", "300", str(2**64 - 1)), ""
     )
@@ -321,12 +318,12 @@ def test_a_private_run_takes_total_policies_and_reads_no_labels() -> None:
     from its table."""
     for case, (protocol, _) in CASES.items():
         # those refuse what they may not look for
-        decided = case not in (
+        total = case not in (
             "crosstab with labels of their own",
             "mean of those present",
             "mean by group",
         )
-        if decided:
+        if total:
             protocol.for_table(Launch(TABLE, True))
         else:
             with pytest.raises(InputError, match="a private run does not look"):
@@ -344,7 +341,7 @@ def test_the_midpoint_would_be_caught() -> None:
     does, is far outside the limit of the bias test."""
     careless = Mean(column="age", low=0, high=150)
     truth = CASES["mean of those present"][1][0]
-    values, limit = _told(careless)
+    values, limit = _values_of(careless)
     assert abs(values[0] - truth) > 10 * (limit[0] + 2.0**-15 * 150)
 
 
@@ -361,18 +358,13 @@ def test_independence_is_tested_at_its_level_and_dependence_is_found() -> None:
                 "b": generator.choice(["x", "y"], 4000, p=[0.8, 0.2]),
             }
         )
-        result = run(
-            protocol.algorithm(1.0, 4000),
-            PopulationOracle(Rows(records), KeyedNoise(seed), seed, 1.0),
-        )
+        result = by_client(protocol, Rows(records), 1.0, seed)
         assert result.test is not None
         low += result.test.p_value < 0.05
     assert abs(low - 0.05 * runs) < 4 * np.sqrt(0.05 * 0.95 * runs), low
     same = Records({"a": np.arange(4000) % 2, "b": np.where(np.arange(4000) % 2, "x", "y")})
     for seed in range(5):
-        result = run(
-            protocol.algorithm(1.0, 4000), PopulationOracle(Rows(same), KeyedNoise(seed), seed, 1.0)
-        )
+        result = by_client(protocol, Rows(same), 1.0, seed)
         assert result.test is not None
         assert result.test.p_value == 0.001
         assert result.test.chi_square > 3 * result.test.if_independent
@@ -397,9 +389,7 @@ def rejections(protocol: Identity, shares: np.ndarray, clients: int) -> int:
         population = Finite(
             Records({"symbol": np.arange(protocol.k)}), shares.tolist(), clients, coin
         )
-        total += run(
-            each.algorithm(1.0, clients), AggregateOracle(population, generator, 1.0)
-        ).rejected
+        total += by_law(each, population, 1.0, generator).rejected
     return total
 
 

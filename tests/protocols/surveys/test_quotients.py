@@ -26,6 +26,7 @@ from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records
 from local_dp.tallies import Ratio, Tally
+from tests.protocols.runs import by_law
 from tests.support.long import short
 from tests.support.wrong import wrong
 
@@ -38,11 +39,11 @@ SLACK = 4.5 * np.sqrt(LEAST * (1 - LEAST) / DRAWS)
 
 
 def intervals(
-    oracle: FiniteOracle, conditional: Conditional, counts: Counts, n: int, *, known: bool = True
+    oracle: FiniteOracle, conditional: Conditional, counts: Counts, n: int, *, exact: bool = True
 ) -> tuple[Floats, Floats]:
-    """The intervals of many tallies, shape (tallies, quotients); with `known` false Fieller's, from
+    """The intervals of many tallies, shape (tallies, quotients); with `exact` false Fieller's, from
     the spread that reports show."""
-    if not known:
+    if not exact:
         m = len(conditional.parts)
         rows = np.concatenate([conditional.parts, conditional.wholes])
         ends = [
@@ -65,7 +66,7 @@ def intervals(
 
 
 def exact_coverage(
-    epsilon: float, share: float, present: float, n: int, *, known: bool = True
+    epsilon: float, share: float, present: float, n: int, *, exact: bool = True
 ) -> float:
     """Of the share of yes among those who say something, by the trinomial law of all tallies."""
     oracle = GRR(epsilon, k=3)
@@ -76,7 +77,7 @@ def exact_coverage(
     )
     chances = stats.multinomial.pmf(counts, n, law / np.sum(law))
     likely = chances > 1e-10
-    low, high = intervals(oracle, among(3, 2), counts[likely][:, None, :], n, known=known)
+    low, high = intervals(oracle, among(3, 2), counts[likely][:, None, :], n, exact=exact)
     return float(chances[likely][(low[:, 1] <= share) & (share <= high[:, 1])].sum())
 
 
@@ -91,7 +92,7 @@ def test_a_share_of_those_present_is_covered(epsilon: float, n: int) -> None:
 def test_an_interval_from_the_spread_of_reports_collapses() -> None:
     """Fieller's interval misses a rare share of 20 people in most runs, because their reports
     agree."""
-    assert exact_coverage(6.0, 0.01, 0.7, 20, known=False) < 0.4
+    assert exact_coverage(6.0, 0.01, 0.7, 20, exact=False) < 0.4
     assert exact_coverage(6.0, 0.01, 0.7, 20) > 0.95
 
 
@@ -118,8 +119,8 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
             )
             low, high = intervals(oracle, conditional, counts, n)
             truth = conditional.of(np.array(parts))
-            held = ((low <= truth) & (truth <= high)).mean(axis=0)
-            assert held.min() >= LEAST - SLACK, (share, oracle, held)
+            coverage = ((low <= truth) & (truth <= high)).mean(axis=0)
+            assert coverage.min() >= LEAST - SLACK, (share, oracle, coverage)
 
 
 # and the sizes of both groups, and the share of yes in the second
@@ -177,11 +178,11 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int
         )
         algorithm = protocol.algorithm(epsilon, n)
         truth = float(np.asarray(protocol.truth(population))[2])
-        held = 0
+        hits = 0
         for _ in range(runs):
             low, high = run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
-            held += bool(low[2] <= truth <= high[2])
-        assert held / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), (share, held)
+            hits += bool(low[2] <= truth <= high[2])
+        assert hits / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), (share, hits)
 
 
 def test_weights_undo_a_sample_that_is_no_fair_one() -> None:
@@ -194,7 +195,7 @@ def test_weights_undo_a_sample_that_is_no_fair_one() -> None:
     generator = np.random.default_rng(3)
     protocol = Survey(by="group", labels=("A", "B"), weights=("2000", "2000"))
     assert protocol.truth(population)[2] == pytest.approx((0.15 + 0.85) / 2)
-    result = run(protocol.algorithm(2.0, 20_000), AggregateOracle(population, generator, 2.0))
+    result = by_law(protocol, population, 2.0, generator)
     assert np.allclose(result.value[2], result.value[:2].mean())
 
 

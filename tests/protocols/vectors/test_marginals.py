@@ -8,9 +8,7 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import prefix_gamma
-from local_dp.interaction import run
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import agree, overlaps
 from local_dp.protocols.vectors.marginals import (
@@ -36,6 +34,7 @@ from local_dp.randomizers.signs.prefix_signs import (
 )
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from tests.protocols.runs import by_law
 from tests.support.long import short
 
 SIZES = short((2, 4, 16, 64, 256, 1024, 2048), lambda k: k <= 256)
@@ -98,9 +97,9 @@ def test_every_machine_has_the_same_patterns(k: int) -> None:
 
 def rows_of(protocol: Workload, epsilon: float = 1.0) -> SignRows:
     """The randomizer that a protocol asks with."""
-    asked = protocol.algorithm(epsilon, 10).queries[0].randomizer
-    assert isinstance(asked, SignRows)
-    return asked
+    randomizer = protocol.algorithm(epsilon, 10).queries[0].randomizer
+    assert isinstance(randomizer, SignRows)
+    return randomizer
 
 
 @pytest.mark.parametrize("queries", ["prefixes", "ranges", "1 0 0 0 2 0 0;0 0 -1 1 0 0 3"])
@@ -209,27 +208,27 @@ def test_estimates_are_exact_on_expected_tallies(
         )
         for query in algorithm.queries
     ]
-    stated = deal.estimate([query.randomizer for query in algorithm.queries], tallies)
-    assert 1e10 * float(stated.standard_error.max()) ** 2 <= result.design.variance * 1.1
+    estimate = deal.estimate([query.randomizer for query in algorithm.queries], tallies)
+    assert 1e10 * float(estimate.standard_error.max()) ** 2 <= result.design.variance * 1.1
 
 
 def test_every_marginal_is_covered_and_the_best_way_is_taken() -> None:
     """Every set of t columns lies in some set, none has too many cells; the way taken is within 1 %
     of the least, characters and larger sets each somewhere."""
-    taken = set()
+    names = set()
     for shape, ways in (((2,) * 9, 2), ((2,) * 7, 3), ((4, 6, 5, 3, 8), 2), ((30, 30, 30, 2), 2)):
         task = Task(shape, ways)
         for size in range(ways, len(shape) + 1):
             covering = covering_sets(task, size)
-            held = {part for chosen in covering for part in combinations(chosen, ways)}
-            assert held == set(combinations(range(len(shape)), ways))
+            inside = {part for columns in covering for part in combinations(columns, ways)}
+            assert inside == set(combinations(range(len(shape)), ways))
             assert max(map(task.cells, covering)) <= 4096
         for epsilon in (0.5, 1.0, 2.0, 4.0):
             design, variances = best_design(task, epsilon)
             assert design.variance <= 1.01 * min(variance for _, variance in variances)
-            taken.add(design.name)
+            names.add(design.name)
             assert sum(design.shares) == pytest.approx(1)
-    assert {"characters", "sets of 2", "sets of 3", "sets of 4"} <= taken
+    assert {"characters", "sets of 2", "sets of 3", "sets of 4"} <= names
 
 
 def test_marginals_agree_and_the_step_makes_laws_of_them() -> None:
@@ -247,15 +246,13 @@ def test_marginals_agree_and_the_step_makes_laws_of_them() -> None:
         parts = np.split(values, len(task.sets))
         return agree(
             [
-                (chosen, part.reshape(3, 3).copy())
-                for chosen, part in zip(task.sets, parts, strict=True)
+                (columns, part.reshape(3, 3).copy())
+                for columns, part in zip(task.sets, parts, strict=True)
             ],
             overlaps(task.sets),
         )
 
-    estimate = run(
-        protocol.algorithm(2.0, 20_000), AggregateOracle(population, np.random.default_rng(4), 2.0)
-    ).estimate
+    estimate = by_law(protocol, population, 2.0, 4).estimate
     laws = protocol.agreeing_laws(estimate)
     assert gap(estimate.value) < 1e-12
     assert gap(laws) < 1e-5

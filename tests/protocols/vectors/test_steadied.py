@@ -89,7 +89,7 @@ def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
     (protocol, kinds, shares) = TABLES[name]
     generator = np.random.default_rng(n)
     runs = 300
-    held: Any = 0
+    hits: Any = 0
     for seed in range(runs):
         population = Finite(kinds, shares, n, seed)
         of_vectors = isinstance(protocol, MeanVector)  # whose tallies have no law
@@ -99,8 +99,8 @@ def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
             else AggregateOracle(population, generator, epsilon)
         )
         low, high = run(protocol.algorithm(epsilon, n), oracle).estimate.interval()
-        held = held + ((low <= protocol.truth(population)) & (protocol.truth(population) <= high))
-    assert np.min(held) / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), held
+        hits = hits + ((low <= protocol.truth(population)) & (protocol.truth(population) <= high))
+    assert np.min(hits) / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), hits
 
 
 @pytest.mark.parametrize("kind", [HadamardResponse, RecursiveHadamard, SHE])
@@ -111,13 +111,13 @@ def test_rare_symbols_are_covered(kind: type[Any], epsilon: float, n: int) -> No
     oracle = kind(epsilon, k=8)
     shares = np.array([0.8, 0.1, 0.04, 0.02, 0.02, 0.01, 0.01, 0.0])
     generator = np.random.default_rng(n)
-    held = np.zeros(8)
+    hits = np.zeros(8)
     for _ in range(300):
         low, high = oracle.estimate(
             oracle.draw_tally(dict(enumerate(generator.multinomial(n, shares).tolist())), generator)
         ).interval()
-        held += (low <= shares) & (shares <= high)
-    assert held.min() / 300 >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / 300), held
+        hits += (low <= shares) & (shares <= high)
+    assert hits.min() / 300 >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / 300), hits
 
 
 @pytest.mark.parametrize("n", [10, 20, 50, 200, 500])
@@ -127,8 +127,8 @@ def test_two_valued_reports_are_covered_exactly(n: int) -> None:
     shares = np.concatenate([np.linspace(0.0005, 0.05, 100), np.linspace(0.05, 0.95, 200)])
     mean = counts / n
     steady = steadied(mean, mean, (0.0, 1.0), n)
-    made = Steadied.of(mean, (mean - mean**2) / n, n, steady)
-    bare = Estimate(made.value, made.standard_error, n)
+    with_four = Steadied.of(mean, (mean - mean**2) / n, n, steady)
+    bare = Estimate(with_four.value, with_four.standard_error, n)
 
     def least(estimate: Estimate) -> float:
         low, high = estimate.interval()
@@ -137,7 +137,7 @@ def test_two_valued_reports_are_covered_exactly(n: int) -> None:
             (chances * ((low <= shares[:, None]) & (shares[:, None] <= high))).sum(axis=1).min()
         )
 
-    assert least(made) >= LEAST
+    assert least(with_four) >= LEAST
     assert least(bare) < 0.1 + n / 1000
 
 
@@ -156,5 +156,5 @@ def test_steadied_parts_move_and_add_up_as_estimates_do() -> None:
     means, squares = Joint(mean, joint.covariance, 50).terms
     assert np.array_equal(means[0], means[1])
     assert np.array_equal(squares, [joint.variance, joint.variance])
-    unknown = Steadied(np.array([np.nan]), np.array([np.nan]), 5, steady=np.ones((2, 1)))
-    assert np.concatenate(unknown.interval()).tolist() == [-np.inf, np.inf]
+    nothing = Steadied(np.array([np.nan]), np.array([np.nan]), 5, steady=np.ones((2, 1)))
+    assert np.concatenate(nothing.interval()).tolist() == [-np.inf, np.inf]

@@ -79,15 +79,15 @@ class NarrowValues(GRR):
 
 class Overwrites(BinaryRR):  # overwrites the values that it is given
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        sent = super().respond(values, words, cells)
+        reports = super().respond(values, words, cells)
         values[:] = 0
-        return sent
+        return reports
 
 
 class OtherType(GRR):  # reports of the last symbol are longer numbers
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        sent = super().respond(values, words, cells)
-        return sent.astype(np.uint64) if (values == self.domain.high).any() else sent
+        reports = super().respond(values, words, cells)
+        return reports.astype(np.uint64) if (values == self.domain.high).any() else reports
 
 
 class OneLevelFails(OneBitMean):  # one level in the middle of 65,537 is an error
@@ -109,13 +109,13 @@ class AfterMany(
     # reports the truth once it has answered four hundred thousand times: in the second batch of a
     # run
 ):
-    answered: ClassVar[list[int]] = [0]
+    answers: ClassVar[list[int]] = [0]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        self.answered[0] += len(values)
+        self.answers[0] += len(values)
         return (
             values.astype(np.uint8)
-            if self.answered[0] > 400_000
+            if self.answers[0] > 400_000
             else super().respond(values, words, cells)
         )
 
@@ -181,12 +181,12 @@ class Modest(BinaryRR):  # says that it loses half of what it charges
 
 
 class CheaperAndCheaper(BinaryRR):  # charges less each time that it is asked
-    asked: ClassVar[list[int]] = [0]
+    times: ClassVar[list[int]] = [0]
 
     @property
     def nano(self) -> int:
-        self.asked[0] += 1
-        return super().nano - self.asked[0] // 50
+        self.times[0] += 1
+        return super().nano - self.times[0] // 50
 
     def prepare(self) -> None:
         object.__setattr__(self, "flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
@@ -200,11 +200,11 @@ class Afterwards(BinaryRR):  # computes its thresholds from epsilon, and halves 
 
 @dataclass(frozen=True, kw_only=True)
 class Mutable(BinaryRR):  # has a parameter that anybody can change
-    told: list[int] = field(default_factory=list)
+    values_shown: list[int] = field(default_factory=list)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return either(
-            np.isin(values, self.told),
+            np.isin(values, self.values_shown),
             values.astype(np.uint8),
             super().respond(values, words, cells),
         )
@@ -257,8 +257,8 @@ class Shifted(GRR):  # the estimate of the first symbol is a twentieth too large
 
 class Forgets(GRR):  # adds up the reports of the first symbol only every other time
     def tally(self, reports: Words, cells: Words) -> Tally:
-        kept = (reports != 0) | (np.cumsum(reports == 0) % 2 == 0)
-        return super().tally(reports[kept], cells)
+        counts = (reports != 0) | (np.cumsum(reports == 0) % 2 == 0)
+        return super().tally(reports[counts], cells)
 
 
 class Swaps(GRR):  # counts the reports of the first two symbols as each other's

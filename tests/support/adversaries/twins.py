@@ -66,7 +66,7 @@ class Uncorrelated(LinearRegression):  # leaves out the mixed moments
         return Nonadaptive(
             right.queries,
             lambda answers: right.decode(
-                tuple(answer * kept for answer, kept in zip(answers, keep, strict=True))
+                tuple(answer * weight for answer, weight in zip(answers, keep, strict=True))
             ),
         )
 
@@ -102,5 +102,5 @@ class WholeMeans(KMeans):  # forgets to divide by the share of the cluster
                 queries = inner.send(
                     tuple(1.0 if place % 3 == 0 else answer for place, answer in enumerate(answers))
                 )
-        except StopIteration as finished:
-            return finished.value
+        except StopIteration as end:
+            return end.value

@@ -79,8 +79,10 @@ class LastFails(GRR):  # the last symbol of the domain is an error
 
 class LastIsLong(GRR):  # the last symbol of the domain gives a report of two parts
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        sent = super().respond(values, words, cells)
-        return np.stack([sent, sent], axis=1) if (values == self.domain.high).all() else sent
+        reports = super().respond(values, words, cells)
+        return (
+            np.stack([reports, reports], axis=1) if (values == self.domain.high).all() else reports
+        )
 
 
 class Leak(GRR):  # reports the truth once in a thousand times, whatever the words otherwise make
