@@ -31,14 +31,9 @@ def clustered(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """In eight places, each 2^(bits / 4) wide."""
     width = bits // 4
     places = [place >> width << width for place in uniform(generator, 8, bits)]
-    return [
-        places[place] + at
-        for place, at in zip(
-            generator.integers(8, size=m).tolist(),
-            uniform(generator, m, max(width, 1)),
-            strict=True,
-        )
-    ]
+    centres = generator.integers(8, size=m).tolist()
+    offsets = uniform(generator, m, max(width, 1))
+    return [places[place] + offset for place, offset in zip(centres, offsets, strict=True)]
 
 
 def log_uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
@@ -55,10 +50,8 @@ def nested(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     near."""
     centre = uniform(generator, 1, bits)[0]
     sides = (2 * generator.integers(2, size=m) - 1).tolist()
-    away = [
-        side << scale
-        for side, scale in zip(sides, generator.integers(bits, size=m).tolist(), strict=True)
-    ]
+    scales = generator.integers(bits, size=m).tolist()
+    away = [side << scale for side, scale in zip(sides, scales, strict=True)]
     return [(centre + step) % (1 << bits) for step in away]
 
 

@@ -230,7 +230,8 @@ class Grouped(Query):
         )
         nowhere = (group < 0) | absent(records[self.column])
         level = np.rint(self.bounded.share(records) * self.steps).astype(np.int64)
-        return np.where(nowhere, self.groups * (self.steps + 1), group * (self.steps + 1) + level)
+        levels = self.steps + 1
+        return np.where(nowhere, self.groups * levels, group * levels + level)
 
 
 @dataclass(frozen=True)
@@ -264,16 +265,10 @@ class Cell(Query):
 
     def __call__(self, records: Records) -> Ints:
         numbers = records.numbers(self.column)
-        return np.asarray(
-            np.where(
-                np.isnan(numbers),
-                len(self.edges) + 1,
-                np.searchsorted(self.numbers, numbers, side="right"),
-            )
-        )
+        cells = np.searchsorted(self.numbers, numbers, side="right")
+        return np.asarray(np.where(np.isnan(numbers), len(self.edges) + 1, cells))
 
     def ends(self, cell: int) -> tuple[float, float]:
         """The edges on both sides of a cell of numbers, infinite beyond the outermost ones."""
-        return (self.edges[cell - 1] if cell else -math.inf), (
-            self.edges[cell] if cell < len(self.edges) else math.inf
-        )
+        ends = (-math.inf, *self.edges, math.inf)
+        return ends[cell], ends[cell + 1]

@@ -115,11 +115,9 @@ class Encoding:
     @property
     def shown(self) -> tuple[str, ...]:
         """The names of the features that a learner sees."""
-        return (
-            ("x",)
-            if self.form == "grid"
-            else tuple(f"x{place}" for place in range(len(self.features) + self.constant))
-        )
+        if self.form == "grid":
+            return ("x",)
+        return tuple(f"x{place}" for place in range(len(self.features) + self.constant))
 
     @property
     def signed(self) -> bool:
@@ -142,9 +140,8 @@ class Encoding:
     def encode(self, records: Records) -> Records:
         """The features and the label. A missing number counts as the middle of its bounds:
         `present` says where that is."""
-        raw = np.stack(
-            [_number(records, *pair) for pair in zip(self.features, self._questions, strict=False)]
-        )
+        pairs = zip(self.features, self._questions, strict=False)
+        raw = np.stack([_number(records, *pair) for pair in pairs])
         places = _between(raw, np.array(self.lows)[:, None], np.array(self.highs)[:, None])
         features = [
             *self._show(places),
@@ -164,9 +161,8 @@ class Encoding:
         if self.form == "bits":
             return (values > 0).view(np.uint8)
         if self.form == "grid":
-            return np.minimum(np.floor((values + 1) / 2 * self.steps), self.steps - 1).astype(
-                np.int64
-            )
+            places = np.floor((values + 1) / 2 * self.steps)
+            return np.minimum(places, self.steps - 1).astype(np.int64)
         return self.scale * values
 
 

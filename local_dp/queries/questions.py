@@ -103,26 +103,8 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             return _truths(_column_of(column, records), column)
         case Comparison(left, comparator, right):
             column_values = _column(left, records)
-            if (
-                isinstance(right, Name)
-                and right.column not in records.columns
-                and right.column.lower() in _NULLS
-                and comparator in ("==", "!=")
-            ):
-                raise InputError(
-                    f"there is no column {right.column!r}; write '{_as_typed(left)} is "
-                    f"{'not ' * (comparator == '!=')}null' of a missing value"
-                )
-            if (
-                isinstance(right, Name)
-                and right.column not in records.columns
-                and column_values.dtype.kind == "U"
-            ):
-                form = f"{_as_typed(left)} {comparator} {right.column!r}"
-                raise InputError(
-                    f"there is no column {right.column!r}, and {_description(left)} is text; write a "
-                    f"text in quotes: {form!r}"
-                )
+            if isinstance(right, Name) and right.column not in records.columns:
+                _refuse_word(left, column_values, comparator, right.column)
             other = right if isinstance(right, int | float | str) else _column(right, records)
             return _compare(left, column_values, comparator, right, other)
         case In(left, values):
@@ -139,6 +121,22 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
         case Null(left):
             missing = absent(_column(left, records))
             return Answers(missing, ~missing)
+
+
+def _refuse_word(left: Operand, values: Column, comparator: str, word: str) -> None:
+    """Raises InputError for a word on the right that is no column, but means null or a text."""
+    if word.lower() in _NULLS and comparator in ("==", "!="):
+        negation = "not " if comparator == "!=" else ""
+        raise InputError(
+            f"there is no column {word!r}; write '{_as_typed(left)} is {negation}null' of a "
+            "missing value"
+        )
+    if values.dtype.kind == "U":
+        form = f"{_as_typed(left)} {comparator} {word!r}"
+        raise InputError(
+            f"there is no column {word!r}, and {_description(left)} is text; write a text in "
+            f"quotes: {form!r}"
+        )
 
 
 def _is_in(texts: Column, values: tuple[str, ...]) -> Answers:
@@ -215,8 +213,8 @@ def _number_of(operand: Operand, records: Records) -> Floats:
     values = _column(operand, records)
     if values.dtype.kind in _KINDS:
         raise InputError(
-            f"arithmetic takes numbers, and {_description(operand)} is {_kind(values)}; compute with "
-            "columns of numbers"
+            f"arithmetic takes numbers, and {_description(operand)} is {_kind(values)}; compute "
+            "with columns of numbers"
         )
     return values.astype(np.float64)
 
@@ -259,17 +257,14 @@ def _compare(
         )
     # which compare with any whole number
     numbers = values.view(np.uint8) if values.dtype.kind == "b" else values
-    one, two = (
-        (numbers, other)
-        if isinstance(other, int | float) or kinds[0] != "text"
-        else (signs_of(values, other), 0)
-    )
+    one, two = numbers, other
+    if kinds[0] == "text" and not isinstance(other, int | float):
+        one, two = signs_of(values, other), 0
     # a number too large for a float32 column is infinite to it, which compares right
     with np.errstate(over="ignore"):
         answers = np.asarray(_COMPARE[comparator](one, two), dtype=np.bool_)
-    gaps = [
-        absent(each) for each in (values, other) if isinstance(each, np.ndarray) and may_lack(each)
-    ]
+    columns = (each for each in (values, other) if isinstance(each, np.ndarray))
+    gaps = [absent(each) for each in columns if may_lack(each)]
     if not gaps:
         return Answers(answers, ~answers)
     present = ~reduce(operator.or_, gaps)

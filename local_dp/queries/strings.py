@@ -53,10 +53,9 @@ def _texts(values: Column, size: int) -> Column:
     rows = np.arange(len(values))
     for _ in range(3):  # a character has at most three bytes after its first
         end -= octets[rows, end] >> 6 == 2
-    places = np.arange(size)
-    cut = np.where(
-        places < end[:, None], octets, np.where(places == end[:, None], np.uint8(CUT), np.uint8(0))
-    )
+    places, end = np.arange(size), end[:, None]
+    after = np.where(places == end, np.uint8(CUT), np.uint8(0))
+    cut = np.where(places < end, octets, after)
     return np.where(longer[:, None], cut, octets)
 
 
@@ -132,12 +131,11 @@ def readable(prefix: int, length: int, size: int) -> bool:
 def shown_text(string: int, size: int) -> str:
     """A readable string of `size` bytes as text: an ellipsis stands where it was cut."""
     octets = string.to_bytes(size, "big").rstrip(b"\0")
-    cut = octets.endswith(bytes([CUT]))
-    return (
-        octets[: len(octets) - cut].decode("utf-8", "backslashreplace") + "\u2026" * cut
-        if octets
-        else "(missing)"
-    )
+    if not octets:
+        return "(missing)"
+    whole = octets.removesuffix(bytes([CUT]))
+    ellipsis = "\u2026" if len(whole) < len(octets) else ""
+    return whole.decode("utf-8", "backslashreplace") + ellipsis
 
 
 def ends_of(length: int, step: int, bits: int) -> Words:
@@ -303,14 +301,12 @@ class KeptPrefix(Prefix):
 
     def _following(self, prefixes: Words) -> Ints:
         """The last `step` bits."""
+        if not self.step:
+            return np.zeros(len(prefixes), dtype=np.int64)
         place, offset = divmod(self.length - self.step, CHUNK)
         window = np.pad(prefixes[:, place : place + 2], ((0, 0), (0, 2)))
         both = window[:, 0] << np.uint64(CHUNK) | window[:, 1]
-        return (
-            (both << np.uint64(offset) >> np.uint64(2 * CHUNK - self.step)).astype(np.int64)
-            if self.step
-            else np.zeros(len(prefixes), dtype=np.int64)
-        )
+        return (both << np.uint64(offset) >> np.uint64(2 * CHUNK - self.step)).astype(np.int64)
 
 
 def _sortable(chunks: Words) -> Column:

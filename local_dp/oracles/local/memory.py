@@ -195,9 +195,8 @@ class Memo:
         dtype: "np.dtype[np.generic]",
     ) -> None:
         """Keeps outcomes of clients that have none."""
-        rows = np.frombuffer(
-            np.ascontiguousarray(outcomes, dtype=dtype.base).tobytes(), dtype=np.uint8
-        ).reshape(len(places), dtype.itemsize)
+        octets = np.ascontiguousarray(outcomes, dtype=dtype.base).tobytes()
+        rows = np.frombuffer(octets, dtype=np.uint8).reshape(len(places), dtype.itemsize)
         self._put(label, places, numbers, rows)
         if self.additions is not None:
             self.additions.append(Outcomes(label, _spans(places, numbers), rows.tobytes()))
@@ -208,12 +207,8 @@ class Memo:
             np.concatenate([np.arange(span[part], span[part] + span[2]) for span in outcomes.spans])
             for part in (0, 1)
         )
-        self._put(
-            outcomes.label,
-            places,
-            numbers,
-            np.frombuffer(outcomes.data, dtype=np.uint8).reshape(len(places), -1),
-        )
+        rows = np.frombuffer(outcomes.data, dtype=np.uint8).reshape(len(places), -1)
+        self._put(outcomes.label, places, numbers, rows)
 
     def _put(self, label: str, places: Counts, numbers: Counts, rows: Words) -> None:
         self.reserve(label, int(places.max()) + 1, rows.shape[1])
@@ -222,11 +217,8 @@ class Memo:
 
 
 def _spans(places: Counts, numbers: Counts) -> tuple[Span, ...]:
-    cuts = [
-        0,
-        *(np.flatnonzero((np.diff(places) != 1) | (np.diff(numbers) != 1)) + 1).tolist(),
-        len(places),
-    ]
+    gaps = np.flatnonzero((np.diff(places) != 1) | (np.diff(numbers) != 1))
+    cuts = [0, *(gaps + 1).tolist(), len(places)]
     return tuple(
         (int(places[first]), int(numbers[first]), last - first) for first, last in pairwise(cuts)
     )

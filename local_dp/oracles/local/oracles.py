@@ -68,7 +68,7 @@ class LocalOracle:
         self.run = run
         self.ledger = Ledger(budget)
         self.rounds: list[RoundSummary] = []
-        self._round = 0
+        self._round_count = 0
         self._rounds_of = Steps()  # in how many rounds each client was asked
 
     def begin(self, queries: tuple[LocalQuery, ...], repeats: bool = True) -> int:
@@ -88,10 +88,10 @@ class LocalOracle:
                     ),
                 )
         self.ledger.charge(self.run, [query.charge() for query in queries])
-        self._round += 1
+        self._round_count += 1
         for start, stop, _ in spans:
             self._rounds_of.add(start, stop, 1)
-        return self._round
+        return self._round_count
 
     def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
         """The round is over, with n reports."""
@@ -101,7 +101,7 @@ class LocalOracle:
     def interaction(self) -> Interaction:
         """One round is non-interactive; several are sequentially interactive if nobody was asked in
         two of them, else fully interactive."""
-        if self._round <= 1:
+        if self._round_count <= 1:
             return "non-interactive"
         return "sequentially interactive" if self._rounds_of.maximum <= 1 else "fully interactive"
 

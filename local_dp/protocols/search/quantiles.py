@@ -2,7 +2,7 @@
 threshold questions, by the smaller rank error."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, starmap
@@ -322,7 +322,7 @@ class Quantiles(LocalProtocol[Located]):
             self._errors(epsilon, clients),
         )
 
-    def _cohorts(self, clients: int) -> Iterator[list[tuple[Cohort, ...]]]:
+    def _cohorts(self, clients: int) -> Iterator[Sequence[tuple[Cohort, ...]]]:
         """For each round and quantile the cohorts below, at and above it."""
         count = len(self.shares)
         rounds = search_rounds(self.symbols, clients / count, LEAST) or 1

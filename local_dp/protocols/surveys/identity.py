@@ -164,7 +164,8 @@ class Identity(LocalProtocol[IdentityTest]):
         """Every other symbol more frequent by the factor 1 + 2 alpha, the others less: alpha from
         uniform for an even k, and the hardest law of all."""
         shares = 1 + 2 * self.alpha * (1 - 2 * (np.arange(len(self.query.labels)) % 2))
-        return Finite(Records({self.column: np.array(self.query.labels)}), shares, clients, seed)
+        kinds = Records({self.column: np.array(self.query.labels)})
+        return Finite(kinds, shares.tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         labels = table.labels(self.column, self.labels, None)

@@ -307,9 +307,9 @@ def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
     def steps(share: Floats, outside: Bools) -> int:
         """How many edges, from the outermost on, have too little beyond them; those outside of
         `wide` count anyway."""
-        few = np.count_nonzero(share + Z95 * error[:-1] <= CUT * present)
-        clear = np.count_nonzero(share <= far * error[:-1])
-        return min(max(few, np.count_nonzero(outside)), clear)
+        few = int(np.count_nonzero(share + Z95 * error[:-1] <= CUT * present))
+        clear = int(np.count_nonzero(share <= far * error[:-1]))
+        return min(max(few, int(np.count_nonzero(outside))), clear)
 
     first = steps(below[:-1], edges <= wide.low)
     last = len(edges) - steps(present - below[:-1], edges >= wide.high)
