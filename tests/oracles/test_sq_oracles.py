@@ -127,17 +127,14 @@ def test_version_space_keeps_the_best_window() -> None:
             for c, e in combinations(range(12), 2)
             if concepts.weights[concepts.row(c) != concepts.row(e)].sum() >= 0.4 * concepts.total
         ]
-        windows = [
-            {c for c in range(12) if 0 <= values[c] - left <= 2 * Fraction(query.tolerance)}
-            for left in values
-        ]
+        width = 2 * Fraction(query.tolerance)
+        windows = [{c for c in range(12) if 0 <= values[c] - left <= width} for left in values]
         count.answer((query,))
         pairs.answer((query,))
         assert len(count.alive) == max(map(len, windows))
         survivors = set(pairs.alive.tolist())
-        assert sum({c, e} <= survivors for c, e in far) == max(
-            sum({c, e} <= window for c, e in far) for window in windows
-        )
+        inside = [sum({c, e} <= window for c, e in far) for window in (survivors, *windows)]
+        assert inside[0] == max(inside[1:])
 
 
 @pytest.mark.parametrize(
@@ -157,20 +154,14 @@ def test_spectra_are_the_definition(query: Query) -> None:
     question = oracles.StatisticalQuery(query, 0.06)
     whole = spectrum(question, 4)
     for r in range(16):
-        means = [
-            Fraction(
-                int(question.numerators(everything.labelled(2 * r + a)).sum()),
-                len(everything.points) * question.span,
-            )
-            for a in (0, 1)
-        ]
-        assert [
-            Fraction(int(whole.centre[r] + (1 - 2 * a) * whole.half[r]), whole.scale)
-            for a in (0, 1)
-        ] == means
-        assert bool(whole.hidden[r]) == (
-            abs(means[0] - means[1]) <= 2 * Fraction(question.tolerance)
-        )
+        means = []
+        for a in (0, 1):
+            numerator = int(question.numerators(everything.labelled(2 * r + a)).sum())
+            means.append(Fraction(numerator, len(everything.points) * question.span))
+            own = int(whole.centre[r] + (1 - 2 * a) * whole.half[r])
+            assert Fraction(own, whole.scale) == means[a]
+        near = abs(means[0] - means[1]) <= 2 * Fraction(question.tolerance)
+        assert bool(whole.hidden[r]) == near
         for a in (0, 1):
             answer = Fraction(int(whole.answers(a)[r]), whole.scale)
             assert abs(answer - means[a]) <= Fraction(question.tolerance)
@@ -192,10 +183,8 @@ def test_learners_win_inside_their_tolerances_under_every_known_distribution_ora
     for d, learner in zip((8, 7, 6, 5, 6, 8), learners, strict=True):
         for r, a in ((0, 0), (2**d - 1, 1), (37 % 2**d, 0), (22 % 2**d, 1)):
             population = MaskedParityPopulation(Concept(d, r, a), 1, 0)
-            assert (
-                run(learner, oracles.legal(HONEST[name](population), population))
-                == population.concept
-            )
+            oracle = oracles.legal(HONEST[name](population), population)
+            assert run(learner, oracle) == population.concept
 
 
 @wrong(

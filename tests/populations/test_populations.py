@@ -100,20 +100,17 @@ def test_concepts_read_one_variable_of_each_block(t: int, b: int) -> None:
     """Every concept (j, w) reads of every point the chosen bits, flipped by w; its masks hold the
     chosen variables of the blocks of S."""
     concepts = BlockClass("and", t, b)
-    rows = [
-        [
-            sum((x >> (i * b + j[i]) & 1 ^ w >> i & 1) << i for i in range(t))
-            for x in range(1 << t * b)
-        ]
-        for j in product(range(b), repeat=t)
-        for w in range(1 << t)
-    ]
+    choices = list(product(range(b), repeat=t))
+
+    def value(j: tuple[int, ...], w: int, x: int) -> int:
+        return sum((x >> (i * b + j[i]) & 1 ^ w >> i & 1) << i for i in range(t))
+
+    rows = [[value(j, w, x) for x in range(1 << t * b)] for j in choices for w in range(1 << t)]
     assert np.array_equal(concepts.told(), rows)
     for S in range(1 << t):
-        assert concepts.masks(S).tolist() == [
-            sum(1 << (i * b + j[i]) for i in range(t) if S >> i & 1)
-            for j in product(range(b), repeat=t)
-        ]
+        blocks = [i for i in range(t) if S >> i & 1]
+        masks = [sum(1 << (i * b + j[i]) for i in blocks) for j in choices]
+        assert concepts.masks(S).tolist() == masks
 
 
 ALPHA = 1e-6  # failure probability

@@ -78,11 +78,11 @@ def test_it_is_the_maximum() -> None:
     assert gradient.max() < 1 + 1e-5
     assert result.law.min() >= 0
     assert result.law.sum() == pytest.approx(1)
-    solution = optimize.minimize(
-        lambda z: -float(frequencies @ np.log(np.exp(z) / np.exp(z).sum() @ chances)),
-        np.zeros(4),
-        tol=1e-12,
-    )
+
+    def loss(z: Floats) -> float:
+        return -float(frequencies @ np.log(np.exp(z) / np.exp(z).sum() @ chances))
+
+    solution = optimize.minimize(loss, np.zeros(4), tol=1e-12)
     # the solver stays inside: it may be a little lower
     assert result.log_likelihood >= -solution.fun - 1e-9
 
@@ -121,11 +121,9 @@ def test_smoothing_finds_a_smooth_law_of_numbers() -> None:
 
 
 def test_nothing_to_work_on_is_refused() -> None:
+    oracle = GRR(1.0, k=3)
     refuse(
-        (
-            "nobody answered",
-            lambda: steps.ExpectationMaximisation()(GRR(1.0, k=3), GRR(1.0, k=3).empty()),
-        ),
+        ("nobody answered", lambda: steps.ExpectationMaximisation()(oracle, oracle.empty())),
         ("rounds", lambda: steps.ExpectationMaximisation(rounds=0)),
         ("gain", lambda: steps.ExpectationMaximisation(gain=0.0)),
     )

@@ -108,25 +108,15 @@ def test_a_number_has_the_label_that_it_prints_as(kind: str) -> None:
     among fractions. Of several labels the first counts; a label that is spelled otherwise is
     nobody's.
     """
-    ends = (
-        (-np.inf, np.inf)
-        if kind[0] == "f"
-        else (0, 1)
-        if kind == "?"
-        else (np.iinfo(kind).min, np.iinfo(kind).max)
-    )
-    with np.errstate(all="ignore"):
-        numbers = [
-            number
-            for number in NUMBERS
-            if ends[0] <= number <= ends[1] and (kind[0] == "f" or number == int(number))
-        ]
-        column = (
-            np.array([*numbers, *(SPECIAL if kind[0] == "f" else ())]).astype(kind)
-            if kind[0] == "f"
-            else np.array([int(each) for each in numbers], dtype=kind)
-        )
-    forms = [_forms(value + 0) if kind[0] == "f" else {str(value)} for value in column]
+    if kind[0] == "f":
+        with np.errstate(all="ignore"):
+            column = np.array([*NUMBERS, *SPECIAL]).astype(kind)
+        forms = [_forms(value + 0) for value in column]
+    else:
+        low, high = (0, 1) if kind == "?" else (np.iinfo(kind).min, np.iinfo(kind).max)
+        whole = [int(each) for each in NUMBERS if each == int(each)]
+        column = np.array([each for each in whole if low <= each <= high], dtype=kind)
+        forms = [{str(value)} for value in column]
     labels = tuple(dict.fromkeys((*SPELLED, *map(str, NUMBERS), *sorted(set().union(*forms)))))
     for order in (labels, labels[::-1]):
         expected = [
@@ -138,13 +128,8 @@ def test_a_number_has_the_label_that_it_prints_as(kind: str) -> None:
 def _forms(value: np.floating) -> set[str]:
     """The labels of a fraction."""
     double = float(value)
-    return {
-        as_label(value),
-        str(value),
-        str(double),
-        f"{double:.17g}",
-        *(["True"] if value == 1 else ["False"] if value == 0 else []),
-    }
+    truths = {1.0: {"True"}, 0.0: {"False"}}
+    return {as_label(value), str(value), str(double), f"{double:.17g}", *truths.get(double, ())}
 
 
 def test_labels_of_one_hash_get_another_hash(monkeypatch: pytest.MonkeyPatch) -> None:

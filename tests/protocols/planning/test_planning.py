@@ -25,6 +25,7 @@ from local_dp.shuffle.accountant import amplified
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
+from tests.support.wrong import wrong
 
 SEARCH = "a search over several rounds"
 MEANS: list[LocalProtocol[Any]] = [
@@ -119,16 +120,20 @@ def test_every_randomizer_that_applies_is_planned_for() -> None:
     refuse(("nothing to compare", lambda: planning.estimators(PrefixSums(), 1.0)))
 
 
+@wrong(
+    "local_dp.protocols.planning.ways:_by_curator",
+    "change / epsilon",
+    "change / (2 * epsilon)",
+    "the curator is planned with half of the noise",
+    at="0.1",
+)
 @pytest.mark.parametrize("epsilon", short([0.1, 1.0, 4.0], lambda epsilon: epsilon > 0.1))
 def test_the_curator_keeps_what_is_planned(epsilon: float) -> None:
     """With discrete Laplace noise 93.5 to 96.5 % of releases of a share are within, by the exact
-    law; fewer with the twin's half noise."""
+    law."""
     way = _by_name(Survey(), epsilon)[planning.CURATOR]
     n = way.clients(0.05)
     assert _within(n, epsilon) == pytest.approx(0.95, abs=0.015)
-    if epsilon == 0.1:
-        twin = _by_name(Survey(), 2 * epsilon)[planning.CURATOR].clients(0.05)
-        assert _within(twin, epsilon) < 0.9
 
 
 def _within(n: int, epsilon: float) -> float:

@@ -80,13 +80,9 @@ def test_long_strings_are_rows_of_words() -> None:
         hashed = HashedPrefix("s", 100, length + 5, 18, 7)
         np.testing.assert_array_equal(hashed.of_each(prefixes, ends), hashed.of(both))
         words = [number >> 100 - length << 128 - length for number in numbers]
-        sums = [
-            sum(split_mix(7, place) * (word >> 96 - 32 * place & 0xFFFFFFFF) for place in range(4))
-            % 2**64
-            >> 46
-            for word in words
-        ]
-        assert hashed.of(prefixes).tolist() == sums
+        parts = [[word >> 96 - 32 * place & 0xFFFFFFFF for place in range(4)] for word in words]
+        sums = [sum(split_mix(7, place) * part for place, part in enumerate(row)) for row in parts]
+        assert hashed.of(prefixes).tolist() == [total % 2**64 >> 46 for total in sums]
         listing = sorted({number >> 100 - length for number in numbers[:8]})
         query = KeptPrefix("s", 100, length + 5, 5, 10, tuple(f"{prefix:x}" for prefix in listing))
         parents = [number >> 100 - length for number in numbers]
@@ -102,16 +98,10 @@ def test_long_strings_are_rows_of_words() -> None:
 def test_two_prefixes_rarely_have_one_hash() -> None:
     """Over 4,096 seeds, pairs of texts collide in 8 bits no more often than 2^-7 and five standard
     errors (fails with 3e-7 each), also in their last bits."""
-    texts = strings_of(
-        np.array(["AIRBUS", "AIRBUS INDUSTRIE", "BIRBUS", "AIRBUS INDUSTRIA", "QIRBUS INDUSTRIE"]),
-        128,
-    )
-    codes = np.array(
-        [
-            HashedPrefix("s", 128, 128, 8, int(seed)).of(texts)
-            for seed in np.random.default_rng(4).integers(1 << 62, size=4096)
-        ]
-    )
+    names = ["AIRBUS", "AIRBUS INDUSTRIE", "BIRBUS", "AIRBUS INDUSTRIA", "QIRBUS INDUSTRIE"]
+    texts = strings_of(np.array(names), 128)
+    seeds = np.random.default_rng(4).integers(1 << 62, size=4096).tolist()
+    codes = np.array([HashedPrefix("s", 128, 128, 8, seed).of(texts) for seed in seeds])
     for first, second in combinations(range(5), 2):
         assert np.mean(codes[:, first] == codes[:, second]) <= 2**-7 + 5 * (2**-7 / 4096) ** 0.5
 
@@ -235,15 +225,8 @@ def listed_of(
 
 @wrong(
     "local_dp.protocols.search.heavy_hitters:counted",
-    (
-        "shares: Floats = sum((table.n / level.n * table.value[code] for table, code in "
-        "zip(level.tables, codes, strict=True)), np.zeros(1))"
-    ),
-    (
-        "shares: Floats = sum((table.n / level.n * table.value[code] for table, code in "
-        "zip(level.tables, codes, strict=True)), np.zeros(1))\n    shares = "
-        "search.sums[:len(strings), 0] / search.sizes[0]"
-    ),
+    "level.mean_of([query.of(strings) for query in level.codings])",
+    "search.sums[:len(strings), 0] / search.sizes[0]",
     (
         "the clients who found a string estimate its share, with all other strings of the same "
         "beginning"
@@ -311,9 +294,9 @@ def test_intervals_of_the_chosen_hold_all_at_once() -> None:
         low, high = Chosen(values, np.zeros(n + 1), n, ends, candidates).interval()
         truths = np.concatenate([np.linspace(0.0, 0.1, 101), np.linspace(0.11, 1.0, 90)])
         chances = other + truths * (own - other)
-        misses = stats.binom.cdf(np.searchsorted(high, truths) - 1, n, chances) + stats.binom.sf(
-            np.searchsorted(low, truths, side="right") - 1, n, chances
-        )
+        below = np.searchsorted(high, truths) - 1
+        above = np.searchsorted(low, truths, side="right") - 1
+        misses = stats.binom.cdf(below, n, chances) + stats.binom.sf(above, n, chances)
         assert misses.max() * candidates <= 0.05
         assert n < 5000 or misses.max() * candidates >= 0.04
 

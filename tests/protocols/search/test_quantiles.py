@@ -79,21 +79,16 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
     randomizer = OneBitMean(epsilon, steps=STEPS)
     level = round(share * STEPS)
     alpha = 0.05
-    chance = (
-        float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0])
-        / randomizer.total
-    )
+    weight = randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]
+    chance = float(weight) / randomizer.total
     wrong = []
     for n in (5, 40, 300):
         chances = {"low": 0.0, "high": 0.0}
         for ones in range(n + 1):
             search = Search(randomizer, 10, level)
             even = Tally(np.array([[n - round(n * chance), round(n * chance)]]))
-            search.update(
-                (4, 4, 4),
-                (Tally(np.array([[n - ones, ones]])), even, Tally(np.array([[n - ones, ones]]))),
-                alpha,
-            )
+            tally = Tally(np.array([[n - ones, ones]]))
+            search.update((4, 4, 4), (tally, even, tally), alpha)
             chances["low"] += stats.binom.pmf(ones, n, chance) * (search.low > 0)
             chances["high"] += stats.binom.pmf(ones, n, chance) * (search.high < 9)
         assert max(chances.values()) <= 0.75 * alpha + 1e-12

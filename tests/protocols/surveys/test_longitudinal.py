@@ -97,12 +97,9 @@ def test_a_tree_covers_what_was(waves: int, branches: int) -> None:
     tree = Tree(waves, branches)
     assert tree.widths[-1] < waves <= branches * tree.widths[-1]
     for wave in range(waves + 1):
-        spans = [
-            (each * width, each * width + width)
-            for width, part in zip(tree.widths, tree.parts(wave), strict=True)
-            for each in part
-        ]
-        places = [place for start, stop in spans for place in range(start, stop)]
+        places: list[int] = []
+        for width, part in zip(tree.widths, tree.parts(wave), strict=True):
+            places += range(part.start * width, part.stop * width)
         assert sorted(places) == list(range(wave))
 
 
@@ -117,17 +114,13 @@ def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple
         randomizer = query.randomizer
         empty = randomizer.empty()
         if isinstance(randomizer, ChangeTracking):
-            ones = (
-                law
-                @ np.where(randomizer.code == 1, randomizer.ones[1], randomizer.ones[0])
-                / randomizer.total
-            )
+            weights = np.where(randomizer.code == 1, randomizer.ones[1], randomizer.ones[0])
+            ones = law @ weights / randomizer.total
             tallies.append(type(empty)(np.rint(ones * n).astype(np.int64), n))
         else:
             rows = np.asarray(randomizer.channel(), dtype=np.float64)  # type: ignore[attr-defined]
-            tallies.append(
-                type(empty)(np.rint(law @ rows / rows.sum(axis=1)[0] * n).astype(np.int64)[None, :])
-            )
+            counts = np.rint(law @ rows / rows.sum(axis=1)[0] * n).astype(np.int64)
+            tallies.append(type(empty)(counts[None, :]))
     return algorithm.decode(tuple(tallies)), population
 
 

@@ -9,8 +9,6 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Counts, Floats
-from local_dp.interaction import run
-from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.compare import Compare
@@ -39,61 +37,44 @@ SLACK = 4.5 * np.sqrt(LEAST * (1 - LEAST) / DRAWS)
 
 
 def intervals(
-    oracle: FiniteOracle, conditional: Conditional, counts: Counts, n: int, *, exact: bool = True
+    oracle: FiniteOracle, conditional: Conditional, counts: Counts, n: int
 ) -> tuple[Floats, Floats]:
-    """The intervals of many tallies, shape (tallies, quotients); with `exact` false Fieller's, from
-    the spread that reports show."""
-    if not exact:
-        m = len(conditional.parts)
-        rows = np.concatenate([conditional.parts, conditional.wholes])
-        ends = [
-            oracle.joint(Tally(each), rows).ratio(slice(0, m), slice(m, 2 * m)).interval()
-            for each in counts
-        ]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
-    each = one_report(
-        oracle, tuple(conditional.parts[0].tolist()), tuple(conditional.wholes[0].tolist())
-    )
+    """The intervals of many tallies, shape (tallies, quotients)."""
+    part, whole = (tuple(rows[0].tolist()) for rows in (conditional.parts, conditional.wholes))
     shares = oracle.values(counts)
-    nothing = np.zeros(())
+    parts = shares @ conditional.parts.T
+    wholes = shares @ conditional.wholes.T
+    spread = [np.zeros(())] * 3  # of the reports: not needed where one report's law is known
     return Ratio.of(
-        (shares @ conditional.parts.T, shares @ conditional.wholes.T, nothing, nothing, nothing),
-        n,
-        0.0,
-        1.0,
-        each,
+        (parts, wholes, *spread), n, 0.0, 1.0, one_report(oracle, part, whole)
     ).interval()
 
 
-def exact_coverage(
-    epsilon: float, share: float, present: float, n: int, *, exact: bool = True
-) -> float:
+def exact_coverage(epsilon: float, share: float, present: float, n: int) -> float:
     """Of the share of yes among those who say something, by the trinomial law of all tallies."""
     oracle = GRR(epsilon, k=3)
     counts = np.array([(no, yes, n - no - yes) for no in range(n + 1) for yes in range(n + 1 - no)])
-    law = sum(
-        part * report_law(oracle, value)
-        for value, part in enumerate([present * (1 - share), present * share, 1 - present])
-    )
+    shares = [present * (1 - share), present * share, 1 - present]
+    law = sum(part * report_law(oracle, value) for value, part in enumerate(shares))
     chances = stats.multinomial.pmf(counts, n, law / np.sum(law))
     likely = chances > 1e-10
-    low, high = intervals(oracle, among(3, 2), counts[likely][:, None, :], n, exact=exact)
+    low, high = intervals(oracle, among(3, 2), counts[likely][:, None, :], n)
     return float(chances[likely][(low[:, 1] <= share) & (share <= high[:, 1])].sum())
 
 
+@wrong(
+    "local_dp.protocols.surveys.frequency:one_report",
+    "np.zeros((3, 2, 2))",
+    "np.zeros((3, 2, 2))\n    return OneReport(squares, 0.0)",
+    "an interval from the spread of reports that agree has no width",
+    at="20-6.0",
+)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("n", short([20, 50, 200], lambda n: n == 20))
 def test_a_share_of_those_present_is_covered(epsilon: float, n: int) -> None:
     """Exactly, over the law of the tally, where all, seven of ten and one in ten are present."""
     for share, present in product(SHARES, (1.0, 0.7, 0.1)):
         assert exact_coverage(epsilon, share, present, n) >= LEAST, (share, present)
-
-
-def test_an_interval_from_the_spread_of_reports_collapses() -> None:
-    """Fieller's interval misses a rare share of 20 people in most runs, because their reports
-    agree."""
-    assert exact_coverage(6.0, 0.01, 0.7, 20, exact=False) < 0.4
-    assert exact_coverage(6.0, 0.01, 0.7, 20) > 0.95
 
 
 # the shares of yes in three groups; the last symbol has none
@@ -143,6 +124,9 @@ COMBINED: dict[str, tuple[LocalProtocol[Any], tuple[float, float], float]] = {
         0.0,
     ),
 }
+KINDS = Records(
+    {"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)}
+)
 CUT = (
     (name, epsilon, n, 120)
     for name, (epsilon, n) in product(list(COMBINED)[-2:], ((3.0, 500), (3.0, 5000)))
@@ -166,21 +150,14 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int
     second."""
     generator = np.random.default_rng(7)
     (protocol, sizes, second) = COMBINED[name]
-    kinds = Records(
-        {"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)}
-    )
     for share in SHARES:
-        population = Finite(
-            kinds,
-            [sizes[0] * (1 - share), sizes[0] * share, sizes[1] * (1 - second), sizes[1] * second],
-            n,
-            0,
-        )
-        algorithm = protocol.algorithm(epsilon, n)
+        one, other = sizes
+        cells = [one * (1 - share), one * share, other * (1 - second), other * second]
+        population = Finite(KINDS, cells, n, 0)
         truth = float(np.asarray(protocol.truth(population))[2])
         hits = 0
         for _ in range(runs):
-            low, high = run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
+            low, high = by_law(protocol, population, epsilon, generator).interval()
             hits += bool(low[2] <= truth <= high[2])
         assert hits / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), (share, hits)
 
@@ -188,14 +165,10 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int
 def test_weights_undo_a_sample_that_is_no_fair_one() -> None:
     """Nine in ten answers come from the first group, and half of the population is in it: the plain
     share is .22, the weighted one .5, as drawn."""
-    kinds = Records(
-        {"group": np.repeat(["A", "B"], 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)}
-    )
-    population = Finite(kinds, [0.765, 0.135, 0.015, 0.085], 20_000, 0)
-    generator = np.random.default_rng(3)
+    population = Finite(KINDS, [0.765, 0.135, 0.015, 0.085], 20_000, 0)
     protocol = Survey(by="group", labels=("A", "B"), weights=("2000", "2000"))
     assert protocol.truth(population)[2] == pytest.approx((0.15 + 0.85) / 2)
-    result = by_law(protocol, population, 2.0, generator)
+    result = by_law(protocol, population, 2.0, 3)
     assert np.allclose(result.value[2], result.value[:2].mean())
 
 
@@ -205,17 +178,11 @@ def test_the_standard_error_of_a_difference() -> None:
     oracle, n = frequency_randomizer(1.0, 4), 1 << 40
     decode = Compare().algorithm(1.0, n).decode
     reports = np.eye(4, dtype=np.int64)
-    tally = oracle.draw_tally(
-        {value: int(part * n) for value, part in enumerate([0.1, 0.4, 0.4, 0.1])},
-        np.random.default_rng(1),
-    )
+    counts = {value: int(part * n) for value, part in enumerate([0.1, 0.4, 0.4, 0.1])}
+    tally = oracle.draw_tally(counts, np.random.default_rng(1))
     law = tally.counts[0] / tally.n
     step = n // 1000
-    slopes = 1000 * np.array(
-        [
-            decode((Tally(tally.counts + step * report),)).value[2] - decode((tally,)).value[2]
-            for report in reports
-        ]
-    )
+    near = [decode((Tally(tally.counts + step * report),)).value[2] for report in reports]
+    slopes = 1000 * (np.array(near) - decode((tally,)).value[2])
     exact = float(np.sqrt((law @ slopes**2 - (law @ slopes) ** 2) / tally.n))
     assert decode((tally,)).standard_error[2] == pytest.approx(exact, rel=0.01)

@@ -200,14 +200,10 @@ def test_estimates_are_exact_on_expected_tallies(
     sizes = [len(query.cohort) for query in algorithm.queries]
     assert sum(sizes) == 10_000
     deal = Deal(protocol.task, result.design, tuple(sizes))
-    tallies = [
-        Tally(
-            np.rint(
-                expected_shares(query, population).counts * len(query.cohort) / 1e12 * 1e6
-            ).astype(np.int64)
-        )
-        for query in algorithm.queries
-    ]
+    tallies = []
+    for query in algorithm.queries:
+        counts = expected_shares(query, population).counts * len(query.cohort) / 1e12 * 1e6
+        tallies.append(Tally(np.rint(counts).astype(np.int64)))
     estimate = deal.estimate([query.randomizer for query in algorithm.queries], tallies)
     assert 1e10 * float(estimate.standard_error.max()) ** 2 <= result.design.variance * 1.1
 
