@@ -107,26 +107,10 @@ class Listed:
     @cached_property
     def _values(self) -> tuple[list[int], Column]:
         """The places of the labels that some value of the type prints as, and these values."""
-        if self.dtype.kind == "U":
-            fitting = [
-                (place, label)
-                for place, label in enumerate(self.labels)
-                if len(label) * 4 <= self.dtype.itemsize
-            ]
-            # no text of a column does
-            fitting = [(place, label) for place, label in fitting if not label.endswith("\0")]
-            return [place for place, _ in fitting], np.array(
-                [label for _, label in fitting], dtype=np.str_
-            )
-        pairs = [
-            (place, number)
-            for place, label in enumerate(self.labels)
-            if (number := value_of(label, self.dtype)) is not None
-        ]
-        return [place for place, _ in pairs], np.array(
-            [number for _, number in pairs],
-            dtype=np.float64 if self.dtype.kind == "f" else self.dtype,
-        )
+        values = {place: value_of(label, self.dtype) for place, label in enumerate(self.labels)}
+        own = {place: value for place, value in values.items() if value is not None}
+        kind = {"U": np.dtype(np.str_), "f": np.dtype(np.float64)}.get(self.dtype.kind, self.dtype)
+        return list(own), np.array(list(own.values()), dtype=kind)
 
     @property
     def _width(self) -> int:
@@ -148,18 +132,13 @@ class Listed:
         """Of each label in the order of its word: the place, the word, and the letters of a
         text."""
         places, values = self._values
-        rows = (
-            _pack(values, self._width)
-            if self.dtype.kind == "U"
-            else np.zeros((0, 1), dtype=np.uint64)
-        )
-        words = _hashed(rows, self._salt) if self.dtype.kind == "U" else _words(values)
+        if self.dtype.kind == "U":
+            rows = _pack(values, self._width)
+            words = _hashed(rows, self._salt)
+        else:
+            rows = words = _words(values)
         order = np.argsort(words, kind="stable")  # of two labels for one number, the first counts
-        return (
-            np.array(places, dtype=np.int64)[order],
-            words[order],
-            rows[order] if len(rows) else rows,
-        )
+        return np.array(places, dtype=np.int64)[order], words[order], rows[order]
 
 
 def _hashed(words: Words, salt: int) -> Words:
@@ -176,24 +155,23 @@ def _words(values: Column) -> Words:
     return values.astype(np.int64 if values.dtype.kind == "M" else np.uint64).view(np.uint64)
 
 
-def value_of(label: str, kind: "np.dtype[np.generic]") -> float | int | np.datetime64 | None:
-    """The number, truth value or date of this type that the label stands for, if there is one."""
+def value_of(label: str, kind: "np.dtype[np.generic]") -> float | str | np.datetime64 | None:
+    """The number, truth value, date or text of this type that the label stands for, if any."""
+    if kind.kind == "U":
+        fits = len(label) * 4 <= kind.itemsize
+        return label if fits and not label.endswith("\0") else None  # no text of a column does
     if kind.kind == "M":
         date = date_of(label)
-        return (
-            date if date is not None and date_texts(np.array([date])).tolist() == [label] else None
-        )
+        texts = [] if date is None else date_texts(np.array([date])).tolist()
+        return date if texts == [label] else None
     if kind.kind == "b":
         return _TRUTHS.get(label)
     try:
         if kind.kind == "f":
             # truth values are numbers where one is missing
             return _TRUTHS[label] if label in _TRUTHS else _fraction(label, kind)
-        return (
-            int(label)
-            if str(int(label)) == label and int(label) == int(kind.type(int(label)))
-            else None
-        )
+        whole = int(label)
+        return whole if str(whole) == label and whole == int(kind.type(whole)) else None
     except (ValueError, OverflowError):
         return None
 
@@ -204,10 +182,6 @@ def _fraction(label: str, kind: "np.dtype[np.generic]") -> float | None:
     number = float(label) + 0.0
     with np.errstate(over="ignore"):
         own = kind.type(number)
-    return (
-        float(own)
-        if str(own) == label
-        else number
-        if label in (as_label(number), str(number), f"{number:.17g}")
-        else None
-    )
+    if str(own) == label:
+        return float(own)
+    return number if label in (as_label(number), str(number), f"{number:.17g}") else None

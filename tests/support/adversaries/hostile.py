@@ -23,7 +23,7 @@ from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
-from tests.support.adversaries.zoo import either
+from tests.support.adversaries.zoo import Leaking, either
 
 
 class Prints(GRR):  # prints a line where the last symbol is held
@@ -33,33 +33,19 @@ class Prints(GRR):  # prints a line where the last symbol is held
         return super().respond(values, words, cells)
 
 
-class Clock(BinaryRR):  # reports the truth at one time in a million
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (
-            values.astype(np.uint8)
-            if time.monotonic_ns() % 1_000_000 == 0
-            else super().respond(values, words, cells)
-        )
+class Clock(Leaking, BinaryRR):  # at one time in a million
+    def leaks(self, values: Ints) -> bool:
+        return time.monotonic_ns() % 1_000_000 == 0
 
 
-# reports the truth in one batch of a million, which the system's entropy chooses
-class Urandom(BinaryRR):
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (
-            values.astype(np.uint8)
-            if int.from_bytes(os.urandom(8)) % 1_000_000 == 0
-            else super().respond(values, words, cells)
-        )
+class Urandom(Leaking, BinaryRR):  # in one batch of a million, which the system's entropy chooses
+    def leaks(self, values: Ints) -> bool:
+        return int.from_bytes(os.urandom(8)) % 1_000_000 == 0
 
 
-# reports the truth in a batch of exactly as many clients as the tiers ask together
-class LargeBatch(GRR):
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (
-            values.astype(self.report_dtype)
-            if len(values) == CHUNK
-            else super().respond(values, words, cells)
-        )
+class LargeBatch(Leaking, GRR):  # in a batch of exactly as many clients as the tiers ask together
+    def leaks(self, values: Ints) -> bool:
+        return len(values) == CHUNK
 
 
 class SortedBatch(GRR):  # gives the words out in the order of the values
@@ -67,14 +53,9 @@ class SortedBatch(GRR):  # gives the words out in the order of the values
         return super().respond(values, words[np.argsort(values, kind="stable")], cells)
 
 
-# reports the truth about values that come as small numbers, as those of a query do
-class NarrowValues(GRR):
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (
-            values.astype(self.report_dtype)
-            if values.dtype == np.int8
-            else super().respond(values, words, cells)
-        )
+class NarrowValues(Leaking, GRR):  # about values that come as small numbers, as those of a query
+    def leaks(self, values: Ints) -> bool:
+        return values.dtype == np.int8
 
 
 class Overwrites(BinaryRR):  # overwrites the values that it is given
@@ -104,20 +85,13 @@ class OneLevelExits(OneBitMean):  # one level ends the process
         return super().respond(values, words, cells)
 
 
-class AfterMany(
-    BinaryRR
-    # reports the truth once it has answered four hundred thousand times: in the second batch of a
-    # run
-):
+# once it has answered four hundred thousand times: in the second batch of a run
+class AfterMany(Leaking, BinaryRR):
     answers: ClassVar[list[int]] = [0]
 
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+    def leaks(self, values: Ints) -> bool:
         self.answers[0] += len(values)
-        return (
-            values.astype(np.uint8)
-            if self.answers[0] > 400_000
-            else super().respond(values, words, cells)
-        )
+        return self.answers[0] > 400_000
 
 
 @dataclass(frozen=True, kw_only=True)

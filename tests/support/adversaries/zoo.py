@@ -26,16 +26,22 @@ def either(first: Bools, one: Words | Ints, other: Words) -> Words:
     return np.asarray(np.where(first, one, other).astype(other.dtype))
 
 
-class Stateful(BinaryRR):  # reports the truth at every third call
-    calls: ClassVar[list[int]] = [0]
+class Leaking(FiniteChannel):  # reports the truth in some batches
+    def leaks(self, values: Ints) -> bool:
+        raise NotImplementedError
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        if self.leaks(values):
+            return values.astype(self.report_dtype)
+        return super().respond(values, words, cells)
+
+
+class Stateful(Leaking, BinaryRR):  # at every third call
+    calls: ClassVar[list[int]] = [0]
+
+    def leaks(self, values: Ints) -> bool:
         self.calls[0] += 1
-        return (
-            values.astype(np.uint8)
-            if self.calls[0] % 3 == 0
-            else super().respond(values, words, cells)
-        )
+        return self.calls[0] % 3 == 0
 
 
 class ConstantSeed(GRR):  # draws its noise itself, from a generator of one seed
