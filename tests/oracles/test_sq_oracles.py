@@ -201,12 +201,9 @@ def test_the_null_oracle_says_nothing_it_need_not() -> None:
     for index in (0, 9, 30):
         population = everything.population(index, 1, 0)
         learner = bent_learner(4, 2 ** (-8 / 3))
-        assert oracles.legal(oracles.NullOracle(population, null), population).answer(
-            learner.queries
-        ) == pytest.approx((0.0,) * 5, abs=1e-15)
-        wins = run(
-            two_round_learner(4), oracles.legal(oracles.NullOracle(population, null), population)
-        )
+        oracle = oracles.legal(oracles.NullOracle(population, null), population)
+        assert oracle.answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
+        wins = run(two_round_learner(4), oracle)
         assert (wins.r, wins.a) == (index >> 1, index & 1)
 
 

@@ -19,10 +19,8 @@ from tests.support.inputs.refusals import refuse
 def test_edges_in_any_order_and_direction_are_one_graph() -> None:
     graph = Graph.of([(3, 1), (0, 2), (1, 0)], 4)
     assert graph.edges.tolist() == [[0, 1], [0, 2], [1, 3]]
-    assert (
-        Graph.of(np.array([[2, 0], [1, 3], [0, 1]], dtype=np.uint8), 4).edges.tolist()
-        == graph.edges.tolist()
-    )
+    small = np.array([[2, 0], [1, 3], [0, 1]], dtype=np.uint8)
+    assert Graph.of(small, 4).edges.tolist() == graph.edges.tolist()
     assert Graph.of([], 1).edges.shape == (0, 2)
 
 
@@ -63,14 +61,10 @@ def test_preferential_attachment() -> None:
     degrees_joined = np.zeros(3, dtype=np.int64)
     for _ in range(1500):
         edges = preferential_attachment(generator, 4, 1).edges.tolist()
-        degrees = np.bincount(
-            np.array(edges[:1] + [edge for edge in edges[1:] if edge[1] == 2]).ravel(), minlength=3
-        )
-        degrees_joined[
-            np.argsort(-degrees, kind="stable")
-            .tolist()
-            .index(next(low for low, high in edges if high == 3))
-        ] += 1
+        others = edges[:1] + [edge for edge in edges[1:] if edge[1] == 2]
+        degrees = np.bincount(np.array(others).ravel(), minlength=3)
+        node = next(low for low, high in edges if high == 3)
+        degrees_joined[np.argsort(-degrees, kind="stable").tolist().index(node)] += 1
     assert (
         chisquare(degrees_joined, [750, 375, 375]).pvalue
         > 1e-6
@@ -135,7 +129,6 @@ def test_each_kind_has_its_share(shares: tuple[float, ...]) -> None:
     frequencies = np.bincount(kinds.batch(0, n)["kind"], minlength=len(shares)) / n
     for frequency, share in zip(frequencies, shares, strict=True):  # Bernstein's inequality
         reach = math.log(2 * len(shares) / ALPHA)
-        assert abs(frequency - share) <= math.sqrt(
-            2 * share * (1 - share) * reach / n
-        ) + 2 * reach / (3 * n)
+        most = math.sqrt(2 * share * (1 - share) * reach / n) + 2 * reach / (3 * n)
+        assert abs(frequency - share) <= most
     assert math.sqrt(0.5 * math.log(4 / ALPHA) / n) < 1 / 256  # what a byte's kinds would be off by

@@ -76,9 +76,8 @@ def test_texts_compare_as_numpy_compares_them(
     entries: list[str], labels: list[str], wide: int
 ) -> None:
     texts = np.array(entries, dtype=f"U{wide}")
-    assert Category("x", tuple(labels)).places(Records({"x": texts})).tolist() == [
-        labels.index(text) if text in labels else -1 for text in entries
-    ]
+    places = [labels.index(text) if text in labels else -1 for text in entries]
+    assert Category("x", tuple(labels)).places(Records({"x": texts})).tolist() == places
     assert absent(texts).tolist() == [not text for text in entries]
     for other in (labels[0], texts[::-1].copy()):
         assert np.array_equal(signs_of(texts, other), (texts > other).astype(int) - (texts < other))
@@ -97,9 +96,8 @@ def _cut(text: str, size: int) -> bytes:
 @settings(max_examples=150, derandomize=True, database=None)
 @given(LISTS, st.integers(1, 12))
 def test_a_text_becomes_its_first_bytes(entries: list[str], size: int) -> None:
-    assert [row.tobytes() for row in _texts(np.array(entries, dtype="U9"), size)] == [
-        _cut(text, size) for text in entries
-    ]
+    rows = _texts(np.array(entries, dtype="U9"), size)
+    assert [row.tobytes() for row in rows] == [_cut(text, size) for text in entries]
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "f2", "i8", "i4", "i1", "u8", "u4", "u1", "?"])

@@ -179,16 +179,14 @@ def test_the_lower_end_of_an_interval_is_as_it_is_typed(low: float, high: float,
     first = Fraction(str(low))
     last = Fraction(str(high))
     ends = np.array([float(first + (last - first) * place / bins) for place in range(bins + 1)])
-    assert Binned("x", low, high, bins)(Records({"x": ends})).tolist() == [
-        *range(1, bins + 1),
-        bins,
-    ]
+    cells = Binned("x", low, high, bins)(Records({"x": ends})).tolist()
+    assert cells == [*range(1, bins + 1), bins]
+    table = {"x": np.repeat(ends, 100)}
     release = ldp.curate.intervals(
-        {"x": np.repeat(ends, 100)}, "x", bounds=(low, high), bins=max(bins, 2), epsilon=24, seed=1
-    ).to_dict()
-    assert np.round(np.diff(release["result"]["below"]) / 100).tolist() == [1.0] * (bins - 1) + [
-        2.0
-    ]
+        table, "x", bounds=(low, high), bins=max(bins, 2), epsilon=24, seed=1
+    )
+    below = release.to_dict()["result"]["below"]
+    assert np.round(np.diff(below) / 100).tolist() == [1.0] * (bins - 1) + [2.0]
 
 
 @wrong_twin(
@@ -240,9 +238,8 @@ def test_a_number_in_its_group() -> None:
         if math.isnan(number) or city not in ("Oslo", "Rome"):
             assert value == 14, row
         else:
-            assert value == ("Oslo", "Rome").index(city) * 7 + round(
-                min(max(number, 0.0), 3.0) * 2
-            ), row
+            level = round(min(max(number, 0.0), 3.0) * 2)
+            assert value == ("Oslo", "Rome").index(city) * 7 + level, row
     # without groups: NaN is nothing
     assert Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7
 
@@ -286,10 +283,8 @@ def test_numbers_are_scaled_and_questions_are_signs() -> None:
     """Bounds go to -scale and scale, what is beyond them is clipped, yes is scale and no -scale;
     the last feature is constant, the label +1 or -1."""
     assert SEEN.shown == ("x0", "x1", "x2")
-    columns = {
-        name: values.tolist()
-        for name, values in SEEN.encode(PEOPLE.take(np.array([0, 1, 3]))).columns.items()
-    }
+    records = SEEN.encode(PEOPLE.take(np.array([0, 1, 3])))
+    columns = {name: values.tolist() for name, values in records.columns.items()}
     assert columns["x0"] == pytest.approx([-0.5, -1 / 6, 0.5])
     assert (columns["x1"], columns["x2"], columns["y"]) == (
         [0.5, -0.5, 0.5],
@@ -332,13 +327,8 @@ def test_incomplete_records_count_as_zero() -> None:
     assert question.values(PEOPLE).tolist() == [2, 0, 1, 0, 1]
     product = encoded(SEEN, Product(("x2",)))
     assert product.domain == levels(STEPS)
-    assert product.values(PEOPLE).tolist() == [
-        3 * STEPS // 4,
-        3 * STEPS // 4,
-        STEPS // 2,
-        3 * STEPS // 4,
-        STEPS // 2,
-    ]
+    quarters = [3, 3, 2, 3, 2]
+    assert product.values(PEOPLE).tolist() == [part * STEPS // 4 for part in quarters]
 
 
 @given(weights=st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3), place=st.integers(0, 2))
@@ -351,9 +341,8 @@ def test_an_encoded_query_travels_exactly(weights: list[float], place: int) -> N
     assert isinstance(copy, Encoded)
     assert copy.inner == Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5)
     together = query.values(PEOPLE)
-    assert [
-        int(query.values(PEOPLE.take(slice(row, row + 1)))[0]) for row in range(5)
-    ] == together.tolist()
+    alone = [int(query.values(PEOPLE.take(slice(row, row + 1)))[0]) for row in range(5)]
+    assert alone == together.tolist()
 
 
 GOOD: dict[str, Any] = {
@@ -389,9 +378,8 @@ def test_cells() -> None:
     """The number of edges that a value reaches, and a symbol of its own for a missing one; edges
     ascend and are finite."""
     cell: Query = Cell("v", (-1.0, 0.0, 2.5))
-    assert cell(
-        Records({"v": np.array([-9.0, -1.0, -0.5, 0.0, 2.5, math.inf, -math.inf, math.nan])})
-    ).tolist() == [0, 1, 1, 2, 3, 3, 0, 4]
+    numbers = np.array([-9.0, -1.0, -0.5, 0.0, 2.5, math.inf, -math.inf, math.nan])
+    assert cell(Records({"v": numbers})).tolist() == [0, 1, 1, 2, 3, 3, 0, 4]
     assert cell.domain.size == 5
     assert [Cell("v", (-1.0, 0.0)).ends(place) for place in range(3)] == [
         (-math.inf, -1.0),

@@ -78,9 +78,8 @@ def test_squared_correlations_are_large_for_every_concept_and_law(
     assert shares.sum() == pytest.approx(1)
     for concentration in (0.02, 0.2, 2.0):
         law = generator.dirichlet(np.full(labels.shape[1], concentration))
-        assert ((walsh_hadamard((labels * law).T).T ** 2) @ shares).min() >= (
-            1 - 1e-9
-        ) / own.at_least**2
+        squares = walsh_hadamard((labels * law).T).T ** 2
+        assert (squares @ shares).min() >= (1 - 1e-9) / own.at_least**2
     hard = hard_examples(own, 1, 0)
     correlations = walsh_hadamard(hard.kinds["y"] * hard.shares)
     assert correlations**2 @ shares == pytest.approx(1 / own.at_least**2, rel=1e-9)
@@ -92,13 +91,11 @@ def test_it_is_right_more_often_than_wrong(function: str) -> None:
     less than once in 10^9); words turned round are not."""
     own = margin(BlockClass(function, 3, 2))
     clients = vote_clients(own.at_most**2, 1.0)
-    runs = [
-        run(
-            vote(own, 1.0, clients),
-            AggregateOracle(hard_examples(own, clients, 0), np.random.default_rng(seed), 1.0),
-        )
-        for seed in range(60)
-    ]
+    population = hard_examples(own, clients, 0)
+    runs = []
+    for seed in range(60):
+        oracle = AggregateOracle(population, np.random.default_rng(seed), 1.0)
+        runs.append(run(vote(own, 1.0, clients), oracle))
     assert sum(advantage(own, words) > 0 for words in runs) >= 54
     assert sum(advantage(own, -words) > 0 for words in runs) <= 6
     assert np.abs(np.array(runs)).sum(axis=1).max() <= 1  # so that every prediction is in [-1, 1]
@@ -126,9 +123,8 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
     """The estimate of a round of N clients, and the exact mean."""
     population = halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
     ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
-    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(
-        way.queries(tuple(weights.tolist()), ends)
-    )
+    oracle = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon)
+    tallies = oracle.answer(way.queries(tuple(weights.tolist()), ends))
     return way.read(tallies), exact(population, weights)
 
 

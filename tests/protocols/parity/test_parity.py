@@ -50,12 +50,8 @@ LISTED = mask_set(np.array([1, 3, 5, 6]), 3)
 def generic_law(population: ParityPopulation, randomizer: Characters) -> Floats:
     """Pr[cell, report] by summing the channel over the law of the examples."""
     law = population.law(ParityExample(population.d))
-    channel = np.array(
-        [
-            randomizer.channel(cell).astype(np.float64) / randomizer.total
-            for cell in range(randomizer.cells)
-        ]
-    )
+    weights = np.array([randomizer.channel(cell) for cell in range(randomizer.cells)])
+    channel = weights.astype(np.float64) / randomizer.total
     return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
 
@@ -74,12 +70,10 @@ def test_scores_are_log_likelihood_ratios() -> None:
     r."""
     randomizer = Characters(1.0, d=3)
     tally = Tally(np.random.default_rng(1).integers(1, 40, size=(8, 2)))
-    likelihoods = [
-        float((tally.counts * np.log(generic_law(ParityPopulation(3, r, 1, 0), randomizer))).sum())
-        for r in range(8)
-    ]
+    laws = [generic_law(ParityPopulation(3, r, 1, 0), randomizer) for r in range(8)]
+    likelihoods = (tally.counts * np.log(laws)).sum(axis=(1, 2))
     scores = log_likelihoods(randomizer, tally)
-    assert np.ptp(scores - np.array(likelihoods)) < 1e-5
+    assert np.ptp(scores - likelihoods) < 1e-5
     assert np.ptp(scores) > 1
 
 
@@ -131,9 +125,9 @@ def test_the_formulas_say_how_often_they_succeed(epsilon: float) -> None:
             formula = few_rounds_success(6, epsilon, n, few_rounds_plan(6, protocol.rounds))
         else:
             formula = parity.parity_deny_success(6, epsilon, n)
-        assert abs(
-            exact_recovery(protocol, epsilon, 3)(n, 400) / 400 - formula
-        ) < 0.03 + Z_TAIL * math.sqrt(formula * (1 - formula) / 400)
+        frequency = exact_recovery(protocol, epsilon, 3)(n, 400) / 400
+        most = 0.03 + Z_TAIL * math.sqrt(formula * (1 - formula) / 400)
+        assert abs(frequency - formula) < most
 
 
 RANDOMIZER = OneOfRounds(20.0)
@@ -147,7 +141,8 @@ def expected(k: int, tables: list[int], levels: int) -> Answers:
     answers = Answers()
     for query in queries:
         values = query.query.values(records)
-        answers.add((query,), (Tally(np.array([[(values == 0).sum(), (values == 1).sum()]])),))
+        counts = [[(values == 0).sum(), (values == 1).sum()]]
+        answers.add((query,), (Tally(np.array(counts)),))
     return answers
 
 

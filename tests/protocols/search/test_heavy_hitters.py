@@ -155,13 +155,8 @@ def test_words_of_a_table_are_found() -> None:
     word needs a policy."""
     generator = np.random.default_rng(0)
     rare = [f"{word:04x}" for word in generator.integers(0, 1 << 16, 30_000)]
-    table = Records(
-        {
-            "word": np.array(["milk"] * 40_000 + ["tea"] * 30_000 + rare)[
-                generator.permutation(100_000)
-            ]
-        }
-    )
+    words = np.array(["milk"] * 40_000 + ["tea"] * 30_000 + rare)
+    table = Records({"word": words[generator.permutation(100_000)]})
     protocol = HeavyHitters(column="word", share=0.2, text_bytes=4).for_table(Launch(table, False))
     assert protocol.text
     result = by_client(protocol, Rows(table), 2.0, 1)
@@ -203,15 +198,8 @@ SMALL = {f"MAKER {place}": 0.002 for place in range(20)}
 def makers(clients: int) -> Rows:
     """Names with common beginnings, exactly in these shares."""
     shares = {**MAKERS, **SMALL}
-    return Rows(
-        Records(
-            {
-                "name": np.repeat(
-                    np.array(list(shares)), [round(share * clients) for share in shares.values()]
-                )
-            }
-        )
-    )
+    counts = [round(share * clients) for share in shares.values()]
+    return Rows(Records({"name": np.repeat(np.array(list(shares)), counts)}))
 
 
 def listed_of(

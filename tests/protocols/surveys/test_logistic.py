@@ -10,10 +10,10 @@ import pytest
 from local_dp.populations.finite import Finite
 from local_dp.protocols.surveys.logistic import Logistic, sandwich, solution
 from local_dp.records import Records
-from tests.protocols.runs import by_law
+from tests.protocols.runs import by_law, least_coverage
 from tests.support.long import short
 
-LEAST, RUNS = 0.94, 300
+RUNS = 300
 TRAITS = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], dtype=np.float64)
 
 
@@ -22,12 +22,8 @@ def test_the_truth_is_the_regression_of_a_library() -> None:
     generator = np.random.default_rng(2)
     x = generator.integers(0, 2, (4000, 2))
     y = generator.integers(0, 2, 4000)
-    cells = np.array(
-        [
-            [np.sum((x == trait[1:]).all(axis=1) & (y == answer)) for answer in (0, 1)]
-            for trait in TRAITS
-        ]
-    )
+    members = [(x == trait[1:]).all(axis=1) for trait in TRAITS]
+    cells = np.array([[np.sum(own & (y == answer)) for answer in (0, 1)] for own in members])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that change between versions
         model = linear.LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(x, y)
@@ -80,7 +76,7 @@ def test_the_intervals_cover(epsilon: float, n: int) -> None:
         results = (by_law(protocol, population, epsilon, generator) for _ in range(RUNS))
         ends = np.array([result.interval() for result in results])
         coverage = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean(axis=0)
-        assert coverage.min() >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / RUNS), (rare, coverage)
+        assert coverage.min() >= least_coverage(RUNS), (rare, coverage)
         low, high = ends[np.isfinite(ends).all(axis=(1, 2))].swapaxes(0, 1)
         inside = (3 * low + high <= 4 * truth) & (4 * truth <= low + 3 * high)
         misses.append(1 - inside.mean(axis=0).min())

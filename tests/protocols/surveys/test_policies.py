@@ -343,12 +343,9 @@ def test_independence_is_tested_at_its_level_and_dependence_is_found() -> None:
     generator, runs, low = np.random.default_rng(3), 100, 0
     protocol = Crosstab(columns=("a", "b"), labels=("0|1|2", "x|y"))
     for seed in range(runs):
-        records = Records(
-            {
-                "a": generator.choice(3, 4000, p=[0.6, 0.3, 0.1]),
-                "b": generator.choice(["x", "y"], 4000, p=[0.8, 0.2]),
-            }
-        )
+        a = generator.choice(3, 4000, p=[0.6, 0.3, 0.1])
+        b = generator.choice(["x", "y"], 4000, p=[0.8, 0.2])
+        records = Records({"a": a, "b": b})
         result = by_client(protocol, Rows(records), 1.0, seed)
         assert result.test is not None
         low += result.test.p_value < 0.05

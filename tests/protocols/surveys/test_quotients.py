@@ -11,7 +11,7 @@ from scipy import stats
 from local_dp.arrays import Counts, Floats
 from local_dp.populations.finite import Finite
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.surveys.compare import Compare
+from local_dp.protocols.surveys.compare import Compare, pairs
 from local_dp.protocols.surveys.frequency import (
     Conditional,
     among,
@@ -24,16 +24,13 @@ from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records
 from local_dp.tallies import Ratio, Tally
-from tests.protocols.runs import by_law
+from tests.protocols.runs import LEAST, by_law, least_coverage
 from tests.support.long import short
 from tests.support.wrong import wrong
 
 EPSILONS = (0.1, 1.0, 3.0, 6.0, 12.0)
 SHARES = (0.0, 0.001, 0.01, 0.3, 0.99, 1.0)
-LEAST = 0.94
 DRAWS = 4000
-# a coverage of 94 % is measured lower once in 300,000
-SLACK = 4.5 * np.sqrt(LEAST * (1 - LEAST) / DRAWS)
 
 
 def intervals(
@@ -59,7 +56,8 @@ def exact_coverage(epsilon: float, share: float, present: float, n: int) -> floa
     chances = stats.multinomial.pmf(counts, n, law / np.sum(law))
     likely = chances > 1e-10
     low, high = intervals(oracle, among(3, 2), counts[likely][:, None, :], n)
-    return float(chances[likely][(low[:, 1] <= share) & (share <= high[:, 1])].sum())
+    holds = (low[:, 1] <= share) & (share <= high[:, 1])
+    return float(chances[likely][holds].sum())
 
 
 @wrong(
@@ -78,7 +76,7 @@ def test_a_share_of_those_present_is_covered(epsilon: float, n: int) -> None:
 
 
 # the shares of yes in three groups; the last symbol has none
-GROUPS = Conditional(np.eye(7)[1:6:2], np.eye(7)[0:6:2] + np.eye(7)[1:6:2])
+GROUPS = pairs(3, 7)
 GRID = list(product(EPSILONS, (20, 50, 500, 20_000)))
 
 
@@ -95,13 +93,12 @@ def test_shares_within_groups_and_of_labels_are_covered(epsilon: float, n: int) 
         for conditional, parts in ((GROUPS, groups), (among(21, 20), labels)):
             oracle = frequency_randomizer(epsilon, len(parts), joint=True)
             law = sum(part * report_law(oracle, value) for value, part in enumerate(parts) if part)
-            counts = generator.multinomial(n, law / np.sum(law), size=DRAWS).reshape(
-                DRAWS, oracle.cells, oracle.alphabet
-            )
-            low, high = intervals(oracle, conditional, counts, n)
+            counts = generator.multinomial(n, law / np.sum(law), size=DRAWS)
+            tallies = counts.reshape(DRAWS, oracle.cells, oracle.alphabet)
+            low, high = intervals(oracle, conditional, tallies, n)
             truth = conditional.of(np.array(parts))
             coverage = ((low <= truth) & (truth <= high)).mean(axis=0)
-            assert coverage.min() >= LEAST - SLACK, (share, oracle, coverage)
+            assert coverage.min() >= least_coverage(DRAWS), (share, oracle, coverage)
 
 
 # and the sizes of both groups, and the share of yes in the second
@@ -159,7 +156,7 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int
         for _ in range(runs):
             low, high = by_law(protocol, population, epsilon, generator).interval()
             hits += bool(low[2] <= truth <= high[2])
-        assert hits / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), (share, hits)
+        assert hits / runs >= least_coverage(runs), (share, hits)
 
 
 def test_weights_undo_a_sample_that_is_no_fair_one() -> None:

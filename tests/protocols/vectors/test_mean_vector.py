@@ -231,11 +231,8 @@ def test_a_range_covers_most_and_little_more(name: str) -> None:
     right = 0
     for seed in range(10):
         bounds = located(values, CLIENTS, seed)
-        right += (
-            (present < bounds.low).mean() <= 0.2
-            and (present > bounds.high).mean() <= 0.2
-            and bounds.high - bounds.low <= 8 * width
-        )
+        cut = (present < bounds.low).mean(), (present > bounds.high).mean()
+        right += max(cut) <= 0.2 and bounds.high - bounds.low <= 8 * width
         assert bounds.high - bounds.low <= 32 * width
     assert right >= 6
 

@@ -19,10 +19,10 @@ from local_dp.randomizers.frequencies.hadamard import HadamardResponse, Recursiv
 from local_dp.randomizers.frequencies.unary import SHE
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Joint, Steadied, steadied
+from tests.protocols.runs import LEAST, least_coverage
 from tests.support.long import short
 from tests.support.wrong import wrong
 
-LEAST = 0.94
 LABELS = Records({"k": np.array(list("0123"))})
 PAIRS = Records({"a": np.array(list("xxyy")), "b": np.array(list("uvuv"))})
 SPIKE = Records(
@@ -100,7 +100,7 @@ def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
         )
         low, high = run(protocol.algorithm(epsilon, n), oracle).estimate.interval()
         hits = hits + ((low <= protocol.truth(population)) & (protocol.truth(population) <= high))
-    assert np.min(hits) / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), hits
+    assert np.min(hits) / runs >= least_coverage(runs), hits
 
 
 @pytest.mark.parametrize("kind", [HadamardResponse, RecursiveHadamard, SHE])
@@ -113,11 +113,10 @@ def test_rare_symbols_are_covered(kind: type[Any], epsilon: float, n: int) -> No
     generator = np.random.default_rng(n)
     hits = np.zeros(8)
     for _ in range(300):
-        low, high = oracle.estimate(
-            oracle.draw_tally(dict(enumerate(generator.multinomial(n, shares).tolist())), generator)
-        ).interval()
+        counts = dict(enumerate(generator.multinomial(n, shares).tolist()))
+        low, high = oracle.estimate(oracle.draw_tally(counts, generator)).interval()
         hits += (low <= shares) & (shares <= high)
-    assert hits.min() / 300 >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / 300), hits
+    assert hits.min() / 300 >= least_coverage(300), hits
 
 
 @pytest.mark.parametrize("n", [10, 20, 50, 200, 500])
@@ -133,9 +132,8 @@ def test_two_valued_reports_are_covered_exactly(n: int) -> None:
     def least(estimate: Estimate) -> float:
         low, high = estimate.interval()
         chances = stats.binom.pmf(counts, n, shares[:, None])
-        return float(
-            (chances * ((low <= shares[:, None]) & (shares[:, None] <= high))).sum(axis=1).min()
-        )
+        holds = (low <= shares[:, None]) & (shares[:, None] <= high)
+        return float((chances * holds).sum(axis=1).min())
 
     assert least(with_four) >= LEAST
     assert least(bare) < 0.1 + n / 1000

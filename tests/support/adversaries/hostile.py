@@ -127,9 +127,8 @@ class DoubleGRR(
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = int((1 - self.truth) / (self.k - 1) * 2.0**32)
-        return np.asarray(
-            np.where(reports == values, np.uint64(2**32 - (self.k - 1) * other), np.uint64(other))
-        )
+        own = 2**32 - (self.k - 1) * other
+        return np.asarray(np.where(reports == values, np.uint64(own), np.uint64(other)))
 
     def estimate(self, tally: Tally) -> Estimate:
         return Estimate(tally.counts[0] / tally.n, np.zeros(self.k), tally.n)
@@ -187,11 +186,8 @@ class Mutable(BinaryRR):  # has a parameter that anybody can change
 class Understated(GRR):  # declares more noise than there is
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = np.uint64(self.total // self.k)
-        return np.asarray(
-            np.where(
-                reports == values, np.uint64(self.total) - np.uint64(self.k - 1) * other, other
-            )
-        )
+        own = np.uint64(self.total) - np.uint64(self.k - 1) * other
+        return np.asarray(np.where(reports == values, own, other))
 
 
 class BareEntry(
@@ -237,10 +233,8 @@ class Forgets(GRR):  # adds up the reports of the first symbol only every other 
 
 class Swaps(GRR):  # counts the reports of the first two symbols as each other's
     def tally(self, reports: Words, cells: Words) -> Tally:
-        return super().tally(
-            np.where(reports < 2, 1 - reports.astype(np.int64), reports).astype(reports.dtype),
-            cells,
-        )
+        other = np.where(reports < 2, 1 - reports.astype(np.int64), reports)
+        return super().tally(other.astype(reports.dtype), cells)
 
 
 class Rejects(GRR):  # calls reports of the last symbol impossible, so that they are not counted

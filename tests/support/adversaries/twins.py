@@ -25,16 +25,12 @@ class LaxConjunctions(Conjunctions):  # keeps literals with six times the violat
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AllOf]:
         right = super().algorithm()
         most = 6 * self.tolerance / 2
-        return Nonadaptive(
-            right.queries,
-            lambda answers: AllOf(
-                tuple(
-                    literal
-                    for literal, answer in zip(self.literals, answers, strict=True)
-                    if (1 + answer) / 2 <= most
-                )
-            ),
-        )
+
+        def decode(answers: tuple[float, ...]) -> AllOf:
+            pairs = zip(self.literals, answers, strict=True)
+            return AllOf(tuple(literal for literal, answer in pairs if (1 + answer) / 2 <= most))
+
+        return Nonadaptive(right.queries, decode)
 
 
 class PositiveStumps(Stumps):  # never takes a negation

@@ -33,7 +33,7 @@ class Leaking(FiniteChannel):  # reports the truth in some batches
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         if self.leaks(values):
             return values.astype(self.report_dtype)
-        return super().respond(values, words, cells)
+        return super().respond(values, words, cells)  # type: ignore[safe-super]
 
 
 class Stateful(Leaking, BinaryRR):  # at every third call
