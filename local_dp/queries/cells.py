@@ -267,8 +267,3 @@ class Cell(Query):
         numbers = records.numbers(self.column)
         cells = np.searchsorted(self.numbers, numbers, side="right")
         return np.asarray(np.where(np.isnan(numbers), len(self.edges) + 1, cells))
-
-    def ends(self, cell: int) -> tuple[float, float]:
-        """The edges on both sides of a cell of numbers, infinite beyond the outermost ones."""
-        ends = (-math.inf, *self.edges, math.inf)
-        return ends[cell], ends[cell + 1]

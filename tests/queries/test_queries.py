@@ -381,11 +381,6 @@ def test_cells() -> None:
     numbers = np.array([-9.0, -1.0, -0.5, 0.0, 2.5, math.inf, -math.inf, math.nan])
     assert cell(Records({"v": numbers})).tolist() == [0, 1, 1, 2, 3, 3, 0, 4]
     assert cell.domain.size == 5
-    assert [Cell("v", (-1.0, 0.0)).ends(place) for place in range(3)] == [
-        (-math.inf, -1.0),
-        (-1.0, 0.0),
-        (0.0, math.inf),
-    ]
     for wrong in ((), (1.0, 1.0), (2.0, 1.0), (0.0, math.nan), (0.0, math.inf)):
         with pytest.raises(InputError):
             Cell("v", wrong)

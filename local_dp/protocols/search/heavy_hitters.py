@@ -350,14 +350,6 @@ class FrequentStrings(LocalProtocol[Found]):
         shares = np.bincount(places.ravel(), weights) / weights.sum()
         return dict(zip(numbers_of(strings, self.size), shares.tolist(), strict=True))
 
-    def frequent(self, population: Population) -> dict[int, float]:
-        """The strings with at least half of `share`, with their shares."""
-        return {
-            string: share
-            for string, share in self.shares(population).items()
-            if share >= self.share / 2
-        }
-
     def true_error(self, result: Found, population: Population) -> float:
         """The largest error of a share: of a string found, or of a missed one with at least
         `share`."""

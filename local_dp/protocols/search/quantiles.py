@@ -443,20 +443,14 @@ class Quantiles(LocalProtocol[Located]):
         present = float(heights[-1])
         return np.concatenate([[0.0], heights / present]), present
 
-    def rank_errors(self, result: Located, population: Population) -> Floats:
-        """The distance of each share from the ranks, among those present, of the reported symbol,
-        shape (Q,)."""
+    def true_error(self, result: Located, population: Population) -> float:
+        """The largest distance of a share from the ranks, among those present, of the reported
+        symbol."""
         heights = self.ranks(population)[0]
         symbol = np.array(result.symbol)
         share = np.array(self.shares)
-        return np.asarray(
-            np.maximum(
-                0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12)
-            )
-        )
-
-    def true_error(self, result: Located, population: Population) -> float:
-        return float(self.rank_errors(result, population).max())
+        beyond = np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12)
+        return float(np.maximum(0.0, beyond).max())
 
 
 def _label(share: float) -> str:
