@@ -34,9 +34,9 @@ from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.protocols.runs import by_client
 from tests.support.inputs.builders import WITHOUT_LAW, small
 from tests.support.long import short
+from tests.support.runs.protocols import by_client
 from tests.support.wrong import wrong
 
 ALPHA = 1e-6

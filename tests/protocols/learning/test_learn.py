@@ -24,9 +24,9 @@ from local_dp.queries.grammar import parse
 from local_dp.queries.questions import evaluate
 from local_dp.records import Records
 from local_dp.tallies import Estimate
-from tests.protocols.runs import by_client, by_law
 from tests.support.inputs.refusals import refuse
 from tests.support.inputs.tables import bounds, cars, fair
+from tests.support.runs.protocols import by_client, by_law
 from tests.support.wrong import wrong
 
 GENERATOR = np.random.default_rng(11)

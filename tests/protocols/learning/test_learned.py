@@ -26,9 +26,9 @@ from local_dp.protocols.learning.learned import (
 )
 from local_dp.protocols.learning.sgd import Gradients, gradients_of
 from local_dp.protocols.local_protocol import PROTOCOLS
-from tests.protocols.runs import by_law
 from tests.support.inputs.worlds import halfspace_examples
 from tests.support.long import short
+from tests.support.runs.protocols import by_law
 
 NAMES = [f"learn-{name}" for name in tasks()]
 

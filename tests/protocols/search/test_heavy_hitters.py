@@ -37,7 +37,7 @@ from local_dp.queries.strings import (
 )
 from local_dp.records import Records
 from local_dp.tallies import Estimate
-from tests.protocols.runs import by_client
+from tests.support.runs.protocols import by_client
 from tests.support.wrong import wrong
 
 

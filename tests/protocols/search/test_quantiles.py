@@ -18,8 +18,8 @@ from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.protocols.runs import by_law
 from tests.support.long import short
+from tests.support.runs.protocols import by_law
 from tests.support.theory.quantiles import by_protocol, laws, located, upper_error
 
 

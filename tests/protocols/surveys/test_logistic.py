@@ -10,8 +10,8 @@ import pytest
 from local_dp.populations.finite import Finite
 from local_dp.protocols.surveys.logistic import Logistic, sandwich, solution
 from local_dp.records import Records
-from tests.protocols.runs import by_law, least_coverage
 from tests.support.long import short
+from tests.support.runs.protocols import by_law, least_coverage
 
 RUNS = 300
 TRAITS = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], dtype=np.float64)

@@ -19,8 +19,8 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import ChangeInterval
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
-from tests.protocols.runs import by_client
 from tests.support.inputs.builders import population_oracle
+from tests.support.runs.protocols import by_client
 from tests.support.wrong import wrong
 
 WAYS = (

@@ -20,9 +20,9 @@ from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import Answers, PrefixSums, Workload
 from local_dp.records import Records
-from tests.protocols.runs import by_client, by_law
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
+from tests.support.runs.protocols import by_client, by_law
 from tests.support.wrong import wrong
 
 N, MANY = 3000, 10**12

@@ -24,8 +24,8 @@ from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records
 from local_dp.tallies import Ratio, Tally
-from tests.protocols.runs import LEAST, by_law, least_coverage
 from tests.support.long import short
+from tests.support.runs.protocols import LEAST, by_law, least_coverage
 from tests.support.wrong import wrong
 
 EPSILONS = (0.1, 1.0, 3.0, 6.0, 12.0)

@@ -34,8 +34,8 @@ from local_dp.randomizers.signs.prefix_signs import (
 )
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.protocols.runs import by_law
 from tests.support.long import short
+from tests.support.runs.protocols import by_law
 
 SIZES = short((2, 4, 16, 64, 256, 1024, 2048), lambda k: k <= 256)
 

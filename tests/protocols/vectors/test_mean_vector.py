@@ -33,9 +33,9 @@ from local_dp.queries.cells import Cell
 from local_dp.queries.vectors import Coordinates
 from local_dp.records import Records
 from local_dp.tallies import Estimate
-from tests.protocols.runs import by_client
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
+from tests.support.runs.protocols import by_client
 
 N = 4000
 RUNS = 150

@@ -19,8 +19,8 @@ from local_dp.randomizers.frequencies.hadamard import HadamardResponse, Recursiv
 from local_dp.randomizers.frequencies.unary import SHE
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Joint, Steadied, steadied
-from tests.protocols.runs import LEAST, least_coverage
 from tests.support.long import short
+from tests.support.runs.protocols import LEAST, least_coverage
 from tests.support.wrong import wrong
 
 LABELS = Records({"k": np.array(list("0123"))})
