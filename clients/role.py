@@ -267,7 +267,7 @@ class ClientRole:
             charges,
             tuple(replies),
             speakers,
-            tuple(memory.memo.added or ()),
+            tuple(memory.memo.additions or ()),
             history or fresh(),
         )
 

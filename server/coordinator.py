@@ -245,7 +245,7 @@ class Coordinator(LocalOracle):
             if missed is not None
             for loss in missed.losses(self._accounts)
         ]
-        return tuple(loss for loss in found if loss.chance <= ALPHA / (TESTS * self._opened))
+        return tuple(loss for loss in found if loss.chance <= ALPHA / (TESTS * self._round_count))
 
     def _missed(self, round: Round) -> Missed | None:
         named, owing = self.members.named, round.unanswered.owing if round.unanswered else ()

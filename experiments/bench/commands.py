@@ -53,7 +53,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 import polars
 from local_dp.noise import COINS, Draw, KeyedNoise
-from local_dp.oracles.local.asked import Cohort, LocalQuery, randomize
+from local_dp.oracles.local.asked import Asking, Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 
@@ -62,7 +62,8 @@ query, which = LocalQuery(Question("x0 > 49"), BinaryRR(1.0), Cohort(0, 1)), Dra
 def asked(path):
     read = polars.read_csv if path.suffix == ".csv" else polars.read_parquet
     values = read(path, columns=["x0"])["x0"].to_numpy() > 49
-    return int(randomize(query, values, 0, KeyedNoise(0), which, which.key(COINS, 0)).sum())
+    asking = Asking(query, 0, KeyedNoise(0), which, which.key(COINS, 0))
+    return int(asking.randomize(values).sum())
 
 started = time.perf_counter()
 with ThreadPoolExecutor() as pool:

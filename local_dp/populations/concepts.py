@@ -120,9 +120,9 @@ def signed_conjunctions(d: int) -> ConceptClass:
 
     def row(index: int) -> Signs:
         digits = [index // 3**j % 3 for j in range(d)]
-        wanted = sum(1 << j for j, digit in enumerate(digits) if digit == 1)
-        unwanted = sum(1 << j for j, digit in enumerate(digits) if digit == 2)
-        return np.minimum(_all_ones(cube["x"], wanted), _all_ones(~cube["x"], unwanted))
+        ones = sum(1 << j for j, digit in enumerate(digits) if digit == 1)
+        zeros = sum(1 << j for j, digit in enumerate(digits) if digit == 2)
+        return np.minimum(_all_ones(cube["x"], ones), _all_ones(~cube["x"], zeros))
 
     return _uniform("signed-conjunctions", {"d": d}, cube, 3**d, row)
 
@@ -130,13 +130,11 @@ def signed_conjunctions(d: int) -> ConceptClass:
 def thresholds(d: int) -> ConceptClass:
     """x >= t on the line of N = 2^d points, for t = 0..N-1."""
     cube = _cube(d)
-    return _uniform(
-        "thresholds",
-        {"d": d},
-        cube,
-        1 << d,
-        lambda t: -sign(cube["x"] >= np.uint64(t)).astype(np.int8),
-    )
+
+    def row(t: int) -> Signs:
+        return -sign(cube["x"] >= np.uint64(t)).astype(np.int8)
+
+    return _uniform("thresholds", {"d": d}, cube, 1 << d, row)
 
 
 def stumps(d: int) -> ConceptClass:
@@ -152,13 +150,11 @@ def stumps(d: int) -> ConceptClass:
 def point_functions(d: int) -> ConceptClass:
     """The 2^d indicators of one point."""
     cube = _cube(d)
-    return _uniform(
-        "points",
-        {"d": d},
-        cube,
-        1 << d,
-        lambda point: -sign(cube["x"] == np.uint64(point)).astype(np.int8),
-    )
+
+    def row(point: int) -> Signs:
+        return -sign(cube["x"] == np.uint64(point)).astype(np.int8)
+
+    return _uniform("points", {"d": d}, cube, 1 << d, row)
 
 
 def juntas(d: int, k: int = 3) -> ConceptClass:
@@ -175,8 +171,8 @@ def juntas(d: int, k: int = 3) -> ConceptClass:
         )
     tables: Signs = 1 - 2 * np.array(list(product((0, 1), repeat=1 << k)), dtype=np.int8)
     read = [
-        sum(cube[f"x{j}"].astype(np.int64) << place for place, j in enumerate(chosen))
-        for chosen in combinations(range(d), k)
+        sum(cube[f"x{j}"].astype(np.int64) << place for place, j in enumerate(variables))
+        for variables in combinations(range(d), k)
     ]
     every = np.concatenate([tables[:, np.broadcast_to(cells, len(cube))] for cells in read])
     distinct = np.unique(every, axis=0)
@@ -187,7 +183,8 @@ def masked_parity(d: int) -> ConceptClass:
     """The 2^(d+1) concepts of KLNRS Section 5 on the points (x, i, b); the index of (r, a) is 2 r +
     a."""
     cube = _cube(d, 12)
-    x, i = np.tile(cube["x"], 2 * d), np.repeat(np.tile(np.arange(d, dtype=np.uint8), 2), 1 << d)
+    x = np.tile(cube["x"], 2 * d)
+    i = np.repeat(np.tile(np.arange(d, dtype=np.uint8), 2), 1 << d)
     b = np.repeat(np.array([0, 1], dtype=np.uint8), d << d)
 
     def row(index: int) -> Signs:
@@ -206,11 +203,9 @@ def sign_matrix(labels: Ints, weights: Ints | None = None) -> ConceptClass:
             f"a sign matrix is concepts x points of +1 and -1; this one has shape {labels.shape} "
             f"and values {np.unique(labels)[:5].tolist()}"
         )
-    shares = (
-        np.ones(labels.shape[1], dtype=np.int64)
-        if weights is None
-        else np.asarray(weights).astype(np.int64)
-    )
+    if weights is None:
+        weights = np.ones(labels.shape[1], dtype=np.int64)
+    shares = np.asarray(weights).astype(np.int64)
     if shares.shape != labels.shape[1:] or shares.min() < 0 or not 0 < int(shares.sum()) < 1 << 40:
         raise InputError(
             f"give one whole, non-negative weight for each of the {labels.shape[1]} points, not "
@@ -299,15 +294,12 @@ class BlockClass:
                 "smaller class"
             )
         bits = np.arange(1 << self.variables) >> np.arange(self.variables)[:, None] & 1
-        read = np.stack(
-            [
-                (bits[np.arange(self.t) * self.b + j] << np.arange(self.t)[:, None]).sum(axis=0)
-                for j in self.choices()
-            ]
-        )
-        return np.asarray(
-            (read[:, None] ^ np.arange(1 << self.t)[:, None]).reshape(-1, read.shape[1])
-        )
+        blocks = np.arange(self.t)
+        values = [
+            (bits[blocks * self.b + j] << blocks[:, None]).sum(axis=0) for j in self.choices()
+        ]
+        flips = np.stack(values)[:, None] ^ np.arange(1 << self.t)[:, None]
+        return np.asarray(flips.reshape(-1, len(bits[0])))
 
     def choices(self) -> Counts:
         """Every choice j of one variable a block, a row each."""

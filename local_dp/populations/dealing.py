@@ -60,32 +60,32 @@ class Dealing:
 
     @cached_property
     def _back(self) -> Rounds:
-        return [(moved, -move % self.grid[moved]) for moved, move in reversed(self._rounds)]
+        return [(axis, -move % self.grid[axis]) for axis, move in reversed(self._rounds)]
 
     def rows(self, start: int, stop: int) -> Ints:
         """The rows of the clients start..stop, shape (stop - start,). About 0.1 microseconds
         each."""
-        return self._walked(np.arange(start, stop), self._rounds)
+        return self._walk(np.arange(start, stop), self._rounds)
 
     def clients(self, rows: Ints) -> Ints:
         """The clients that hold these rows, in any order, shape (n,)."""
-        return self._walked(np.asarray(rows, dtype=np.int64), self._back)
+        return self._walk(np.asarray(rows, dtype=np.int64), self._back)
 
-    def _walked(self, points: Ints, rounds: Rounds) -> Ints:
-        walked = np.empty_like(points)
+    def _walk(self, points: Ints, rounds: Rounds) -> Ints:
+        images = np.empty_like(points)
         for first in range(0, len(points), _AT_A_TIME):
             part = through(points[first : first + _AT_A_TIME], rounds, self.grid)
             while len(outside := np.flatnonzero(part >= self.size)):
                 part[outside] = through(part[outside], rounds, self.grid)
-            walked[first : first + _AT_A_TIME] = part
-        return walked
+            images[first : first + _AT_A_TIME] = part
+        return images
 
 
 def through(points: Ints, rounds: Iterable[tuple[int, Ints]], grid: tuple[int, int]) -> Ints:
     """Points of a grid, numbered row by row, after all rounds; shape (n,)."""
     at = list(np.divmod(points, grid[1]))
-    for moved, move in rounds:
-        place = at[moved] + move[at[1 - moved]]
-        np.subtract(place, grid[moved], out=place, where=place >= grid[moved])
-        at[moved] = place
+    for axis, move in rounds:
+        place = at[axis] + move[at[1 - axis]]
+        np.subtract(place, grid[axis], out=place, where=place >= grid[axis])
+        at[axis] = place
     return np.asarray(at[0] * grid[1] + at[1])

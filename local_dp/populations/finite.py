@@ -58,9 +58,9 @@ class Population(ABC):
         `law`."""
         law = self.law(query)
         # a sum of shares may pass 1 by a rounding error
-        drawn = generator.multinomial(stop - start, law / law.sum())
-        held = np.flatnonzero(drawn)
-        return dict(zip((held + query.domain.low).tolist(), drawn[held].tolist(), strict=True))
+        counts = generator.multinomial(stop - start, law / law.sum())
+        places = np.flatnonzero(counts)
+        return dict(zip((places + query.domain.low).tolist(), counts[places].tolist(), strict=True))
 
 
 def counted(query: Query, values: Ints) -> Floats:
@@ -76,7 +76,8 @@ def counted(query: Query, values: Ints) -> Floats:
 
 
 def weights_of_values(query: Query, records: Records, weights: Floats | None = None) -> Floats:
-    values, low = query.values(records), query.domain.low
+    values = query.values(records)
+    low = query.domain.low
     if weights is None and query.domain.size <= FEW and values.ndim == 1:
         return counted(query, values)
     values = values.astype(np.int64) - low
@@ -87,15 +88,15 @@ def counts_of_values(query: Query, records: Records) -> Floats:
     """How many records have each value of the query's domain, shape (domain size,); on all cores,
     in memory that does not grow with them."""
 
-    def noted(part: Records) -> Floats:
+    def count(part: Records) -> Floats:
         counts = weights_of_values(query, part)
         part.note()
         return counts
 
     if len(records) <= PART:
-        return noted(records)
+        return count(records)
     with ThreadPoolExecutor() as pool:
-        return reduce(add, pool.map(noted, records.parts()))
+        return reduce(add, pool.map(count, records.parts()))
 
 
 MANY = 256
@@ -107,13 +108,15 @@ class Finite(Population):
     """Clients drawn independently from finitely many kinds of record: `kinds` holds one of each,
     `shares` are their probabilities."""
 
-    def __init__(self, kinds: Records, shares: Sequence[float], size: int, seed: int) -> None:
+    def __init__(
+        self, kinds: Records, shares: Sequence[float] | Floats, size: int, seed: int
+    ) -> None:
         super().__init__(size)
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
         self._keys = stream_key("population", seed), partial(stream_key, "population tied", seed)
         # the last query, and its value of each kind
-        self._asked: tuple[Query | None, Ints, bool] = (
+        self._last: tuple[Query | None, Ints, bool] = (
             None,
             np.zeros(0, dtype=np.uint8),
             False,
@@ -128,36 +131,36 @@ class Finite(Population):
             dtype=np.uint64,
         )
 
-    def _held(self, start: int, stop: int) -> Ints:
+    def _kinds_of(self, start: int, stop: int) -> Ints:
         """Which kind each of the clients start..stop is of, shape (n,)."""
         if not 0 < len(self._ends) <= FEW:
             return np.searchsorted(
                 self._ends, philox_words(self._keys[0], start, stop), side="right"
             )
         ends = self._ends.tolist()
-        drawn = leading_words(self._keys, start, stop, 8, ties(ends))
+        words = leading_words(self._keys, start, stop, 8, ties(ends))
         # an end of one byte alone is reached by that byte
-        held: Ints = reduce(add, ((drawn.first >= -(-end >> 56)).view(np.uint8) for end in ends))
-        held[drawn.places] = np.searchsorted(self._ends, drawn.whole, side="right")
-        return held
+        places: Ints = reduce(add, ((words.first >= -(-end >> 56)).view(np.uint8) for end in ends))
+        places[words.places] = np.searchsorted(self._ends, words.whole, side="right")
+        return places
 
     def batch(self, start: int, stop: int) -> Records:
-        held = self._held(start, stop)
+        places = self._kinds_of(start, stop)
         # thrice as fast as by an index
         return Records(
-            {name: values.take(held, mode="clip") for name, values in self.kinds.columns.items()}
+            {name: values.take(places, mode="clip") for name, values in self.kinds.columns.items()}
         )
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
         if len(self.kinds) > stop - start:
             return super().values(query, start, stop)
-        asked, values, same = self._asked
-        if asked != query:
+        last, values, same = self._last
+        if last != query:
             values = query.values(self.kinds)
             same = len(values) <= FEW and values.tolist() == list(range(len(values)))
-            self._asked = query, values, same
-        held = self._held(start, stop)
-        return held if same else values.take(held, axis=0)
+            self._last = query, values, same
+        places = self._kinds_of(start, stop)
+        return places if same else values.take(places, axis=0)
 
     def law(self, query: Query) -> Floats:
         if query.domain.size > MANY:
@@ -178,7 +181,8 @@ class Finite(Population):
             or randomizer.cells > 1
         ):
             return None
-        values, first = query.values(self.kinds).astype(np.int64), np.zeros(1, dtype=np.int64)
+        values = query.values(self.kinds).astype(np.int64)
+        first = np.zeros(1, dtype=np.int64)
         weights = [
             randomizer.weight(np.array([report]), values, first).astype(np.float64)
             for report in range(randomizer.alphabet)
@@ -217,13 +221,14 @@ class Strings(Population):
         self._ends = np.array(
             [int(end * 2.0**64) for end in np.cumsum(self.shares)], dtype=np.uint64
         )
-        self._kinds, self._rest = stream_key("population", seed), stream_key("strings", seed)
+        self._kinds = stream_key("population", seed)
+        self._rest = stream_key("strings", seed)
 
     def batch(self, start: int, stop: int) -> Records:
         kind = np.searchsorted(self._ends, philox_words(self._kinds, start, stop), side="right")
-        drawn = philox_words(self._rest, start, stop) >> np.uint64(64 - self.bits)
-        held = np.concatenate([self.frequent, np.zeros(1, dtype=np.uint64)])[kind]
-        return Records({self.column: np.where(kind < len(self.frequent), held, drawn)})
+        rest = philox_words(self._rest, start, stop) >> np.uint64(64 - self.bits)
+        values = np.concatenate([self.frequent, np.zeros(1, dtype=np.uint64)])[kind]
+        return Records({self.column: np.where(kind < len(self.frequent), values, rest)})
 
     def law(self, query: Query) -> Floats:
         """Summed over all strings, of which there may be 2^20."""
@@ -263,11 +268,11 @@ class Rows(Population):
         self.whole, self.dealing = records, dealing
         self._law: tuple[Query | None, Floats] = None, np.zeros(0)  # of the last query
         # the counts of values of each range of clients asked
-        self._seen: dict[Query, dict[tuple[int, int], Floats]] | None = {}
+        self._range_counts: dict[Query, dict[tuple[int, int], Floats]] | None = {}
 
     def __getstate__(self) -> dict[str, object]:
         """A worker sees some of the clients only, so it counts none."""
-        return {**self.__dict__, "_seen": None}
+        return {**self.__dict__, "_range_counts": None}
 
     @cached_property
     def _few(self) -> Records | None:
@@ -297,10 +302,10 @@ class Rows(Population):
         its law."""
         records = self.batch(start, stop)
         values = query.values(records)
-        if self._seen is not None and query.domain.size <= FEW and values.ndim == 1:
-            if len(self._seen) == MANY and query not in self._seen:
-                self._seen.clear()
-            self._seen.setdefault(query, {})[start, stop] = counted(query, values)
+        if self._range_counts is not None and query.domain.size <= FEW and values.ndim == 1:
+            if len(self._range_counts) == MANY and query not in self._range_counts:
+                self._range_counts.clear()
+            self._range_counts.setdefault(query, {})[start, stop] = counted(query, values)
             records.note()
         return values
 
@@ -310,18 +315,22 @@ class Rows(Population):
         return self._law[1]
 
     def _counts(self, query: Query) -> Floats:
-        seen = (self._seen or {}).get(query, {})
-        starts, stops = zip(*sorted(seen), strict=True) if seen else ((), ())
+        parts = (self._range_counts or {}).get(query, {})
+        starts, stops = zip(*sorted(parts), strict=True) if parts else ((), ())
         asked_all = (*starts, self.size) == (0, *stops) and self.size == len(self.whole)
-        return reduce(add, seen.values()) if asked_all else counts_of_values(query, self.whole)
+        return reduce(add, parts.values()) if asked_all else counts_of_values(query, self.whole)
 
     def value_counts(
         self, query: Query, start: int, stop: int, generator: np.random.Generator
     ) -> dict[int, int]:
         counts = counts_of_values(query, self.batch(start, stop))
-        held = np.flatnonzero(counts)
+        places = np.flatnonzero(counts)
         return dict(
-            zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True)
+            zip(
+                (places + query.domain.low).tolist(),
+                counts[places].astype(int).tolist(),
+                strict=True,
+            )
         )
 
 

@@ -26,21 +26,21 @@ class Graph:
         """From edges in any order and direction. Raises InputError for self-loops, repeated edges,
         unknown nodes, and more than 65,536 nodes."""
         check_whole("the number of nodes", nodes, 1, MAX_NODES)
-        held = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges))
-        if not held.size:
+        pairs = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges))
+        if not pairs.size:
             return cls(nodes, np.zeros((0, 2), dtype=np.int64))
-        if held.ndim != 2 or held.shape[1] != 2 or held.dtype.kind not in "iu":
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
             raise InputError(
-                f"the edges have shape {held.shape} and type {held.dtype}; give two whole numbers "
-                "for each edge"
+                f"the edges have shape {pairs.shape} and type {pairs.dtype}; give two whole "
+                "numbers for each edge"
             )
-        if held.min() < 0 or held.max() >= nodes:
+        if pairs.min() < 0 or pairs.max() >= nodes:
             raise InputError(f"some edge has an unknown node; the nodes are 0..{nodes - 1}")
-        held = np.sort(held.astype(np.int64), axis=1)
-        if np.any(held[:, 0] == held[:, 1]):
+        pairs = np.sort(pairs.astype(np.int64), axis=1)
+        if np.any(pairs[:, 0] == pairs[:, 1]):
             raise InputError("some edge joins a node with itself; leave self-loops out")
-        codes = np.unique(held[:, 0] * nodes + held[:, 1])
-        if len(codes) < len(held):
+        codes = np.unique(pairs[:, 0] * nodes + pairs[:, 1])
+        if len(codes) < len(pairs):
             raise InputError(
                 "some edge is given twice, perhaps in both directions; give each edge once"
             )
@@ -68,9 +68,9 @@ def preferential_attachment(generator: np.random.Generator, nodes: int, links: i
     edges = [(0, node) for node in range(1, links + 1)]
     ends = [node for edge in edges for node in edge]  # each node as often as it has edges
     for node in range(links + 1, nodes):
-        chosen = dict[int, None]()
-        while len(chosen) < links:
-            chosen[ends[int(generator.integers(len(ends)))]] = None
-        edges += [(other, node) for other in chosen]
-        ends += [end for other in chosen for end in (other, node)]
+        others = dict[int, None]()
+        while len(others) < links:
+            others[ends[int(generator.integers(len(ends)))]] = None
+        edges += [(other, node) for other in others]
+        ends += [end for other in others for end in (other, node)]
     return Graph.of(edges, nodes)

@@ -20,9 +20,9 @@ from local_dp.records import Records
 def uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """m uniform whole numbers below 2^bits: over the whole domain."""
     size = -(-bits // 8)
-    drawn = generator.bytes(size * m)
+    octets = generator.bytes(size * m)
     return [
-        int.from_bytes(drawn[at : at + size], "little") >> (8 * size - bits)
+        int.from_bytes(octets[at : at + size], "little") >> (8 * size - bits)
         for at in range(0, size * m, size)
     ]
 
@@ -31,14 +31,9 @@ def clustered(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """In eight places, each 2^(bits / 4) wide."""
     width = bits // 4
     places = [place >> width << width for place in uniform(generator, 8, bits)]
-    return [
-        places[place] + at
-        for place, at in zip(
-            generator.integers(8, size=m).tolist(),
-            uniform(generator, m, max(width, 1)),
-            strict=True,
-        )
-    ]
+    centres = generator.integers(8, size=m).tolist()
+    offsets = uniform(generator, m, max(width, 1))
+    return [places[place] + offset for place, offset in zip(centres, offsets, strict=True)]
 
 
 def log_uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
@@ -53,11 +48,10 @@ def log_uniform(generator: np.random.Generator, m: int, bits: int) -> list[int]:
 def nested(generator: np.random.Generator, m: int, bits: int) -> list[int]:
     """As many at each distance 2^i, on both sides, from a point that no cut of the domain is
     near."""
-    centre, sides = uniform(generator, 1, bits)[0], (2 * generator.integers(2, size=m) - 1).tolist()
-    away = [
-        side << scale
-        for side, scale in zip(sides, generator.integers(bits, size=m).tolist(), strict=True)
-    ]
+    centre = uniform(generator, 1, bits)[0]
+    sides = (2 * generator.integers(2, size=m) - 1).tolist()
+    scales = generator.integers(bits, size=m).tolist()
+    away = [side << scale for side, scale in zip(sides, scales, strict=True)]
     return [(centre + step) % (1 << bits) for step in away]
 
 
@@ -131,10 +125,10 @@ class LadderPopulation(Population):
     def __init__(self, k: int, size: int, seed: int) -> None:
         super().__init__(size)
         self.k = k
-        drawn = philox_words(stream_key("concept", seed), 0, k * columns(k)).reshape(k, columns(k))
-        used = np.array([(1 << min(64, 1 << level)) - 1 for level in range(k)], dtype=np.uint64)
+        words = philox_words(stream_key("concept", seed), 0, k * columns(k)).reshape(k, columns(k))
+        mask = np.array([(1 << min(64, 1 << level)) - 1 for level in range(k)], dtype=np.uint64)
         inside = np.arange(columns(k)) < [[columns(level + 1)] for level in range(k)]
-        self.tables = np.where(inside, drawn & used[:, None], np.uint64(0))
+        self.tables = np.where(inside, words & mask[:, None], np.uint64(0))
         self._key = stream_key("population", seed)
 
     @property

@@ -60,13 +60,13 @@ def agree(margins: Sequence[Margin], shared: dict[tuple[int, ...], list[int]]) -
     distance. Source: Qardaji, Yang, Li 2014 (PriView)."""
     farthest = 0.0
     for part, places in shared.items():
-        summed = [
+        axes_of = [
             tuple(axis for axis, column in enumerate(margins[place][0]) if column not in part)
             for place in places
         ]
         sums = [
             margins[place][1].sum(axis=axes, keepdims=True)
-            for place, axes in zip(places, summed, strict=True)
+            for place, axes in zip(places, axes_of, strict=True)
         ]
         mean = np.mean([each.ravel() for each in sums], axis=0)
         for place, own in zip(places, sums, strict=True):
@@ -84,7 +84,8 @@ def onto_agreeing_laws(margins: Sequence[Margin], nearness: float, rounds: int) 
     It ends at a distance of at most `nearness`, or after so many rounds. The laws are exact, sums
     of 1 and nothing below 0.
     """
-    shared, away = overlaps([columns for columns, _ in margins]), 0.0
+    shared = overlaps([columns for columns, _ in margins])
+    away = 0.0
     for table in (tables := [table for _, table in margins]):
         table[...] = _law(table)
     for _ in range(rounds):
@@ -171,9 +172,12 @@ class ExpectationMaximisation:
         chances = np.stack(
             [report_law(randomizer, value) for value in randomizer.domain.values().tolist()]
         )
-        seen = weights > 0
-        weights, chances = weights[seen], chances[:, seen]
-        law, last, done = np.full(len(chances), 1 / len(chances)), -np.inf, 0
+        present = weights > 0
+        weights = weights[present]
+        chances = chances[:, present]
+        law = np.full(len(chances), 1 / len(chances))
+        last = -np.inf
+        done = 0
         while done < self.rounds:
             done += 1
             mixed = law @ chances

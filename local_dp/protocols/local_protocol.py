@@ -2,7 +2,7 @@
 result beside the truth; and every protocol by name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import (
     Any,
@@ -28,12 +28,12 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
 from local_dp.protocols import BUILT_IN
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
-from local_dp.tallies import Estimate, Within
+from local_dp.tallies import Estimate, Tally, Within
 
 T = TypeVar("T")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
@@ -85,10 +85,7 @@ class LocalProtocol(ABC, Generic[R]):
     )
 
     def __post_init__(self) -> None:
-        if any(
-            each.name == "tolerance" and each.metadata.get("unit", "").startswith("share")
-            for each in fields(self)
-        ):
+        if self.tolerance_unit.startswith("share"):
             check_share("tolerance", vars(self)["tolerance"])
         check_choices(self)
         self.check()
@@ -97,6 +94,21 @@ class LocalProtocol(ABC, Generic[R]):
         """Checks the parameters; choices and a `tolerance` that is a share are checked before.
         Raises InputError."""
         return
+
+    def check_without_table(self, settings: str, value: object) -> None:
+        """Raises InputError if these settings, which are about a table, have a value without
+        one."""
+        if value:
+            raise InputError(
+                f"{self.name}: {settings} are about the columns of a table; add --records, or "
+                "leave them out"
+            )
+
+    @property
+    def tolerance_unit(self) -> str:
+        """The unit of the parameter `tolerance`; empty without one."""
+        parameter = self.__dataclass_fields__.get("tolerance")
+        return parameter.metadata.get("unit", "") if parameter else ""
 
     @abstractmethod
     def clients(self, epsilon: float) -> int:
@@ -111,10 +123,10 @@ class LocalProtocol(ABC, Generic[R]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """A population whose truth is known."""
 
-    @abstractmethod
     def truth(self, population: Population) -> Floats | R | None:
         """The right answer, in the distribution that the clients are drawn from: numbers or a
-        result. None where neither form fits."""
+        result. None, as here, where neither form fits: `true_error` then compares."""
+        return None
 
     def truth_of(self, result: R, population: Population) -> Floats | R | None:
         """The right answer to the question that this result is about: `truth`, unless a run decides
@@ -133,19 +145,18 @@ class LocalProtocol(ABC, Generic[R]):
 
         Here, all names in the texts of its parameters, if one of these is `of_table`.
         """
-        of_table = any(each.metadata.get("of_table") for each in fields(self))
-        return names_in(*(getattr(self, each.name) for each in fields(self))) if of_table else None
+        if not any(each.metadata.get("of_table") for each in fields(self)):
+            return None
+        return names_in(*(getattr(self, each.name) for each in fields(self)))
 
     def describe(self, result: R) -> PlainData:
         """The result as plain data: an estimate with its interval, of several numbers with
         `labels`; or a `hypothesis` by its parts. Here, its estimate."""
         estimate: Estimate = getattr(result, "estimate", cast(Any, result))
-        labels = (
-            {"labels": [str(place) for place in range(len(estimate.value))]}
-            if estimate.value.ndim
-            else {}
-        )
-        return labels | describe_estimate(estimate)
+        if estimate.value.ndim == 0:
+            return describe_estimate(estimate)
+        labels = list(map(str, range(len(estimate.value))))
+        return {"labels": labels, **describe_estimate(estimate)}
 
     def values(self, result: R) -> Floats:
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
@@ -162,11 +173,9 @@ class LocalProtocol(ABC, Generic[R]):
         """The best constant guess of each number and its root mean square error, if every possible
         answer is equally likely."""
         least, most = self.possible
-        return (
-            (np.asarray(least + most) / 2, np.asarray(most - least) / 12**0.5)
-            if np.all(np.isfinite(least))
-            else (0.0, np.inf)
-        )
+        if not np.all(np.isfinite(least)):
+            return 0.0, np.inf
+        return np.asarray(least + most) / 2, np.asarray(most - least) / 12**0.5
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
@@ -202,20 +211,12 @@ class LocalProtocol(ABC, Generic[R]):
                 f"You have {clients:,} clients; {self.name} at epsilon {epsilon:g} needs "
                 f"{enough:,} to succeed in 95 % of runs."
             )
-        unit = (
-            next(each.metadata["unit"] for each in fields(self) if each.name == "tolerance")
-            if "tolerance" in self.__dataclass_fields__
-            else ""
-        )
-        of, near = (
-            f" {unit.removeprefix('share').strip()}".rstrip(),
-            goal * (enough / clients) ** 0.5,
-        )
-        expected = (
-            f"about +-{near:.2g}{of}"
-            if near < 0.5 or not unit.startswith("share")
-            else "nothing better than a guess"
-        )
+        unit = self.tolerance_unit
+        of = f" {unit.removeprefix('share').strip()}".rstrip()
+        near = goal * (enough / clients) ** 0.5
+        expected = f"about +-{near:.2g}{of}"
+        if near >= 0.5 and unit.startswith("share"):
+            expected = "nothing better than a guess"
         return (
             f"You have {clients:,} clients; +-{goal:g}{of} at epsilon {epsilon:g} needs "
             f"{enough:,}. Expect {expected}."
@@ -226,17 +227,17 @@ class LocalProtocol(ABC, Generic[R]):
         """LNI, LI or FI, read off the type of `algorithm`. Raises InputError if its return
         annotation does not say which."""
         try:
-            returned = get_type_hints(cls.algorithm).get("return")
+            kind = get_type_hints(cls.algorithm).get("return")
         except NameError as error:
             raise InputError(
                 f"the annotations of its algorithm cannot be read: {error}; import the names that "
                 "they use"
             ) from error
         models: dict[Any, str] = {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}
-        origin = get_origin(returned)
+        origin = get_origin(kind)
         if origin not in models:
             raise InputError(
-                f"its algorithm returns {returned}; annotate it as Nonadaptive, Adaptive or "
+                f"its algorithm returns {kind}; annotate it as Nonadaptive, Adaptive or "
                 "Repeated[LocalQuery, Tally, ...]"
             )
         return models[origin]
@@ -246,12 +247,12 @@ class LocalProtocol(ABC, Generic[R]):
         """The protocol with these parameters, given as text. Raises InputError on an unknown name
         or a value that does not parse."""
         hints = get_type_hints(cls)
-        known = {each.name: hints[each.name] for each in fields(cls)}
+        kinds = {each.name: hints[each.name] for each in fields(cls)}
         values = {}
         for key, text in settings.items():
-            if key not in known:
-                raise InputError(unknown(f"{cls.name} has no parameter", key, known))
-            values[key] = _parse(key, text, known[key])
+            if key not in kinds:
+                raise InputError(unknown(f"{cls.name} has no parameter", key, kinds))
+            values[key] = _parse(key, text, kinds[key])
         return replace(cls(), **values)
 
 
@@ -282,28 +283,59 @@ class MeanProtocol(LocalProtocol[Estimate]):
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         randomizer = self.randomizer_for(epsilon)
 
-        def share(estimate: Estimate) -> Estimate:
-            # some estimate the share of zeros beside that of ones
-            return estimate if estimate.value.ndim == 0 else estimate.at(1)
+        def read(tally: Tally) -> Estimate:
+            estimate: Estimate = randomizer.estimate(tally)
+            if estimate.value.ndim:  # some estimate the share of zeros beside that of ones
+                estimate = estimate.at(1)
+            return estimate.on_scale(*self.scale)
 
-        return ask_all(
-            self.query,
-            randomizer,
-            clients,
-            lambda tally: share(randomizer.estimate(tally)).on_scale(*self.scale),
-        )
+        return ask_all(self.query, randomizer, clients, read)
 
     def aim(self) -> Aim | None:
-        return (
-            Aim.share_of_ones()
-            if self.query.domain.kind == "symbols"
-            else Aim.mean(self.query.domain.size - 1)
-        )
+        if self.query.domain.kind == "symbols":
+            return Aim.share_of_ones()
+        return Aim.mean(self.query.domain.size - 1)
 
     def truth(self, population: Population) -> Floats:
         """The mean in the distribution that the clients are drawn from, shape ()."""
-        law, (low, high) = population.law(self.query), self.scale
+        law = population.law(self.query)
+        low, high = self.scale
         return np.asarray(low + (high - low) * (law @ np.arange(len(law)) / (len(law) - 1)))
+
+
+class OfColumns(LocalProtocol[R]):
+    """A protocol about the combinations of `columns`, which have public labels or are yes/no
+    questions. Subclasses are dataclasses with these fields."""
+
+    columns: tuple[str, ...]
+    labels: tuple[str, ...]
+    labels_from_data: bool | None = None  # the protocol has no such parameter
+    k: int
+    missing: str
+    other: str
+    choices = "missing=category (a label of its own)"
+
+    @property
+    def parts(self) -> Columns:
+        return Columns(self.columns, self.labels, self.k, self.missing, self.other)
+
+    def for_table(self, table: Launch) -> Self:
+        labels = self.parts.labels_of_table(table, self.labels_from_data, self.choices)
+        settings: dict[str, Any] = {"labels": labels}
+        return replace(self, **settings)
+
+
+def check_different(what: str, names: tuple[str, ...], least: int = 1) -> None:
+    """Raises InputError for fewer names than these, or one that comes twice."""
+    if len(names) < least or len(set(names)) < len(names):
+        raise InputError(
+            f"{what} are {';'.join(names)!r}; give {least} or more different ones, separated by ';'"
+        )
+
+
+def numbers_in(name: str, texts: Iterable[str]) -> Floats:
+    """The numbers of a list that is typed as texts, shape (n,). Raises InputError."""
+    return np.array([real_number(name, text) for text in texts])
 
 
 def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...] | None:
@@ -315,13 +347,14 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
         return whole_number(key, text)
     if kind is float or float in get_args(kind):
         return real_number(key, text)
-    if get_origin(kind) is tuple:
-        return (
-            tuple(part.strip() for part in text.split(";") if part.strip())
-            if key == "labels"
-            else parts_of(text, ";")
-        )
-    return text
+    if get_origin(kind) is not tuple:
+        return text
+    if key == "labels":
+        return tuple(part.strip() for part in text.split(";") if part.strip())
+    return parts_of(text, ";")
+
+
+_ESTIMATES = {"estimate", "estimates"}  # fields of results
 
 
 def possible_result(protocol: LocalProtocol[R], result: Any) -> Any:
@@ -333,13 +366,9 @@ def possible_result(protocol: LocalProtocol[R], result: Any) -> Any:
         return tuple(possible_result(protocol, each) for each in result)
     if not np.all(np.isfinite(protocol.possible[0])):
         return result
+    names = vars(result).keys() & _ESTIMATES
     return replace(
-        result,
-        **{
-            name: possible_result(protocol, vars(result)[name])
-            for name in ("estimate", "estimates")
-            if name in vars(result)
-        },
+        result, **{name: possible_result(protocol, vars(result)[name]) for name in names}
     )
 
 
@@ -347,12 +376,9 @@ def was_moved(result: Any) -> bool:
     """Whether an estimate of `possible_result` is another than the raw one."""
     if isinstance(result, Within):
         return not np.array_equal(result.value, result.raw.value, equal_nan=True)
-    parts = (
-        result
-        if isinstance(result, tuple)
-        else [getattr(result, name, ()) for name in ("estimate", "estimates")]
-    )
-    return any(map(was_moved, parts))
+    if not isinstance(result, tuple):
+        result = [getattr(result, name, ()) for name in _ESTIMATES]
+    return any(map(was_moved, result))
 
 
 def guess_of_shares(k: int) -> tuple[float, float]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,9 +24,11 @@ SEPARATOR = "\x1f"  # between the labels of one part: no label may hold it
 def equal_edges(low: float, high: float, bins: int) -> Floats:
     """The ends of equal intervals, shape (bins + 1,), each rounded once: an end that is a whole
     number or a short decimal is exactly that number."""
-    first, last = Fraction(repr(float(low))), Fraction(repr(float(high)))
+    first = Fraction(repr(float(low)))
+    last = Fraction(repr(float(high)))
     unit = first.denominator * last.denominator
-    start, end = int(first * unit), int(last * unit)
+    start = int(first * unit)
+    end = int(last * unit)
     return np.array(
         [(start * (bins - place) + end * place) / (unit * bins) for place in range(bins + 1)]
     )
@@ -88,7 +89,7 @@ class Below(Query):
 
     name = "below"
     summary = "Asks whether a number lies below a cut"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     column: str
     end: float
     missing: int
@@ -131,9 +132,9 @@ class Crossed(Query):
     @cached_property
     def categories(self) -> tuple[Category | Question, ...]:
         extra = tuple(name for name in self.spare if name != "none")
-        told = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
+        lists = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
         return tuple(
-            asked_in(part, labels, extra) for part, labels in zip(self.parts, told, strict=True)
+            asked_in(part, labels, extra) for part, labels in zip(self.parts, lists, strict=True)
         )
 
     @cached_property
@@ -157,9 +158,9 @@ class Crossed(Query):
         cell = np.zeros(len(records), dtype=np.int64)
         nowhere = np.zeros(len(records), dtype=np.bool_)
         for part, size in zip(self.categories, self.shape, strict=True):
-            found = part.found(records).astype(np.int64)
-            nowhere |= found < 0
-            cell = cell * size + np.maximum(found, 0)
+            place = part.found(records).astype(np.int64)
+            nowhere |= place < 0
+            cell = cell * size + np.maximum(place, 0)
         return np.where(nowhere, self._size - 1, cell) if "none" in self.spare else cell
 
 
@@ -170,7 +171,7 @@ class Odd(Crossed):
 
     name = "odd"
     summary = "Asks whether an odd number of parts has its second symbol"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
 
     def check(self) -> None:
         super().check()
@@ -229,7 +230,8 @@ class Grouped(Query):
         )
         nowhere = (group < 0) | absent(records[self.column])
         level = np.rint(self.bounded.share(records) * self.steps).astype(np.int64)
-        return np.where(nowhere, self.groups * (self.steps + 1), group * (self.steps + 1) + level)
+        levels = self.steps + 1
+        return np.where(nowhere, self.groups * levels, group * levels + level)
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ class Cell(Query):
 
     name = "cell"
     summary = "Counts the public edges that a number reaches"
-    looked_up: ClassVar[str] = "edges"
+    looked_up = "edges"
     column: str
     edges: tuple[float, ...]
 
@@ -263,16 +265,5 @@ class Cell(Query):
 
     def __call__(self, records: Records) -> Ints:
         numbers = records.numbers(self.column)
-        return np.asarray(
-            np.where(
-                np.isnan(numbers),
-                len(self.edges) + 1,
-                np.searchsorted(self.numbers, numbers, side="right"),
-            )
-        )
-
-    def ends(self, cell: int) -> tuple[float, float]:
-        """The edges on both sides of a cell of numbers, infinite beyond the outermost ones."""
-        return (self.edges[cell - 1] if cell else -math.inf), (
-            self.edges[cell] if cell < len(self.edges) else math.inf
-        )
+        cells = np.searchsorted(self.numbers, numbers, side="right")
+        return np.asarray(np.where(np.isnan(numbers), len(self.edges) + 1, cells))

@@ -42,11 +42,11 @@ def like_a_date(text: str) -> bool:
 
 def forms_of(text: str) -> dict[str, datetime]:
     """The forms that a text may have, with its date in each."""
-    found = {}
+    dates = {}
     for form in FORMS:
         with suppress(ValueError):
-            found[form] = datetime.strptime(text.strip(), form)
-    return found
+            dates[form] = datetime.strptime(text.strip(), form)
+    return dates
 
 
 def readings(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +24,9 @@ def packed(bits: Bools) -> Records:
     """The table of rows of d bits, shape (n, d), as columns w0, w1, ...: bit j is bit j mod 64 of
     word j // 64."""
     n, d = bits.shape
-    filled = np.zeros((n, -(-d // WORD) * WORD), dtype=np.bool_)
-    filled[:, :d] = bits
-    words = np.packbits(filled, axis=1, bitorder="little").view("<u8")
+    row = np.zeros((n, -(-d // WORD) * WORD), dtype=np.bool_)
+    row[:, :d] = bits
+    words = np.packbits(row, axis=1, bitorder="little").view("<u8")
     return Records({f"w{number}": words[:, number].copy() for number in range(words.shape[1])})
 
 
@@ -36,7 +36,7 @@ class Bit(Query):
 
     name = "bit"
     summary = "Gives one bit of a packed row"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
     number: int
 
     def check(self) -> None:
@@ -115,11 +115,9 @@ class Encoding:
     @property
     def shown(self) -> tuple[str, ...]:
         """The names of the features that a learner sees."""
-        return (
-            ("x",)
-            if self.form == "grid"
-            else tuple(f"x{place}" for place in range(len(self.features) + self.constant))
-        )
+        if self.form == "grid":
+            return ("x",)
+        return tuple(f"x{place}" for place in range(len(self.features) + self.constant))
 
     @property
     def signed(self) -> bool:
@@ -142,18 +140,14 @@ class Encoding:
     def encode(self, records: Records) -> Records:
         """The features and the label. A missing number counts as the middle of its bounds:
         `present` says where that is."""
-        raw = np.stack(
-            [
-                _number(records, *asked)
-                for asked in zip(self.features, self._questions, strict=False)
-            ]
-        )
+        pairs = zip(self.features, self._questions, strict=False)
+        raw = np.stack([_number(records, *pair) for pair in pairs])
         places = _between(raw, np.array(self.lows)[:, None], np.array(self.highs)[:, None])
-        shown = [
+        features = [
             *self._show(places),
             *([self._show(np.ones(len(records)))] if self.constant else []),
         ]
-        columns = dict(zip(self.shown, shown, strict=True))
+        columns = dict(zip(self.shown, features, strict=True))
         if self.label:
             y = _number(records, self.label, self._questions[-1])
             columns["y"] = (
@@ -167,9 +161,8 @@ class Encoding:
         if self.form == "bits":
             return (values > 0).view(np.uint8)
         if self.form == "grid":
-            return np.minimum(np.floor((values + 1) / 2 * self.steps), self.steps - 1).astype(
-                np.int64
-            )
+            places = np.floor((values + 1) / 2 * self.steps)
+            return np.minimum(places, self.steps - 1).astype(np.int64)
         return self.scale * values
 
 
@@ -257,7 +250,7 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
     and lists of them."""
     try:
         name, params = json.loads(text)
-        given = {
+        values = {
             key: tuple(value) if isinstance(value, list) else value for key, value in params.items()
         }
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -266,9 +259,9 @@ def _read(text: str) -> tuple[str, dict[str, Any]]:
         ) from None
     parts = [
         part
-        for value in given.values()
+        for value in values.values()
         for part in (value if isinstance(value, tuple) else (value,))
     ]
     if not (isinstance(name, str) and all(type(part) in (str, int, float) for part in parts)):
         raise InputError(f"{text!r:.80} is not the name and the parameters of a query in JSON")
-    return name, given
+    return name, values

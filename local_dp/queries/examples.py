@@ -4,7 +4,6 @@ steps of a ladder."""
 import re
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import ClassVar
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class Correlation(Query):
 
     name = "correlation"
     summary = "Asks whether the label equals a parity of the columns"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
     columns: tuple[str, ...]
     label: str = ""
 
@@ -53,7 +52,7 @@ class SignedLabel(Query):
 
     name = "signed-label"
     summary = "Gives the signed label where a condition holds"
-    domain: ClassVar[Domain] = levels(2)
+    domain = levels(2)
     condition: str
     label: str
 
@@ -77,7 +76,7 @@ class Product(Query):
 
     name = "product"
     summary = "Multiplies columns, and clips the product"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     factors: tuple[str, ...]
     bound: float = 1.0
 
@@ -128,7 +127,7 @@ class ParityCoset(Query):
 
     name = "parity-coset"
     summary = "Gives the label times a bent function and a parity"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
     d: int
     k: int
     s: int = 0
@@ -171,7 +170,7 @@ class PathStep(Query):
 
     name = "path-step"
     summary = "Gives the next step of a path in the client's table"
-    domain: ClassVar[Domain] = bit_or_silence()
+    domain = bit_or_silence()
     path: str
     first: int = 0
 

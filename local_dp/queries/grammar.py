@@ -206,14 +206,14 @@ def respelled(question: str) -> str:
     """The question with the signs and words of other languages, = <> && || ! AND True and those of
     typesetting, spelled as in this one."""
 
-    def spelled(match: re.Match[str]) -> str:
-        quoted, word = match[2], match[3]
-        if quoted is not None:
-            mark = "'" if '"' in quoted else '"'
-            return f"{mark}{quoted[1:-1]}{mark}"
+    def spell(match: re.Match[str]) -> str:
+        quote, word = match[2], match[3]
+        if quote is not None:
+            mark = "'" if '"' in quote else '"'
+            return f"{mark}{quote[1:-1]}{mark}"
         return match[0] if word is None else f"\0{_SPELLINGS.get(word, word.lower())}\0"
 
-    return re.sub("\0+", " ", _FOREIGN.sub(spelled, question)).strip()
+    return re.sub("\0+", " ", _FOREIGN.sub(spell, question)).strip()
 
 
 _ATOM = r"""([\w.]+|"[^"]*"|'[^']*'|`[^`]*`)"""
@@ -261,7 +261,7 @@ class _Parser:
         self.question, self.strict = question, strict
         self.position = 0
         self.depth = 0
-        self.called = False  # whether the last name may be that of a function
+        self.is_function = False  # whether the last name may be that of a function
         self.kind, self.token = "", ""
         self.advance()
 
@@ -271,23 +271,23 @@ class _Parser:
             raise self.fail("'and', 'or' or the end")
         return expression
 
-    def fail(self, wanted: str) -> InputError:
+    def fail(self, expectation: str) -> InputError:
         """The error, with the question as it is written here; of a `strict` parser, which tries
         such a form, without."""
         if self.strict:
             return InputError("")
-        found = f"{self.token!r}" if self.kind else "the end"
-        corrected = rewritten(self.question) or respelled(self.question)
+        token = f"{self.token!r}" if self.kind else "the end"
+        correction = rewritten(self.question) or respelled(self.question)
         example = (
             "for example 'affairs > 0 and age >= 30'"
-            if corrected == self.question.strip()
-            else f"it as {corrected!r}"
+            if correction == self.question.strip()
+            else f"it as {correction!r}"
         )
         functions = f"the functions are {', '.join(FUNCTIONS)}; " * (
-            self.token == "(" and wanted.startswith("'and'")
+            self.token == "(" and expectation.startswith("'and'")
         )
         return InputError(
-            f"cannot read the question {self.question!r}: expected {wanted}, found {found}; "
+            f"cannot read the question {self.question!r}: expected {expectation}, found {token}; "
             f"{functions}write {example}"
         )
 
@@ -297,9 +297,12 @@ class _Parser:
             return
         match = _TOKEN.match(self.question, self.position)
         if match is None or match.lastgroup is None:
-            self.kind, self.token = "character", self.question[self.position :].strip()[0]
+            self.kind = "character"
+            self.token = self.question[self.position :].strip()[0]
             raise self.fail("a column, a number, a text or a comparison")
-        self.position, self.kind, self.token = match.end(), match.lastgroup, match[match.lastgroup]
+        self.position = match.end()
+        self.kind = match.lastgroup
+        self.token = match[match.lastgroup]
 
     def expect(self, token: str) -> None:
         if not self.accept(token):
@@ -319,13 +322,13 @@ class _Parser:
 
     def either(self, word: str = "or") -> Expression | Operand:
         """Parts joined by "or"; "and" binds more closely. In parentheses it may be an operand."""
-        joined = Either if word == "or" else Both
+        kind = Either if word == "or" else Both
         part = partial(self.either, "and") if word == "or" else self.negation
         left = part()
         while self.kind == "word" and self.token == word:
             question = self.asked(left)
             self.advance()
-            left = joined(question, self.asked(part()))
+            left = kind(question, self.asked(part()))
         return left
 
     def negation(self) -> Expression | Operand:
@@ -354,15 +357,16 @@ class _Parser:
             return left
         if not names_of(left):
             raise self.fail("a comparison of a column")
-        is_null, inverted = self.accept("is"), self.accept("not")
+        is_null, negative = self.accept("is"), self.accept("not")
         self.expect("null" if is_null else "in")
-        found = Null(left) if is_null else In(left, self.values())
-        return Not(found) if inverted else found
+        leaf = Null(left) if is_null else In(left, self.values())
+        return Not(leaf) if negative else leaf
 
     def sum(self, signs: str = "+-") -> Expression | Operand:
         """Parts joined by these signs; those of a product bind more closely."""
         part = partial(self.sum, "*/") if signs == "+-" else self.factor
-        first, rest = part(), list[tuple[str, Operand]]()
+        first = part()
+        rest = list[tuple[str, Operand]]()
         while self.kind == "symbol" and self.token in signs:
             sign = self.token
             self.number(first)
@@ -384,7 +388,7 @@ class _Parser:
         name = self.column()
         if name is None:
             return self.value()
-        if not (self.called and self.accept("(")):
+        if not (self.is_function and self.accept("(")):
             return name
         argument = self.column()
         if argument is None:
@@ -395,7 +399,8 @@ class _Parser:
     def column(self) -> Name | None:
         if self.kind not in ("word", "quoted") or (self.kind == "word" and self.token in _RESERVED):
             return None
-        name, self.called = Name(self.token), self.kind == "word" and self.token in FUNCTIONS
+        name = Name(self.token)
+        self.is_function = self.kind == "word" and self.token in FUNCTIONS
         self.advance()
         return name
 

@@ -44,7 +44,7 @@ def apart(numbers: Iterable[float]) -> list[str]:
     return [str(round(each, places) + 0.0).removesuffix(".0") for each in ends.tolist()]  # no -0
 
 
-def _packed(texts: Column, width: int) -> Words:
+def _pack(texts: Column, width: int) -> Words:
     """The first `width` letters of each text in words, which sort as the texts do, shape (n,
     words)."""
     size = -(-width // _LETTERS)
@@ -63,7 +63,7 @@ def signs_of(texts: Column, other: Column | str) -> Ints:
     # where the shorter ones end, the sign is known
     width = 1 + min(letters_in(texts), letters_in(others))
     signs = np.zeros(len(texts), dtype=np.int8)
-    for one, two in zip(_packed(texts, width).T[::-1], _packed(others, width).T[::-1], strict=True):
+    for one, two in zip(_pack(texts, width).T[::-1], _pack(others, width).T[::-1], strict=True):
         signs = np.where(one == two, signs, np.where(one < two, np.int8(-1), np.int8(1)))
     return signs
 
@@ -91,81 +91,60 @@ class Listed:
 
     def places(self, values: Column) -> Ints:
         """The position of each value in the list, -1 where it is not listed."""
-        order, ordered, texts = self._sorted
+        order, ordered, texts = self._index
         if not len(order):
             return np.full(len(values), -1)
-        packed = _packed(values, self._width) if self.dtype.kind == "U" else None
-        words = _words(values) if packed is None else _hashed(packed, self._salt)
+        rows = _pack(values, self._width) if self.dtype.kind == "U" else None
+        words = _words(values) if rows is None else _hashed(rows, self._salt)
         nearest = np.minimum(np.searchsorted(ordered, words), len(ordered) - 1)
         differs = (
             ordered[nearest] ^ words
-            if packed is None
-            else np.bitwise_or.reduce(texts[nearest] ^ packed, axis=1)
+            if rows is None
+            else np.bitwise_or.reduce(texts[nearest] ^ rows, axis=1)
         )
         return np.where(differs == 0, order[nearest], -1)
 
     @cached_property
-    def _known(self) -> tuple[list[int], Column]:
+    def _values(self) -> tuple[list[int], Column]:
         """The places of the labels that some value of the type prints as, and these values."""
-        if self.dtype.kind == "U":
-            fitting = [
-                (place, label)
-                for place, label in enumerate(self.labels)
-                if len(label) * 4 <= self.dtype.itemsize
-            ]
-            # no text of a column does
-            known = [(place, label) for place, label in fitting if not label.endswith("\0")]
-            return [place for place, _ in known], np.array(
-                [label for _, label in known], dtype=np.str_
-            )
-        found = [
-            (place, number)
-            for place, label in enumerate(self.labels)
-            if (number := value_of(label, self.dtype)) is not None
-        ]
-        return [place for place, _ in found], np.array(
-            [number for _, number in found],
-            dtype=np.float64 if self.dtype.kind == "f" else self.dtype,
-        )
+        values = {place: value_of(label, self.dtype) for place, label in enumerate(self.labels)}
+        own = {place: value for place, value in values.items() if value is not None}
+        kind = {"U": np.dtype(np.str_), "f": np.dtype(np.float64)}.get(self.dtype.kind, self.dtype)
+        return list(own), np.array(list(own.values()), dtype=kind)
 
     @property
     def _width(self) -> int:
         """A letter more than the longest label, so that a longer text equals none."""
-        return letters_in(self._known[1]) + 1
+        return letters_in(self._values[1]) + 1
 
     @cached_property
     def _salt(self) -> int:
         """A number under which no two labels have the same hash."""
-        packed = _packed(self._known[1], self._width)
+        words = _pack(self._values[1], self._width)
         # from the labels themselves: nobody can choose labels that meet
-        salt = blake2b(packed.tobytes(), digest_size=8)
-        while len(np.unique(_hashed(packed, int.from_bytes(salt.digest())))) < len(packed):
+        salt = blake2b(words.tobytes(), digest_size=8)
+        while len(np.unique(_hashed(words, int.from_bytes(salt.digest())))) < len(words):
             salt.update(b".")
         return int.from_bytes(salt.digest())
 
     @cached_property
-    def _sorted(self) -> tuple[Ints, Words, Words]:
+    def _index(self) -> tuple[Ints, Words, Words]:
         """Of each label in the order of its word: the place, the word, and the letters of a
         text."""
-        places, values = self._known
-        packed = (
-            _packed(values, self._width)
-            if self.dtype.kind == "U"
-            else np.zeros((0, 1), dtype=np.uint64)
-        )
-        words = _hashed(packed, self._salt) if self.dtype.kind == "U" else _words(values)
+        places, values = self._values
+        if self.dtype.kind == "U":
+            rows = _pack(values, self._width)
+            words = _hashed(rows, self._salt)
+        else:
+            rows = words = _words(values)
         order = np.argsort(words, kind="stable")  # of two labels for one number, the first counts
-        return (
-            np.array(places, dtype=np.int64)[order],
-            words[order],
-            packed[order] if len(packed) else packed,
-        )
+        return np.array(places, dtype=np.int64)[order], words[order], rows[order]
 
 
-def _hashed(packed: Words, salt: int) -> Words:
+def _hashed(words: Words, salt: int) -> Words:
     """A word for each row of words: their sum in odd multiples, shape (n,)."""
-    odd = philox_words(stream_key("labels", salt), 0, packed.shape[1]) | np.uint64(1)
-    mixed = packed ^ packed >> np.uint64(29)  # the last letters decide the high bits too
+    odd = philox_words(stream_key("labels", salt), 0, words.shape[1]) | np.uint64(1)
+    mixed = words ^ words >> np.uint64(29)  # the last letters decide the high bits too
     return np.asarray(np.einsum("ij,j->i", mixed, odd))
 
 
@@ -176,24 +155,23 @@ def _words(values: Column) -> Words:
     return values.astype(np.int64 if values.dtype.kind == "M" else np.uint64).view(np.uint64)
 
 
-def value_of(label: str, kind: "np.dtype[np.generic]") -> float | int | np.datetime64 | None:
-    """The number, truth value or date of this type that the label stands for, if there is one."""
+def value_of(label: str, kind: "np.dtype[np.generic]") -> float | str | np.datetime64 | None:
+    """The number, truth value, date or text of this type that the label stands for, if any."""
+    if kind.kind == "U":
+        fits = len(label) * 4 <= kind.itemsize
+        return label if fits and not label.endswith("\0") else None  # no text of a column does
     if kind.kind == "M":
         date = date_of(label)
-        return (
-            date if date is not None and date_texts(np.array([date])).tolist() == [label] else None
-        )
+        texts = [] if date is None else date_texts(np.array([date])).tolist()
+        return date if texts == [label] else None
     if kind.kind == "b":
         return _TRUTHS.get(label)
     try:
         if kind.kind == "f":
             # truth values are numbers where one is missing
             return _TRUTHS[label] if label in _TRUTHS else _fraction(label, kind)
-        return (
-            int(label)
-            if str(int(label)) == label and int(label) == int(kind.type(int(label)))
-            else None
-        )
+        whole = int(label)
+        return whole if str(whole) == label and whole == int(kind.type(whole)) else None
     except (ValueError, OverflowError):
         return None
 
@@ -204,10 +182,6 @@ def _fraction(label: str, kind: "np.dtype[np.generic]") -> float | None:
     number = float(label) + 0.0
     with np.errstate(over="ignore"):
         own = kind.type(number)
-    return (
-        float(own)
-        if str(own) == label
-        else number
-        if label in (as_label(number), str(number), f"{number:.17g}")
-        else None
-    )
+    if str(own) == label:
+        return float(own)
+    return number if label in (as_label(number), str(number), f"{number:.17g}") else None

@@ -86,10 +86,12 @@ def answers_of(expression: Expression, records: Records) -> Answers:
             answers = answers_of(part, records)
             return Answers(answers.no, answers.yes)
         case Both(first, second):
-            one, other = answers_of(first, records), answers_of(second, records)
+            one = answers_of(first, records)
+            other = answers_of(second, records)
             return Answers(one.yes & other.yes, one.no | other.no)
         case Either(first, second):
-            one, other = answers_of(first, records), answers_of(second, records)
+            one = answers_of(first, records)
+            other = answers_of(second, records)
             return Answers(one.yes | other.yes, one.no & other.no)
         case _:
             return _answers_of_leaf(expression, records)
@@ -98,38 +100,20 @@ def answers_of(expression: Expression, records: Records) -> Answers:
 def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
     match leaf:
         case Name(column):
-            return _truths(_named(column, records), column)
+            return _truths(_column_of(column, records), column)
         case Comparison(left, comparator, right):
-            found = _column(left, records)
-            if (
-                isinstance(right, Name)
-                and right.column not in records.columns
-                and right.column.lower() in _NULLS
-                and comparator in ("==", "!=")
-            ):
-                raise InputError(
-                    f"there is no column {right.column!r}; write '{_written(left)} is "
-                    f"{'not ' * (comparator == '!=')}null' of a missing value"
-                )
-            if (
-                isinstance(right, Name)
-                and right.column not in records.columns
-                and found.dtype.kind == "U"
-            ):
-                written = f"{_written(left)} {comparator} {right.column!r}"
-                raise InputError(
-                    f"there is no column {right.column!r}, and {_shown(left)} is text; write a "
-                    f"text in quotes: {written!r}"
-                )
+            column_values = _column(left, records)
+            if isinstance(right, Name) and right.column not in records.columns:
+                _refuse_word(left, column_values, comparator, right.column)
             other = right if isinstance(right, int | float | str) else _column(right, records)
-            return _compare(left, found, comparator, right, other)
+            return _compare(left, column_values, comparator, right, other)
         case In(left, values):
-            found = _column(left, records)
-            if found.dtype.kind == "U" and all(isinstance(value, str) for value in values):
-                return _listed(
-                    found, tuple(dict.fromkeys(str(value).rstrip("\0") for value in values))
+            column_values = _column(left, records)
+            if column_values.dtype.kind == "U" and all(isinstance(value, str) for value in values):
+                return _is_in(
+                    column_values, tuple(dict.fromkeys(str(value).rstrip("\0") for value in values))
                 )
-            each = [_compare(left, found, "==", value, value) for value in values]
+            each = [_compare(left, column_values, "==", value, value) for value in values]
             return Answers(
                 reduce(operator.or_, (one.yes for one in each)),
                 reduce(operator.and_, (one.no for one in each)),
@@ -139,13 +123,30 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             return Answers(missing, ~missing)
 
 
-def _listed(texts: Column, values: tuple[str, ...]) -> Answers:
+def _refuse_word(left: Operand, values: Column, comparator: str, word: str) -> None:
+    """Raises InputError for a word on the right that is no column, but means null or a text."""
+    if word.lower() in _NULLS and comparator in ("==", "!="):
+        negation = "not " if comparator == "!=" else ""
+        raise InputError(
+            f"there is no column {word!r}; write '{_as_typed(left)} is {negation}null' of a "
+            "missing value"
+        )
+    if values.dtype.kind == "U":
+        form = f"{_as_typed(left)} {comparator} {word!r}"
+        raise InputError(
+            f"there is no column {word!r}, and {_description(left)} is text; write a text in "
+            f"quotes: {form!r}"
+        )
+
+
+def _is_in(texts: Column, values: tuple[str, ...]) -> Answers:
     """Whether a text is one of many, which are looked up at once."""
-    found, missing = Listed(values, texts.dtype).places(texts) >= 0, absent(texts)
-    return Answers(found & ~missing, ~found & ~missing)
+    matches = Listed(values, texts.dtype).places(texts) >= 0
+    missing = absent(texts)
+    return Answers(matches & ~missing, ~matches & ~missing)
 
 
-def _named(column: str, records: Records) -> Column:
+def _column_of(column: str, records: Records) -> Column:
     """The column. Raises InputError for an unknown one, also for a part of a name such as a/b."""
     whole = next(
         (
@@ -176,7 +177,7 @@ def _column(operand: Operand, records: Records) -> Column:
     """The values of an operand, shape (n,), or shape () where it names no column."""
     match operand:
         case Name(column):
-            return _named(column, records)
+            return _column_of(column, records)
         case Call("lower", Name(column)):
             return lowered(_of_kind(records, "lower", column, "U"))
         case Call(function, Name(column)):
@@ -199,7 +200,7 @@ def _column(operand: Operand, records: Records) -> Column:
 
 
 def _of_kind(records: Records, function: str, column: str, kind: str) -> Column:
-    values = _named(column, records)
+    values = _column_of(column, records)
     if values.dtype.kind != kind:
         advice = f"; {_declare(column, values)}" if kind == "M" else ""
         raise InputError(
@@ -212,8 +213,8 @@ def _number_of(operand: Operand, records: Records) -> Floats:
     values = _column(operand, records)
     if values.dtype.kind in _KINDS:
         raise InputError(
-            f"arithmetic takes numbers, and {_shown(operand)} is {_kind(values)}; compute with "
-            "columns of numbers"
+            f"arithmetic takes numbers, and {_description(operand)} is {_kind(values)}; compute "
+            "with columns of numbers"
         )
     return values.astype(np.float64)
 
@@ -246,27 +247,24 @@ def _compare(
                 else ", or give a column of numbers"
             )
         raise InputError(
-            f"{_shown(left)} is {kinds[0]} and {_shown(right)} is {kinds[1]}; compare like with "
-            f"like{remedy}"
+            f"{_description(left)} is {kinds[0]} and {_description(right)} is {kinds[1]}; compare "
+            f"like with like{remedy}"
         )
     if isinstance(other, str) and comparator not in ("==", "!=") and like_a_date(other):
         raise InputError(
-            f"{_shown(left)} is text, whose order is not that of dates such as {other!r}; "
+            f"{_description(left)} is text, whose order is not that of dates such as {other!r}; "
             f"{_declare(min(names_of(left)), values)}"
         )
     # which compare with any whole number
     numbers = values.view(np.uint8) if values.dtype.kind == "b" else values
-    one, two = (
-        (numbers, other)
-        if isinstance(other, int | float) or kinds[0] != "text"
-        else (signs_of(values, other), 0)
-    )
+    one, two = numbers, other
+    if kinds[0] == "text" and not isinstance(other, int | float):
+        one, two = signs_of(values, other), 0
     # a number too large for a float32 column is infinite to it, which compares right
     with np.errstate(over="ignore"):
         answers = np.asarray(_COMPARE[comparator](one, two), dtype=np.bool_)
-    gaps = [
-        absent(each) for each in (values, other) if isinstance(each, np.ndarray) and may_lack(each)
-    ]
+    columns = (each for each in (values, other) if isinstance(each, np.ndarray))
+    gaps = [absent(each) for each in columns if may_lack(each)]
     if not gaps:
         return Answers(answers, ~answers)
     present = ~reduce(operator.or_, gaps)
@@ -276,11 +274,11 @@ def _compare(
 def _date(text: str) -> Any:
     date = date_of(text)
     if date is None:
-        meant = (
+        advice = (
             " or ".join(map(repr, readings(text)))
             or "'2020-06-01', or with a time of day '2020-06-01 14:30'"
         )
-        raise InputError(f"{text!r} is not in the form of a date here; write {meant}")
+        raise InputError(f"{text!r} is not in the form of a date here; write {advice}")
     return date
 
 
@@ -291,12 +289,12 @@ def _declare(column: str, values: Column) -> str:
     return f"give the form of its dates, as in --date '{column}={form}'"
 
 
-def _written(operand: Operand) -> str:
+def _as_typed(operand: Operand) -> str:
     """The operand as it is typed, where it is a column or a function of one."""
-    return operand.column if isinstance(operand, Name) else _shown(operand)
+    return operand.column if isinstance(operand, Name) else _description(operand)
 
 
-def _shown(operand: Operand) -> str:
+def _description(operand: Operand) -> str:
     match operand:
         case Name(column):
             return repr(column)

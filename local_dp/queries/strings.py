@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
 from unicodedata import category
 
 import numpy as np
@@ -41,8 +40,8 @@ def numbers_of(chunks: Words, length: int) -> list[int]:
 
 def first_bits(chunks: Words, length: int) -> Words:
     """The strings with zeros from bit `length` on."""
-    kept = np.clip(length - CHUNK * np.arange(chunks.shape[1]), 0, CHUNK).astype(np.uint64)
-    return chunks & ((np.uint64(1) << kept) - np.uint64(1)) << (np.uint64(CHUNK) - kept)
+    counts = np.clip(length - CHUNK * np.arange(chunks.shape[1]), 0, CHUNK).astype(np.uint64)
+    return chunks & ((np.uint64(1) << counts) - np.uint64(1)) << (np.uint64(CHUNK) - counts)
 
 
 def _texts(values: Column, size: int) -> Column:
@@ -50,13 +49,13 @@ def _texts(values: Column, size: int) -> Column:
     255 and holds whole characters before it."""
     octets, ends = _utf8(letters(values)[:, :size], size)
     longer = (ends > size) | (np.bitwise_or.reduce(letters(values)[:, size:], axis=1) != 0)
-    end, rows = np.full(len(values), size - 1), np.arange(len(values))
+    end = np.full(len(values), size - 1)
+    rows = np.arange(len(values))
     for _ in range(3):  # a character has at most three bytes after its first
         end -= octets[rows, end] >> 6 == 2
-    places = np.arange(size)
-    cut = np.where(
-        places < end[:, None], octets, np.where(places == end[:, None], np.uint8(CUT), np.uint8(0))
-    )
+    places, end = np.arange(size), end[:, None]
+    after = np.where(places == end, np.uint8(CUT), np.uint8(0))
+    cut = np.where(places < end, octets, after)
     return np.where(longer[:, None], cut, octets)
 
 
@@ -71,15 +70,15 @@ def _utf8(points: Words, size: int) -> tuple[Words, Ints]:
     octets = np.zeros((len(points), size + 1), dtype=np.uint8)
     rows = (size + 1) * np.arange(len(points))[:, None]
     for place in range(4):
-        shown = points >> np.uint8(6) * (np.maximum(more, place) - np.uint8(place))
-        shown = (
-            shown & 0x3F | 0x80
+        part = points >> np.uint8(6) * (np.maximum(more, place) - np.uint8(place))
+        part = (
+            part & 0x3F | 0x80
             if place
-            else shown | np.array([0, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[more]
+            else part | np.array([0, 0xC0, 0xE0, 0xF0], dtype=np.uint32)[more]
         )
         octets.ravel()[
             rows + np.where(place <= more, np.minimum(ends - 1 - more + place, size), size)
-        ] = shown.astype(np.uint8)
+        ] = part.astype(np.uint8)
     return octets[:, :size], np.where(points != 0, ends, 0).max(axis=1)
 
 
@@ -132,12 +131,11 @@ def readable(prefix: int, length: int, size: int) -> bool:
 def shown_text(string: int, size: int) -> str:
     """A readable string of `size` bytes as text: an ellipsis stands where it was cut."""
     octets = string.to_bytes(size, "big").rstrip(b"\0")
-    cut = octets.endswith(bytes([CUT]))
-    return (
-        octets[: len(octets) - cut].decode("utf-8", "backslashreplace") + "\u2026" * cut
-        if octets
-        else "(missing)"
-    )
+    if not octets:
+        return "(missing)"
+    whole = octets.removesuffix(bytes([CUT]))
+    ellipsis = "\u2026" if len(whole) < len(octets) else ""
+    return whole.decode("utf-8", "backslashreplace") + ellipsis
 
 
 def ends_of(length: int, step: int, bits: int) -> Words:
@@ -248,7 +246,7 @@ class KeptPrefix(Prefix):
 
     name = "kept-prefix"
     summary = "Gives the listed prefix of a string, and its next bits"
-    looked_up: ClassVar[str] = "kept"
+    looked_up = "kept"
     step: int
     width: int
     kept: tuple[str, ...]
@@ -276,7 +274,7 @@ class KeptPrefix(Prefix):
             )
 
     @cached_property
-    def _kept(self) -> Column:
+    def _sorted_prefixes(self) -> Column:
         return _sortable(
             chunks_of([int(text, 16) for text in self.kept], self.length - self.step, self.bits)
         )
@@ -287,27 +285,28 @@ class KeptPrefix(Prefix):
 
     def of(self, prefixes: Words) -> Ints:
         parents = _sortable(first_bits(prefixes, self.length - self.step))
-        place = np.minimum(np.searchsorted(self._kept, parents), len(self._kept) - 1)
+        place = np.minimum(
+            np.searchsorted(self._sorted_prefixes, parents), len(self._sorted_prefixes) - 1
+        )
         codes = (place << self.step) + self._following(prefixes)
-        return np.where(self._kept[place] == parents, codes, (1 << self.width) - 1)
+        return np.where(self._sorted_prefixes[place] == parents, codes, (1 << self.width) - 1)
 
     def of_each(self, prefixes: Words, ends: Words) -> Ints:
         """Prefixes of `length` - `step` bits are looked up once, before their ends are added."""
-        first, none = self.of(prefixes), (1 << self.width) - 1
+        first = self.of(prefixes)
+        none = (1 << self.width) - 1
         return np.where(
             first[:, None] == none, none, first[:, None] + self._following(ends)
         ).ravel()
 
     def _following(self, prefixes: Words) -> Ints:
         """The last `step` bits."""
+        if not self.step:
+            return np.zeros(len(prefixes), dtype=np.int64)
         place, offset = divmod(self.length - self.step, CHUNK)
         window = np.pad(prefixes[:, place : place + 2], ((0, 0), (0, 2)))
         both = window[:, 0] << np.uint64(CHUNK) | window[:, 1]
-        return (
-            (both << np.uint64(offset) >> np.uint64(2 * CHUNK - self.step)).astype(np.int64)
-            if self.step
-            else np.zeros(len(prefixes), dtype=np.int64)
-        )
+        return (both << np.uint64(offset) >> np.uint64(2 * CHUNK - self.step)).astype(np.int64)
 
 
 def _sortable(chunks: Words) -> Column:

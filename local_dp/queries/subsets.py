@@ -4,13 +4,12 @@ own keys."""
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints
 from local_dp.checks import check_whole
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
 from local_dp.records import Records
@@ -29,8 +28,8 @@ class Subset(Query):
 
     name = "subset"
     summary = "Asks whether the row of a secret is in a subset"
-    looked_up: ClassVar[str] = "members"
-    domain: ClassVar[Domain] = symbols(2)
+    looked_up = "members"
+    domain = symbols(2)
     members: str
 
     def check(self) -> None:
@@ -49,8 +48,8 @@ class Subset(Query):
     @cached_property
     def _bits(self) -> Ints:
         """Of each row and of one beyond, which is in no subset."""
-        held = np.unpackbits(np.frombuffer(bytes.fromhex(self.members), dtype=np.uint8))
-        return np.append(held, np.uint8(0))
+        bits = np.unpackbits(np.frombuffer(bytes.fromhex(self.members), dtype=np.uint8))
+        return np.append(bits, np.uint8(0))
 
     def __call__(self, records: Records) -> Ints:
         rows = np.minimum(records.words(ROW), len(self._bits) - 1).astype(np.intp)
@@ -102,7 +101,7 @@ class Decrypted(Query):
 
     name = "decrypted"
     summary = "Gives the bit that a key reads in a ciphertext"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
     number: int
     bits: str
 

@@ -3,7 +3,6 @@ waves."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -22,10 +21,14 @@ SPARE = ("other", "missing")
 MAX_LABEL = 1000  # characters: an array of labels has room for the longest in each place
 
 
-def check_spare(spare: tuple[str, ...], known: tuple[str, ...] = SPARE) -> None:
+def check_spare(spare: tuple[str, ...], names: tuple[str, ...] = SPARE) -> None:
     """Raises InputError unless these are extra symbols that there are, in their order."""
-    if spare != tuple(name for name in known if name in spare):
-        raise InputError(f"the extra symbols are {spare!r}; give some of {known!r}, in this order")
+    if spare != tuple(name for name in names if name in spare):
+        raise InputError(f"the extra symbols are {spare!r}; give some of {names!r}, in this order")
+
+
+def _names(labels: tuple[str, ...], spare: tuple[str, ...]) -> list[str]:
+    return [*labels, *(f"({name})" for name in spare)]
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Question(Query):
     @cached_property
     def expression(self) -> Expression:
         return parse(self.text)
+
+    @property
+    def symbols(self) -> list[str]:
+        """The names of the symbols."""
+        return _names(("no", "yes"), self.spare)
 
     @cached_property
     def domain(self) -> Domain:
@@ -112,6 +120,11 @@ class Category(Query):
     def breadth(self) -> int:
         return max(map(len, self.labels)) + 1
 
+    @property
+    def symbols(self) -> list[str]:
+        """The names of the symbols."""
+        return _names(self.labels, self.spare)
+
     def _symbol(self, spare: str) -> int:
         """The extra symbol of this name, -1 where there is none."""
         return len(self.labels) + self.spare.index(spare) if spare in self.spare else -1
@@ -123,21 +136,21 @@ class Category(Query):
             return np.where(
                 (column >= 0) & (column < len(self.labels)), column.astype(np.int64), -1
             )
-        if column.dtype not in self._listed:
-            self._listed[column.dtype] = Listed(self.labels, column.dtype)
-        return self._listed[column.dtype].places(column)
+        if column.dtype not in self._labels_by_type:
+            self._labels_by_type[column.dtype] = Listed(self.labels, column.dtype)
+        return self._labels_by_type[column.dtype].places(column)
 
     @cached_property
-    def _listed(self) -> dict["np.dtype[np.generic]", Listed]:
+    def _labels_by_type(self) -> dict["np.dtype[np.generic]", Listed]:
         """The labels, by the types of columns that were asked."""
         return {}
 
     def found(self, records: Records) -> Ints:
         places = self.places(records)
-        unlisted = np.where(
+        spare = np.where(
             absent(records[self.column]), self._symbol("missing"), self._symbol("other")
         )
-        return np.where(places < 0, unlisted, places)
+        return np.where(places < 0, spare, places)
 
     def __call__(self, records: Records) -> Ints:
         return np.maximum(self.found(records), 0)
@@ -162,7 +175,7 @@ class Bounded(Query):
 
     name = "bounded"
     summary = "Clips a number to public bounds"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     column: str
     low: float
     high: float
@@ -234,14 +247,14 @@ class ChangeInterval(Query):
         return symbols(self.intervals + 1)
 
     def __call__(self, records: Records) -> Ints:
-        before, changes = (
-            np.zeros(len(records), dtype=np.int64),
-            np.zeros(len(records), dtype=np.int64),
-        )
-        found = np.full(len(records), self.intervals, dtype=np.int64)
+        before = np.zeros(len(records), dtype=np.int64)
+        changes = np.zeros(len(records), dtype=np.int64)
+        interval = np.full(len(records), self.intervals, dtype=np.int64)
         for wave, part in enumerate(self.parts):
             now = part.values(records).astype(np.int64)
             changes += now != before
-            found = np.where((now != before) & (changes == self.change), wave // self.width, found)
+            interval = np.where(
+                (now != before) & (changes == self.change), wave // self.width, interval
+            )
             before = now
-        return found
+        return interval

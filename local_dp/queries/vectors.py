@@ -4,13 +4,13 @@ nearest centres."""
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_number, check_whole, check_width
-from local_dp.domains import Domain, Vectors, levels, symbols, vectors
+from local_dp.domains import Vectors, levels, symbols, vectors
 from local_dp.errors import InputError
 from local_dp.queries.query import (
     STEPS,
@@ -75,14 +75,9 @@ class Coordinates(Query):
         return vectors(self.kind, len(self.columns), self.steps)
 
     def __call__(self, records: Records) -> Ints:
-        columns = map(records.numbers, self.columns)
-        return on_rows(
-            (
-                (column - centre) / reach
-                for column, centre, reach in zip(columns, self.centres, self.reaches, strict=True)
-            ),
-            self.steps,
-        )
+        columns = zip(self.columns, self.centres, self.reaches, strict=True)
+        parts = ((records.numbers(name) - centre) / reach for name, centre, reach in columns)
+        return on_rows(parts, self.steps)
 
 
 # Minus the derivative of each loss at the margin m = y <w, x>.
@@ -94,41 +89,48 @@ LOSSES: dict[str, Callable[[Floats], Floats]] = {
 }
 
 
-def _check_weights(weights: Floats, columns: tuple[str, ...]) -> None:
-    check_columns(columns)
-    if len(weights) != len(columns):
-        raise InputError(f"{len(columns)} columns and {len(weights)} weights do not fit together")
+class _OfMargin(Query):
+    """A query about the margin of a halfspace. Subclasses are dataclasses with these fields."""
 
-
-def _margin(records: Records, columns: tuple[str, ...], label: str, weights: Floats) -> Floats:
-    return np.sign(records.numbers(label)) * weighted_sum(weights, matrix(records, columns))
-
-
-@dataclass(frozen=True)
-class Mistake(Query):
-    """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else
-    0."""
-
-    name = "mistake"
-    summary = "Asks whether a halfspace errs on the label"
-    domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str
     weights: tuple[float, ...]
 
     def check(self) -> None:
-        _check_weights(self.numbers, self.columns)
+        check_columns(self.columns)
+        if len(self.numbers) != len(self.columns):
+            raise InputError(
+                f"{len(self.columns)} columns and {len(self.numbers)} weights do not fit together"
+            )
 
     @cached_property
     def numbers(self) -> Floats:
         return read_numbers(self.weights)
 
-    def __call__(self, records: Records) -> Ints:
-        return (_margin(records, self.columns, self.label, self.numbers) <= 0).view(np.uint8)
+    def margin(self, records: Records) -> Floats:
+        """y <w, x> of each record, shape (n,)."""
+        sums = weighted_sum(self.numbers, matrix(records, self.columns))
+        return np.sign(records.numbers(self.label)) * sums
 
 
 @dataclass(frozen=True)
-class _Descending(Query):
+class Mistake(_OfMargin):
+    """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else
+    0."""
+
+    name = "mistake"
+    summary = "Asks whether a halfspace errs on the label"
+    domain = symbols(2)
+    columns: tuple[str, ...]
+    label: str
+    weights: tuple[float, ...]
+
+    def __call__(self, records: Records) -> Ints:
+        return (self.margin(records) <= 0).view(np.uint8)
+
+
+@dataclass(frozen=True)
+class _Descending(_OfMargin):
     """A query about minus the gradient of a loss at the weights w, -loss'(y <w, x>) y x. The label
     y is +1 or -1; any other label counts as its sign."""
 
@@ -138,20 +140,14 @@ class _Descending(Query):
     weights: tuple[float, ...]
 
     def check(self) -> None:
-        _check_weights(self.numbers, self.columns)
+        super().check()
         if self.loss not in LOSSES:
             raise InputError(f"no loss {self.loss!r}; there are {', '.join(LOSSES)}")
 
-    @cached_property
-    def numbers(self) -> Floats:
-        return read_numbers(self.weights)
-
     def pull(self, records: Records) -> Floats:
         """-loss'(y <w, x>) y of each record, shape (n,)."""
-        return np.asarray(
-            LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers))
-            * np.sign(records.numbers(self.label))
-        )
+        slopes = LOSSES[self.loss](self.margin(records))
+        return np.asarray(slopes * np.sign(records.numbers(self.label)))
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ class Descent(_Descending):
 
     name = "descent"
     summary = "Gives one coordinate of a descent direction"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     coordinate: int
     bound: float = 1.0
 
@@ -235,11 +231,8 @@ class _ByCentre(Query):
 
     def belongs(self, points: Floats) -> Floats:
         """1 where the point is nearest to the centre that is meant, else 0."""
-        return np.asarray(
-            (nearest(points, self.numbers.reshape(-1, len(self.columns))) == self.centre).astype(
-                np.float64
-            )
-        )
+        centres = self.numbers.reshape(-1, len(self.columns))
+        return np.asarray((nearest(points, centres) == self.centre).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -248,7 +241,7 @@ class NearestCentre(_ByCentre):
 
     name = "nearest-centre"
     summary = "Asks whether a centre is the nearest one"
-    domain: ClassVar[Domain] = symbols(2)
+    domain = symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         return self.belongs(matrix(records, self.columns)).astype(np.uint8)
@@ -261,7 +254,7 @@ class CentreSum(_ByCentre):
 
     name = "centre-sum"
     summary = "Gives a coordinate where a centre is the nearest one"
-    domain: ClassVar[Domain] = levels(STEPS)
+    domain = levels(STEPS)
     coordinate: int = 0
     bound: float = 1.0
 

@@ -24,7 +24,6 @@ from local_dp.oracles.statistical.oracles import (
     StatisticalPlay,
     StatisticalQuery,
     StatisticalRounds,
-    on_domain,
 )
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.examples import Correlation
@@ -117,7 +116,7 @@ def bit_tolerances(tolerance: float) -> Answers:
 def bit_queries(query: StatisticalQuery) -> Questions:
     """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query
     that is Boolean already stays as it is."""
-    values = on_domain(query)
+    values = query.scale
     if set(values.tolist()) <= {-1.0, 1.0}:
         return (query,)
     tolerances = bit_tolerances(query.tolerance)
@@ -203,7 +202,7 @@ def put_to_records(query: StatisticalQuery) -> Query:
     range."""
     if not isinstance(query, RealQuery):
         return query.query
-    places = np.rint((on_domain(query) + 1) / 2 * STEPS)
+    places = np.rint((query.scale + 1) / 2 * STEPS)
     return Rescaled(query.query, tuple(places.astype(np.int64).tolist()))
 
 

@@ -11,7 +11,7 @@ from local_dp.api.asking import RunOptions, ask
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Game
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.asked import LocalQuery, cells_of, randomize
+from local_dp.oracles.local.asked import Asking, LocalQuery, cells_of
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
@@ -59,14 +59,8 @@ def _requests(protocol: LocalProtocol[Any]) -> list[bytes]:
 def _tally_of(query: LocalQuery, number: int) -> Tally:
     """Reports of clients who all hold the domain's first value."""
     cohort, randomizer = query.cohort, query.randomizer
-    reports = randomize(
-        query,
-        query.query.domain.first(len(cohort)),
-        cohort.start,
-        KeyedNoise(3),
-        Draw(number),
-        bytes(16),
-    )
+    asking = Asking(query, cohort.start, KeyedNoise(3), Draw(number), bytes(16))
+    reports = asking.randomize(query.query.domain.first(len(cohort)))
     return randomizer.tally(reports, cells_of(randomizer, bytes(16), cohort.start, cohort.stop))
 
 

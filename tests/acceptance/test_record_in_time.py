@@ -114,7 +114,7 @@ def _observe(record: dict[str, np.ndarray], request: Request, clients: int) -> S
 
 @wrong(
     "local_dp.queries.tables:Category.places",
-    "self._listed[column.dtype].places(column)",
+    "self._labels_by_type[column.dtype].places(column)",
     (
         "np.array([self.labels.index(text) if text in self.labels else -1 for text in "
         "labels_of(records, self.column).tolist()], dtype=np.int64)"

@@ -238,7 +238,7 @@ def test_hosts_read_the_files_themselves(
 @wrong(
     "local_dp.populations.finite:Rows._counts",
     "(*starts, self.size) == (0, *stops) and self.size == len(self.whole)",
-    "bool(seen)",
+    "bool(parts)",
     "the truth is that of the last clients who were asked",
 )
 def test_what_everybody_was_asked_is_not_read_again(

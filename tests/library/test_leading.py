@@ -11,7 +11,7 @@ import pytest
 from local_dp import noise as module
 from local_dp.arrays import Bools, Words
 from local_dp.noise import Draw, KeyedNoise, Leading, leading_words, philox_words, stream_key, ties
-from local_dp.oracles.local.asked import randomize
+from local_dp.oracles.local.asked import Asking
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.grr import GRR
@@ -202,7 +202,8 @@ def test_who_answers_in_its_own_way_is_asked_itself() -> None:
     n = 1000
     query = survey_query(n)
     object.__setattr__(query, "randomizer", Silent(1.0))
-    assert not randomize(query, np.ones(n, dtype=np.int8), 0, KeyedNoise(1), Draw(1), b"").any()
+    asking = Asking(query, 0, KeyedNoise(1), Draw(1), b"")
+    assert not asking.randomize(np.ones(n, dtype=np.int8)).any()
 
 
 @pytest.mark.parametrize(

@@ -76,10 +76,8 @@ def test_honest_oracles_are_legal(name: str) -> None:
 def test_an_illegal_answer_is_caught() -> None:
     """An oracle that is wrong by one per cent more than the tolerance is refused, the same oracle
     within it is not."""
-    population, query = (
-        bernoulli("yes", 0.7, 10, 1),
-        oracles.StatisticalQuery(Question("yes == 1"), 0.1),
-    )
+    population = bernoulli("yes", 0.7, 10, 1)
+    query = oracles.StatisticalQuery(Question("yes == 1"), 0.1)
     wider = oracles.StatisticalQuery(Question("yes == 1"), 0.101)
 
     class Cheat(oracles.BiasedOracle):
@@ -121,27 +119,22 @@ def test_version_space_keeps_the_best_window() -> None:
     for _ in range(20):
         concepts = sign_matrix(generator.choice([-1, 1], (12, 9)), generator.integers(1, 5, 9))
         query = oracles.StatisticalQuery(Question("point < 6 and y == 1"), 0.15)
-        count, pairs = (
-            VersionSpaceOracle(concepts, 0.2, "count"),
-            VersionSpaceOracle(concepts, 0.2, "pairs"),
-        )
+        count = VersionSpaceOracle(concepts, 0.2, "count")
+        pairs = VersionSpaceOracle(concepts, 0.2, "pairs")
         values = _values(count, query)
         far = [
             (c, e)
             for c, e in combinations(range(12), 2)
             if concepts.weights[concepts.row(c) != concepts.row(e)].sum() >= 0.4 * concepts.total
         ]
-        windows = [
-            {c for c in range(12) if 0 <= values[c] - left <= 2 * Fraction(query.tolerance)}
-            for left in values
-        ]
+        width = 2 * Fraction(query.tolerance)
+        windows = [{c for c in range(12) if 0 <= values[c] - left <= width} for left in values]
         count.answer((query,))
         pairs.answer((query,))
         assert len(count.alive) == max(map(len, windows))
-        kept = set(pairs.alive.tolist())
-        assert sum({c, e} <= kept for c, e in far) == max(
-            sum({c, e} <= window for c, e in far) for window in windows
-        )
+        survivors = set(pairs.alive.tolist())
+        inside = [sum({c, e} <= window for c, e in far) for window in (survivors, *windows)]
+        assert inside[0] == max(inside[1:])
 
 
 @pytest.mark.parametrize(
@@ -158,24 +151,20 @@ def test_spectra_are_the_definition(query: Query) -> None:
     """One Walsh-Hadamard transform gives every concept's expectation of any query, exactly, and
     says for which r a can be hidden."""
     everything = masked_parity(4)
-    asked = oracles.StatisticalQuery(query, 0.06)
-    whole = spectrum(asked, 4)
+    question = oracles.StatisticalQuery(query, 0.06)
+    whole = spectrum(question, 4)
     for r in range(16):
-        means = [
-            Fraction(
-                int(asked.numerators(everything.labelled(2 * r + a)).sum()),
-                len(everything.points) * asked.span,
-            )
-            for a in (0, 1)
-        ]
-        assert [
-            Fraction(int(whole.centre[r] + (1 - 2 * a) * whole.half[r]), whole.scale)
-            for a in (0, 1)
-        ] == means
-        assert bool(whole.hidden[r]) == (abs(means[0] - means[1]) <= 2 * Fraction(asked.tolerance))
+        means = []
+        for a in (0, 1):
+            numerator = int(question.numerators(everything.labelled(2 * r + a)).sum())
+            means.append(Fraction(numerator, len(everything.points) * question.span))
+            own = int(whole.centre[r] + (1 - 2 * a) * whole.half[r])
+            assert Fraction(own, whole.scale) == means[a]
+        near = abs(means[0] - means[1]) <= 2 * Fraction(question.tolerance)
+        assert bool(whole.hidden[r]) == near
         for a in (0, 1):
             answer = Fraction(int(whole.answers(a)[r]), whole.scale)
-            assert abs(answer - means[a]) <= Fraction(asked.tolerance)
+            assert abs(answer - means[a]) <= Fraction(question.tolerance)
         if whole.hidden[r]:
             assert whole.answers(0)[r] == whole.answers(1)[r]
 
@@ -194,15 +183,13 @@ def test_learners_win_inside_their_tolerances_under_every_known_distribution_ora
     for d, learner in zip((8, 7, 6, 5, 6, 8), learners, strict=True):
         for r, a in ((0, 0), (2**d - 1, 1), (37 % 2**d, 0), (22 % 2**d, 1)):
             population = MaskedParityPopulation(Concept(d, r, a), 1, 0)
-            assert (
-                run(learner, oracles.legal(HONEST[name](population), population))
-                == population.concept
-            )
+            oracle = oracles.legal(HONEST[name](population), population)
+            assert run(learner, oracle) == population.concept
 
 
 @wrong(
     "local_dp.oracles.statistical.oracles:NullOracle.answer_one",
-    "min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))",
+    "min(expectation + query.tolerance, max(expectation - query.tolerance, target))",
     "expectation",
     "the proofs' own adversary gives everything away",
 )
@@ -214,12 +201,9 @@ def test_the_null_oracle_says_nothing_it_need_not() -> None:
     for index in (0, 9, 30):
         population = everything.population(index, 1, 0)
         learner = bent_learner(4, 2 ** (-8 / 3))
-        assert oracles.legal(oracles.NullOracle(population, null), population).answer(
-            learner.queries
-        ) == pytest.approx((0.0,) * 5, abs=1e-15)
-        wins = run(
-            two_round_learner(4), oracles.legal(oracles.NullOracle(population, null), population)
-        )
+        oracle = oracles.legal(oracles.NullOracle(population, null), population)
+        assert oracle.answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
+        wins = run(two_round_learner(4), oracle)
         assert (wins.r, wins.a) == (index >> 1, index & 1)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from local_dp.arrays import Counts, Floats
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import LocalQuery, randomize
+from local_dp.oracles.local.asked import Asking, LocalQuery
 from local_dp.protocols.search.quantiles import Located
 from local_dp.records import Records
 from local_dp.server.poll.again import Median
@@ -48,10 +48,8 @@ class Phones:
     def _tally(self, ask: int, query: LocalQuery) -> Tally:
         mine = (self.places >= query.cohort.start) & (self.places < query.cohort.stop)
         values = query.query.values(Records({"q2": self.numbers[mine]}))
-        return query.randomizer.tally(
-            randomize(query, values, 0, self.noise, query.draw(self.rounds, ask), COINS),
-            np.zeros(len(values), np.uint16),
-        )
+        asking = Asking(query, 0, self.noise, query.draw(self.rounds, ask), COINS)
+        return query.randomizer.tally(asking.randomize(values), np.zeros(len(values), np.uint16))
 
 
 def _played(again: Median, phones: Phones) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ FAILS = 1e-6  # probability that a right dealing fails a statistical test
 
 
 @wrong(
-    "local_dp.populations.dealing:Dealing._walked",
+    "local_dp.populations.dealing:Dealing._walk",
     "part[outside] = through(part[outside], rounds, self.grid)",
     "part[outside] %= self.size",
     "some rows have two clients, and others none",
@@ -55,11 +55,12 @@ def _differences(
     coordinate uniform, unless the other one is equal."""
     law = {start: Fraction(1)}
     for number in range(rounds):
-        moved, after = number % 2, dict[tuple[int, int], Fraction]()
+        axis = number % 2
+        after = dict[tuple[int, int], Fraction]()
         for point, share in law.items():
-            ends = [point[moved]] if point[1 - moved] == 0 else range(grid[moved])
+            ends = [point[axis]] if point[1 - axis] == 0 else range(grid[axis])
             for end in ends:
-                to = (end, point[1]) if moved == 0 else (point[0], end)
+                to = (end, point[1]) if axis == 0 else (point[0], end)
                 after[to] = after.get(to, Fraction(0)) + share / len(ends)
         law = after
     return law
@@ -67,13 +68,10 @@ def _differences(
 
 def _all_rounds(grid: tuple[int, int], count: int) -> list[list[tuple[int, Sequence[int]]]]:
     """Every network of so many rounds, with every table."""
-    each = [
-        [
-            (number % 2, move)
-            for move in product(range(grid[number % 2]), repeat=grid[1 - number % 2])
-        ]
-        for number in range(count)
-    ]
+    each = []
+    for axis in (number % 2 for number in range(count)):
+        moves = product(range(grid[axis]), repeat=grid[1 - axis])
+        each.append([(axis, move) for move in moves])
     return [list(rounds) for rounds in product(*each)]
 
 
@@ -81,29 +79,24 @@ def _all_rounds(grid: tuple[int, int], count: int) -> list[list[tuple[int, Seque
 def test_the_law_of_two_clients_is_that_of_a_chain(grid: tuple[int, int], count: int) -> None:
     """Over all tables of all rounds, two points go to each two points exactly as often as the chain
     says; and every network is a bijection."""
-    networks, size = _all_rounds(grid, count), grid[0] * grid[1]
-    images = np.array(
-        [
-            through(np.arange(size), [(moved, np.array(move)) for moved, move in rounds], grid)
-            for rounds in networks
-        ]
-    )
+    networks = _all_rounds(grid, count)
+    size = grid[0] * grid[1]
+    images = np.empty((len(networks), size), dtype=np.int64)
+    for image, rounds in zip(images, networks, strict=True):
+        moves = [(axis, np.array(move)) for axis, move in rounds]
+        image[:] = through(np.arange(size), moves, grid)
     assert all(sorted(image) == list(range(size)) for image in images.tolist())
 
     def apart(one: int, other: int) -> tuple[int, int]:
-        return (one // grid[1] - other // grid[1]) % grid[0], (
-            one % grid[1] - other % grid[1]
-        ) % grid[1]
+        (row, column), (own_row, own_column) = divmod(other, grid[1]), divmod(one, grid[1])
+        return (own_row - row) % grid[0], (own_column - column) % grid[1]
 
     for one, other in permutations(range(size), 2):
-        counted, law = (
-            Counter(zip(images[:, one].tolist(), images[:, other].tolist(), strict=True)),
-            _differences(grid, apart(one, other), count),
-        )
+        counts = Counter(zip(images[:, one].tolist(), images[:, other].tolist(), strict=True))
+        law = _differences(grid, apart(one, other), count)
         for ends in permutations(range(size), 2):
-            assert (
-                Fraction(counted[ends], len(networks)) == law.get(apart(*ends), Fraction(0)) / size
-            )
+            chance = law.get(apart(*ends), Fraction(0)) / size
+            assert Fraction(counts[ends], len(networks)) == chance
 
 
 def test_two_clients_have_any_two_rows() -> None:
@@ -126,7 +119,8 @@ def test_a_cohort_of_a_sorted_table_is_a_sample_of_it() -> None:
     size, seeds = 12, 1_000
     pairs = np.array([Dealing(size, seed).rows(0, 4)[[0, 3]] for seed in range(seeds)])
     counts = np.bincount(pairs[:, 0] * size + pairs[:, 1], minlength=size * size)
-    kept = np.flatnonzero(np.arange(size * size) // size != np.arange(size * size) % size)
-    assert counts.sum() == counts[kept].sum()
-    expected = seeds / len(kept)
-    assert ((counts[kept] - expected) ** 2 / expected).sum() < stats.chi2.isf(FAILS, len(kept) - 1)
+    unequal = counts.reshape(size, size)[~np.eye(size, dtype=np.bool_)]
+    assert counts.sum() == unequal.sum()
+    expected = seeds / len(unequal)
+    statistic = ((unequal - expected) ** 2 / expected).sum()
+    assert statistic < stats.chi2.isf(FAILS, len(unequal) - 1)

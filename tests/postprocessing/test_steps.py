@@ -60,10 +60,10 @@ def test_reports_in_exact_proportion_give_the_law_back(randomizer: FiniteChannel
     law = 1.0 / np.arange(1, randomizer.domain.size + 1)
     law /= law.sum()
     counts = np.rint(law @ laws(randomizer) * 2.0**40).astype(np.int64)
-    found = steps.ExpectationMaximisation(gain=1e-13, rounds=1 << 18)(
+    result = steps.ExpectationMaximisation(gain=1e-13, rounds=1 << 18)(
         randomizer, Tally(counts.reshape(randomizer.cells, randomizer.alphabet))
     )
-    np.testing.assert_allclose(found.law, law, atol=1e-3)
+    np.testing.assert_allclose(result.law, law, atol=1e-3)
 
 
 def test_it_is_the_maximum() -> None:
@@ -71,26 +71,28 @@ def test_it_is_the_maximum() -> None:
     gradient is above 1), and a solver finds no better."""
     randomizer = GRR(0.5, k=4)
     tally = drawn(randomizer, np.array([0.9, 0.1, 0.0, 0.0]), 400, 3)
-    found = steps.ExpectationMaximisation(gain=1e-15, rounds=1 << 18)(randomizer, tally)
-    seen, chances = tally.counts.ravel() / tally.n, laws(randomizer)
-    gradient = chances @ (seen / (found.law @ chances))
+    result = steps.ExpectationMaximisation(gain=1e-15, rounds=1 << 18)(randomizer, tally)
+    frequencies = tally.counts.ravel() / tally.n
+    chances = laws(randomizer)
+    gradient = chances @ (frequencies / (result.law @ chances))
     assert gradient.max() < 1 + 1e-5
-    assert found.law.min() >= 0
-    assert found.law.sum() == pytest.approx(1)
-    solved = optimize.minimize(
-        lambda z: -float(seen @ np.log(np.exp(z) / np.exp(z).sum() @ chances)),
-        np.zeros(4),
-        tol=1e-12,
-    )
+    assert result.law.min() >= 0
+    assert result.law.sum() == pytest.approx(1)
+
+    def loss(z: Floats) -> float:
+        return -float(frequencies @ np.log(np.exp(z) / np.exp(z).sum() @ chances))
+
+    solution = optimize.minimize(loss, np.zeros(4), tol=1e-12)
     # the solver stays inside: it may be a little lower
-    assert found.log_likelihood >= -solved.fun - 1e-9
+    assert result.log_likelihood >= -solution.fun - 1e-9
 
 
 @pytest.mark.long
 def test_it_is_biased_and_the_estimate_is_not() -> None:
     """Of a symbol that nobody holds, the likeliest share is above 0 on average, by more than 6 of
     its own standard errors; the plain estimate's is not."""
-    randomizer, law = GRR(1.0, k=3), np.array([0.5, 0.5, 0.0])
+    randomizer = GRR(1.0, k=3)
+    law = np.array([0.5, 0.5, 0.0])
     tallies = [drawn(randomizer, law, 500, seed) for seed in range(500)]
     plain = np.array([randomizer.estimate(tally).value[2] for tally in tallies])
     likeliest = np.array(
@@ -119,11 +121,9 @@ def test_smoothing_finds_a_smooth_law_of_numbers() -> None:
 
 
 def test_nothing_to_work_on_is_refused() -> None:
+    oracle = GRR(1.0, k=3)
     refuse(
-        (
-            "nobody answered",
-            lambda: steps.ExpectationMaximisation()(GRR(1.0, k=3), GRR(1.0, k=3).empty()),
-        ),
+        ("nobody answered", lambda: steps.ExpectationMaximisation()(oracle, oracle.empty())),
         ("rounds", lambda: steps.ExpectationMaximisation(rounds=0)),
         ("gain", lambda: steps.ExpectationMaximisation(gain=0.0)),
     )

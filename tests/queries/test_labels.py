@@ -73,33 +73,31 @@ def test_neighbouring_ends_have_short_texts_of_their_own(
 @given(LISTS, LABELS, st.integers(9, 30))
 @example(["a", ""], ["a", "a\x00", "\x00"], 9)
 def test_texts_compare_as_numpy_compares_them(
-    listed: list[str], labels: list[str], wide: int
+    entries: list[str], labels: list[str], wide: int
 ) -> None:
-    texts = np.array(listed, dtype=f"U{wide}")
-    assert Category("x", tuple(labels)).places(Records({"x": texts})).tolist() == [
-        labels.index(text) if text in labels else -1 for text in listed
-    ]
-    assert absent(texts).tolist() == [not text for text in listed]
+    texts = np.array(entries, dtype=f"U{wide}")
+    places = [labels.index(text) if text in labels else -1 for text in entries]
+    assert Category("x", tuple(labels)).places(Records({"x": texts})).tolist() == places
+    assert absent(texts).tolist() == [not text for text in entries]
     for other in (labels[0], texts[::-1].copy()):
         assert np.array_equal(signs_of(texts, other), (texts > other).astype(int) - (texts < other))
 
 
 def _cut(text: str, size: int) -> bytes:
     """Whole characters, and the byte 255 where the text is too long."""
-    encoded = text.encode("utf-8", "replace")
-    if len(encoded) <= size:
-        return encoded.ljust(size, b"\x00")
-    kept = encoded[:size]
-    end = next(place for place in range(size - 1, -1, -1) if kept[place] >> 6 != 2)
-    return (kept[:end] + bytes([CUT])).ljust(size, b"\x00")
+    octets = text.encode("utf-8", "replace")
+    if len(octets) <= size:
+        return octets.ljust(size, b"\x00")
+    first = octets[:size]
+    end = next(place for place in range(size - 1, -1, -1) if first[place] >> 6 != 2)
+    return (first[:end] + bytes([CUT])).ljust(size, b"\x00")
 
 
 @settings(max_examples=150, derandomize=True, database=None)
 @given(LISTS, st.integers(1, 12))
-def test_a_text_becomes_its_first_bytes(listed: list[str], size: int) -> None:
-    assert [row.tobytes() for row in _texts(np.array(listed, dtype="U9"), size)] == [
-        _cut(text, size) for text in listed
-    ]
+def test_a_text_becomes_its_first_bytes(entries: list[str], size: int) -> None:
+    rows = _texts(np.array(entries, dtype="U9"), size)
+    assert [row.tobytes() for row in rows] == [_cut(text, size) for text in entries]
 
 
 @pytest.mark.parametrize("kind", ["f8", "f4", "f2", "i8", "i4", "i1", "u8", "u4", "u1", "?"])
@@ -108,43 +106,28 @@ def test_a_number_has_the_label_that_it_prints_as(kind: str) -> None:
     among fractions. Of several labels the first counts; a label that is spelled otherwise is
     nobody's.
     """
-    ends = (
-        (-np.inf, np.inf)
-        if kind[0] == "f"
-        else (0, 1)
-        if kind == "?"
-        else (np.iinfo(kind).min, np.iinfo(kind).max)
-    )
-    with np.errstate(all="ignore"):
-        held = [
-            number
-            for number in NUMBERS
-            if ends[0] <= number <= ends[1] and (kind[0] == "f" or number == int(number))
-        ]
-        column = (
-            np.array([*held, *(SPECIAL if kind[0] == "f" else ())]).astype(kind)
-            if kind[0] == "f"
-            else np.array([int(each) for each in held], dtype=kind)
-        )
-    forms = [_forms(value + 0) if kind[0] == "f" else {str(value)} for value in column]
+    if kind[0] == "f":
+        with np.errstate(all="ignore"):
+            column = np.array([*NUMBERS, *SPECIAL]).astype(kind)
+        forms = [_forms(value + 0) for value in column]
+    else:
+        low, high = (0, 1) if kind == "?" else (np.iinfo(kind).min, np.iinfo(kind).max)
+        whole = [int(each) for each in NUMBERS if each == int(each)]
+        column = np.array([each for each in whole if low <= each <= high], dtype=kind)
+        forms = [{str(value)} for value in column]
     labels = tuple(dict.fromkeys((*SPELLED, *map(str, NUMBERS), *sorted(set().union(*forms)))))
-    for listed in (labels, labels[::-1]):
+    for order in (labels, labels[::-1]):
         expected = [
-            next(place for place, label in enumerate(listed) if label in own) for own in forms
+            next(place for place, label in enumerate(order) if label in own) for own in forms
         ]
-        assert Category("x", listed).places(Records({"x": column})).tolist() == expected
+        assert Category("x", order).places(Records({"x": column})).tolist() == expected
 
 
 def _forms(value: np.floating) -> set[str]:
     """The labels of a fraction."""
     double = float(value)
-    return {
-        as_label(value),
-        str(value),
-        str(double),
-        f"{double:.17g}",
-        *(["True"] if value == 1 else ["False"] if value == 0 else []),
-    }
+    truths = {1.0: {"True"}, 0.0: {"False"}}
+    return {as_label(value), str(value), str(double), f"{double:.17g}", *truths.get(double, ())}
 
 
 def test_labels_of_one_hash_get_another_hash(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +135,9 @@ def test_labels_of_one_hash_get_another_hash(monkeypatch: pytest.MonkeyPatch) ->
     compared in full."""
     labels, calls = ("a", "b", "c"), list[int]()
 
-    def bad(packed: np.ndarray, salt: int) -> np.ndarray:
+    def bad(words: np.ndarray, salt: int) -> np.ndarray:
         calls.append(salt)
-        return packed[:, 0] >> np.uint64(63 if len(set(calls)) < 3 else 42)
+        return words[:, 0] >> np.uint64(63 if len(set(calls)) < 3 else 42)
 
     monkeypatch.setattr("local_dp.queries.labels._hashed", bad)
     texts = np.array(["a", "b", "c", "d", "ab"])

@@ -385,9 +385,9 @@ FOREIGN = {
 def test_the_spelling_of_another_language_is_answered_with_ours(question: str) -> None:
     """The error gives the question as it is written here, which is one; what is quoted stays as it
     is."""
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         parse(question)
-    assert str(caught.value).endswith(f"write it as {FOREIGN[question]!r}")
+    assert str(error.value).endswith(f"write it as {FOREIGN[question]!r}")
     parse(FOREIGN[question])
 
 

@@ -27,7 +27,6 @@ from local_dp.oracles.statistical.oracles import (
     Statistical,
     StatisticalPlay,
     StatisticalQuery,
-    on_domain,
 )
 from local_dp.populations.finite import Finite, Rows
 from local_dp.queries.encoded import Bit, Encoding, packed
@@ -228,7 +227,7 @@ def test_boolean_from_real_preserves_the_algorithm() -> None:
 
     flat = from_sq.boolean_from_real(Nonadaptive((real,), lambda answers: answers[0]))
     assert len(flat.queries) == len(from_sq.bit_tolerances(0.05))
-    assert all(set(on_domain(query).tolist()) <= {-1.0, 1.0} for query in flat.queries)
+    assert all(set(query.scale.tolist()) <= {-1.0, 1.0} for query in flat.queries)
     steps = from_sq.boolean_from_real(Adaptive(play))
     for pattern in ((1,), (1, -1)):
         assert abs(run(flat, Biased(NUMBERS, pattern)) - truth) <= 0.05

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -94,15 +94,15 @@ class LocalQuery:
     def charge(self, coins: bytes = b"") -> Charge:
         """The charge to each client. A label is paid for once: it stands for one randomizer, and
         outside sessions for one query and one key of public coins."""
-        named: tuple[object, ...] = (self.randomizer.name, self.randomizer.params())
+        identity: tuple[object, ...] = (self.randomizer.name, self.randomizer.params())
         what = b""
         match self.repeat:
             case Memoised():
-                named = (self.query.name, self.query.params(), *named, coins)
+                identity = (self.query.name, self.query.params(), *identity, coins)
             case Session():
-                named = ("session", *named)
+                identity = ("session", *identity)
         if self.label:
-            what = blake2b(repr(named).encode(), digest_size=16).digest()
+            what = blake2b(repr(identity).encode(), digest_size=16).digest()
         return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.label, what)
 
 
@@ -117,9 +117,85 @@ def ask_all(
 ) -> Local[R]:
     """The algorithm that puts one question to all clients, once, and reads its result off their
     tally."""
-    return Nonadaptive(
-        (LocalQuery(query, randomizer, Cohort(0, clients)),), lambda tallies: read(tallies[0])
-    )
+    question = LocalQuery(query, randomizer, Cohort(0, clients))
+    return Nonadaptive((question,), lambda tallies: read(tallies[0]))
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A question as it is put to the clients from `start` on: `which` of their words answer it, by
+    the key `coins` of public coins; `most` answer at a time, or as many as fit."""
+
+    query: LocalQuery
+    start: int
+    noise: Noise
+    which: Draw
+    coins: bytes
+    most: int = 0
+
+    def report(self, values: Callable[[], Ints], memory: Memory, places: Counts) -> Words:
+        """The reports of clients who are at these places of `memory` and hold these values."""
+        match self.query.repeat:
+            case Memoised():
+                return self._report_outcomes(values, memory.memo, places)
+            case Session(label):
+                silence = self.query.randomizer.silence
+                assert silence is not None
+                return self.randomize(memory.speakers.once_only(label, silence, places, values()))
+            case Fresh():
+                return self.randomize(values())
+
+    def randomize(self, values: Ints) -> Words:
+        """The reports of clients who hold these values."""
+        randomizer = self.query.randomizer
+        if isinstance(self.noise, KeyedNoise):
+            work = partial(randomizer.simulated, self.noise, self.which)
+            return self._in_batches(work, values)
+        return self._with_words(randomizer.respond, values)
+
+    def _report_outcomes(self, values: Callable[[], Ints], memo: Memo, places: Counts) -> Words:
+        """Reports of the outcomes in `memo`. For a client without one the first step is made
+        (`Randomizer.lasting`), and stays for life."""
+        label, randomizer = self.query.label, self.query.randomizer
+        fresh = np.flatnonzero(~memo.known(label, places))
+        if len(fresh):
+            if randomizer.has_second_step:
+                outcomes = self._with_words(randomizer.lasting, values())
+            else:
+                outcomes = self.randomize(values())
+            numbers = self.start + fresh
+            memo.keep(label, places[fresh], numbers, outcomes[fresh], randomizer.report_dtype)
+        outcomes = memo.outcomes(label, places, randomizer.report_dtype)
+        if not randomizer.has_second_step:
+            return outcomes
+        return self._with_words(randomizer.again, outcomes)
+
+    def _with_words(self, step: Callable[[Any, Words, Words], Words], inputs: Column) -> Words:
+        """step(the input of each client, its words, its public coins)."""
+        randomizer, which = self.query.randomizer, self.which
+        if not isinstance(self.noise, KeyedNoise):
+            # words of a label are used again in a simulation alone: they would meet another record
+            which = Draw(which.round, which.ask)
+
+        def work(first: int, part: Column, cells: Words) -> Words:
+            words = randomizer.draw(self.noise, which, first, first + len(part))
+            return step(part, words, cells)
+
+        return self._in_batches(work, inputs)
+
+    def _in_batches(self, work: Callable[[int, Any, Words], Words], inputs: Column) -> Words:
+        """work(the first client, the input of each, its public coins), batch by batch."""
+        randomizer, start = self.query.randomizer, self.start
+        most = self.most or fitting(randomizer)
+        batches = [
+            work(
+                first,
+                inputs[first - start : last - start],
+                cells_of(randomizer, self.coins, first, last),
+            )
+            for first, last in chunks(start, start + len(inputs), most)
+        ]
+        return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
 
 def respond(
@@ -138,88 +214,9 @@ def respond(
     Under a label the record is read only of a client without an outcome there. Simulations raise
     query errors.
     """
-    return report(
-        query,
-        lambda: _values_in_parts(query.query, records, isinstance(noise, KeyedNoise)),
-        start,
-        noise,
-        which,
-        coins,
-        memory,
-        places,
-    )
-
-
-def report(
-    query: LocalQuery,
-    values: Callable[[], Ints],
-    start: int,
-    noise: Noise,
-    which: Draw,
-    coins: bytes,
-    memory: Memory,
-    places: Counts,
-    most: int = 0,
-) -> Words:
-    """The same, of clients who hold these values."""
-    match query.repeat:
-        case Memoised():
-            return _memoised(query, values, start, noise, which, coins, memory.memo, places, most)
-        case Session(label):
-            silence = query.randomizer.silence
-            assert silence is not None
-            held = memory.speakers.once_only(label, silence, places, values())
-            return randomize(query, held, start, noise, which, coins, most)
-        case Fresh():
-            return randomize(query, values(), start, noise, which, coins, most)
-
-
-def _memoised(
-    query: LocalQuery,
-    values: Callable[[], Ints],
-    start: int,
-    noise: Noise,
-    which: Draw,
-    coins: bytes,
-    memo: Memo,
-    places: Counts,
-    most: int,
-) -> Words:
-    """Reports of the outcomes in `memo`. For a client without one the first step is made
-    (`Randomizer.lasting`), and stays for life."""
-    label, randomizer = query.label, query.randomizer
-    fresh = np.flatnonzero(~memo.known(label, places))
-    if len(fresh):
-        outcomes = _lasting(query, values(), start, noise, which, coins, most)
-        memo.keep(label, places[fresh], start + fresh, outcomes[fresh], randomizer.report_dtype)
-    outcomes = memo.outcomes(label, places, randomizer.report_dtype)
-    if not randomizer.has_second_step:
-        return outcomes
-
-    def again(first: int, outcomes: Words, cells: Words) -> Words:
-        return randomizer.again(
-            outcomes,
-            randomizer.draw(noise, _drawn(noise, which), first, first + len(outcomes)),
-            cells,
-        )
-
-    return _in_batches(query, again, outcomes, start, coins, most)
-
-
-def _lasting(
-    query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes, most: int
-) -> Words:
-    """The outcomes of the first step of the clients from `start` on."""
-    randomizer = query.randomizer
-    if not randomizer.has_second_step:
-        return randomize(query, values, start, noise, which, coins, most)
-
-    def lasting(first: int, held: Ints, cells: Words) -> Words:
-        return randomizer.lasting(
-            held, randomizer.draw(noise, _drawn(noise, which), first, first + len(held)), cells
-        )
-
-    return _in_batches(query, lasting, values, start, coins, most)
+    strict = isinstance(noise, KeyedNoise)
+    asking = Asking(query, start, noise, which, coins)
+    return asking.report(lambda: _values_in_parts(query.query, records, strict), memory, places)
 
 
 def _values_in_parts(query: Query, records: Records, strict: bool) -> Ints:
@@ -227,11 +224,8 @@ def _values_in_parts(query: Query, records: Records, strict: bool) -> Ints:
     record as its longest list has."""
     if len(records) <= 1:
         return _values(query, records, strict)
-    few = max(
-        1,
-        _NUMBERS
-        // max([1, *(len(value) for value in query.params().values() if isinstance(value, tuple))]),
-    )
+    lists = [value for value in query.params().values() if isinstance(value, tuple)]
+    few = max(1, _NUMBERS // max([1, *map(len, lists)]))
     parts = [
         _values(query, records.take(slice(first, first + few)), strict)
         for first in range(0, len(records), few)
@@ -256,58 +250,6 @@ def _values(query: Query, records: Records, strict: bool) -> Ints:
     )
 
 
-def randomize(
-    query: LocalQuery,
-    values: Ints,
-    start: int,
-    noise: Noise,
-    which: Draw,
-    coins: bytes,
-    most: int = 0,
-) -> Words:
-    """The reports of the clients start..start + len(values) who hold these values; `most` answer at
-    a time, or as many as fit."""
-    randomizer = query.randomizer
-    if isinstance(noise, KeyedNoise):
-        return _in_batches(
-            query, partial(randomizer.simulated, noise, which), values, start, coins, most
-        )
-
-    def report(first: int, held: Ints, cells: Words) -> Words:
-        return randomizer.respond(
-            held, randomizer.draw(noise, _drawn(noise, which), first, first + len(held)), cells
-        )
-
-    return _in_batches(query, report, values, start, coins, most)
-
-
-def _drawn(noise: Noise, which: Draw) -> Draw:
-    """Which words are drawn: those of a label in a simulation alone, since words that are used
-    again would meet another record."""
-    return which if isinstance(noise, KeyedNoise) else Draw(which.round, which.ask)
-
-
-def _in_batches(
-    query: LocalQuery,
-    work: Callable[[int, Column, Words], Words],
-    given: Column,
-    start: int,
-    coins: bytes,
-    most: int,
-) -> Words:
-    """work(the first client, what is given of each, its public coins), `most` clients at a time, or
-    as many as fit."""
-    batches = [
-        work(
-            first,
-            given[first - start : last - start],
-            cells_of(query.randomizer, coins, first, last),
-        )
-        for first, last in chunks(start, start + len(given), most or fitting(query.randomizer))
-    ]
-    return batches[0] if len(batches) == 1 else np.concatenate(batches)
-
-
 def fitting(randomizer: Randomizer) -> int:
     """How many clients answer at a time."""
     return max(1, CHUNK // randomizer.words)
@@ -321,13 +263,13 @@ def cells_of(randomizer: Randomizer, coins: bytes, start: int, stop: int) -> Wor
     return randomizer.cells_of(public_coins(coins, start, stop))
 
 
-def chunk_digest(randomizer: Randomizer, reports: Words, answered: Bools | None = None) -> bytes:
+def chunk_digest(randomizer: Randomizer, reports: Words, senders: Bools | None = None) -> bytes:
     """A digest of one chunk of reports, bits packed; of those that came, and of who sent them,
     where some are missing."""
-    who = b"" if answered is None or bool(answered.all()) else np.packbits(answered).tobytes()
-    came = reports[answered] if who else reports
-    packed = np.packbits(came) if randomizer.bits == 1 else came
-    return blake2b(who + packed.tobytes(), digest_size=16).digest()
+    who = b"" if senders is None or bool(senders.all()) else np.packbits(senders).tobytes()
+    came = reports[senders] if who else reports
+    bits = np.packbits(came) if randomizer.bits == 1 else came
+    return blake2b(who + bits.tobytes(), digest_size=16).digest()
 
 
 def round_digest(parts: Sequence[bytes]) -> str:

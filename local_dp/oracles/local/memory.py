@@ -96,16 +96,17 @@ class Speakers:
     def once_only(self, session: str, silence: int, places: Counts, values: Ints) -> Ints:
         """The values that the clients at these places may report: silence for each that has spoken.
         Those that speak now are noted. No branch on any of it."""
-        first, stop = int(places.min()) // 8, int(places.max()) + 1
+        first = int(places.min()) // 8
+        stop = int(places.max()) + 1
         self.reserve(session, stop)
         part = self._bits[session][first : -(-stop // 8)]
         bits = np.unpackbits(part, bitorder="little").view(np.bool_)
         own = places - 8 * first
         spoke = bits[own]
-        reported: Ints = np.where(spoke, values.dtype.type(silence), values)
-        bits[own] = spoke | (reported != silence)
+        replies: Ints = np.where(spoke, values.dtype.type(silence), values)
+        bits[own] = spoke | (replies != silence)
         part[:] = np.packbits(bits, bitorder="little")
-        return reported
+        return replies
 
     def bits(self, session: str) -> bytes:
         """Of all clients of a session, eight to a byte, the first in its lowest bit."""
@@ -144,12 +145,12 @@ class Memo:
     def __init__(self) -> None:
         # the numbers, -1 where nothing is kept, and the outcomes, a row of bytes each
         self._labels: dict[str, tuple[Counts, Words]] = {}
-        self.added: list[Outcomes] | None = None  # noted in a copy alone
+        self.additions: list[Outcomes] | None = None  # noted in a copy alone
 
     def copy(self, labels: Iterable[str]) -> "Memo":
         """Another one, of these labels alone, to which nothing was added."""
         twin = Memo()
-        twin.added = []
+        twin.additions = []
         twin._labels = {
             label: (numbers.copy(), rows.copy())
             for label, (numbers, rows) in self._labels.items()
@@ -171,12 +172,12 @@ class Memo:
 
     def numbers(self, label: str, places: Counts) -> Counts:
         """The number that each client had when its outcome was kept, or -1."""
-        found = np.full(len(places), -1)
+        result = np.full(len(places), -1)
         if label in self._labels:
             numbers = self._labels[label][0]
             inside = places < len(numbers)
-            found[inside] = numbers[places[inside]]
-        return found
+            result[inside] = numbers[places[inside]]
+        return result
 
     def known(self, label: str, places: Counts) -> Bools:
         return self.numbers(label, places) >= 0
@@ -194,12 +195,11 @@ class Memo:
         dtype: "np.dtype[np.generic]",
     ) -> None:
         """Keeps outcomes of clients that have none."""
-        rows = np.frombuffer(
-            np.ascontiguousarray(outcomes, dtype=dtype.base).tobytes(), dtype=np.uint8
-        ).reshape(len(places), dtype.itemsize)
+        octets = np.ascontiguousarray(outcomes, dtype=dtype.base).tobytes()
+        rows = np.frombuffer(octets, dtype=np.uint8).reshape(len(places), dtype.itemsize)
         self._put(label, places, numbers, rows)
-        if self.added is not None:
-            self.added.append(Outcomes(label, _spans(places, numbers), rows.tobytes()))
+        if self.additions is not None:
+            self.additions.append(Outcomes(label, _spans(places, numbers), rows.tobytes()))
 
     def restore(self, outcomes: Outcomes) -> None:
         """Keeps what was added to another one."""
@@ -207,25 +207,18 @@ class Memo:
             np.concatenate([np.arange(span[part], span[part] + span[2]) for span in outcomes.spans])
             for part in (0, 1)
         )
-        self._put(
-            outcomes.label,
-            places,
-            numbers,
-            np.frombuffer(outcomes.data, dtype=np.uint8).reshape(len(places), -1),
-        )
+        rows = np.frombuffer(outcomes.data, dtype=np.uint8).reshape(len(places), -1)
+        self._put(outcomes.label, places, numbers, rows)
 
     def _put(self, label: str, places: Counts, numbers: Counts, rows: Words) -> None:
         self.reserve(label, int(places.max()) + 1, rows.shape[1])
-        held = self._labels[label]
-        held[0][places], held[1][places] = numbers, rows
+        store = self._labels[label]
+        store[0][places], store[1][places] = numbers, rows
 
 
 def _spans(places: Counts, numbers: Counts) -> tuple[Span, ...]:
-    cuts = [
-        0,
-        *(np.flatnonzero((np.diff(places) != 1) | (np.diff(numbers) != 1)) + 1).tolist(),
-        len(places),
-    ]
+    gaps = np.flatnonzero((np.diff(places) != 1) | (np.diff(numbers) != 1))
+    cuts = [0, *(gaps + 1).tolist(), len(places)]
     return tuple(
         (int(places[first]), int(numbers[first]), last - first) for first, last in pairwise(cuts)
     )

@@ -19,11 +19,11 @@ from local_dp.loss import NANO
 from local_dp.noise import COINS, Draw, KeyedNoise, Noise
 from local_dp.oracles.local.asked import (
     CHUNK,
+    Asking,
     Cohort,
     LocalQuery,
     cells_of,
     chunk_digest,
-    report,
     round_digest,
 )
 from local_dp.oracles.local.memory import FRESH, Fresh, Memoised, Memory, Session
@@ -68,7 +68,7 @@ class LocalOracle:
         self.run = run
         self.ledger = Ledger(budget)
         self.rounds: list[RoundSummary] = []
-        self._opened = 0
+        self._round_count = 0
         self._rounds_of = Steps()  # in how many rounds each client was asked
 
     def begin(self, queries: tuple[LocalQuery, ...], repeats: bool = True) -> int:
@@ -77,8 +77,8 @@ class LocalOracle:
         Raises RefusedError("budget"), and without `repeats` RefusedError("asked-twice") if a client
         is asked two things, now or in two rounds.
         """
-        asked = list(_sums(queries, [1] * len(queries)).spans())
-        for start, stop, times in () if repeats else asked:
+        spans = list(_sums(queries, [1] * len(queries)).spans())
+        for start, stop, times in () if repeats else spans:
             if times + self._rounds_of.most(start, stop) > 1:
                 raise RefusedError(
                     "asked-twice",
@@ -88,10 +88,10 @@ class LocalOracle:
                     ),
                 )
         self.ledger.charge(self.run, [query.charge() for query in queries])
-        self._opened += 1
-        for start, stop, _ in asked:
+        self._round_count += 1
+        for start, stop, _ in spans:
             self._rounds_of.add(start, stop, 1)
-        return self._opened
+        return self._round_count
 
     def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
         """The round is over, with n reports."""
@@ -101,7 +101,7 @@ class LocalOracle:
     def interaction(self) -> Interaction:
         """One round is non-interactive; several are sequentially interactive if nobody was asked in
         two of them, else fully interactive."""
-        if self._opened <= 1:
+        if self._round_count <= 1:
             return "non-interactive"
         return "sequentially interactive" if self._rounds_of.maximum <= 1 else "fully interactive"
 
@@ -109,12 +109,12 @@ class LocalOracle:
 def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is
     asked again under a label it pays once."""
-    due, paid = [], set[tuple[str, Cohort]]()
+    due = []
+    payments = set[tuple[str, Cohort]]()
     for query in queries:
-        due.append(
-            0 if query.label and (query.label, query.cohort) in paid else query.randomizer.nano
-        )
-        paid.add((query.label, query.cohort))
+        payment = query.label, query.cohort
+        due.append(0 if query.label and payment in payments else query.randomizer.nano)
+        payments.add(payment)
     return _sums(queries, due).maximum / NANO
 
 
@@ -178,25 +178,12 @@ class AskedOf:
         """The tally of some chunks of clients that follow each other, and their digests, one after
         the other: the same on every thread."""
         query, randomizer = self.query, self.query.randomizer
-        start, stop = (
-            max(query.cohort.start, span[0] * CHUNK),
-            min(query.cohort.stop, (span[-1] + 1) * CHUNK),
-        )
-        values, most = (
-            self.population.values(query.query, start, stop),
-            stop - start if len(span) > 1 else 0,
-        )
-        reports = report(
-            query,
-            lambda: values,
-            start,
-            self.noise,
-            self.which,
-            self.coins,
-            self.memory,
-            np.arange(start, stop),
-            most,
-        )
+        start = max(query.cohort.start, span[0] * CHUNK)
+        stop = min(query.cohort.stop, (span[-1] + 1) * CHUNK)
+        values = self.population.values(query.query, start, stop)
+        most = stop - start if len(span) > 1 else 0
+        asking = Asking(query, start, self.noise, self.which, self.coins, most)
+        reports = asking.report(lambda: values, self.memory, np.arange(start, stop))
         digests = b"".join(
             chunk_digest(randomizer, reports[low - start : high - start])
             for low, high in chunks(start, stop, CHUNK)
@@ -236,23 +223,17 @@ class PopulationOracle(LocalOracle):
         tallies, digests = [], []
         for ask, query in enumerate(queries):
             which = query.draw(number, ask)
-            asked = self._prepared(query)
+            own = self._prepare(query)
+            coins = which.key(COINS, self.coin_seed)
             tally, parts = self.gather(
-                AskedOf(
-                    self.population,
-                    self.noise,
-                    asked,
-                    which,
-                    which.key(COINS, self.coin_seed),
-                    self.memory,
-                )
+                AskedOf(self.population, self.noise, own, which, coins, self.memory)
             )
             tallies.append(tally)
             digests += parts
         self.finish(queries, sum(tally.n for tally in tallies), round_digest(digests))
         return tuple(tallies)
 
-    def _prepared(self, query: LocalQuery) -> LocalQuery:
+    def _prepare(self, query: LocalQuery) -> LocalQuery:
         """Makes room in memory for what threads note. A simulation remembers no answers."""
         match query.repeat:
             case Session(label):
@@ -264,26 +245,26 @@ class PopulationOracle(LocalOracle):
                 self.memory.memo.reserve(label, query.cohort.stop, width)
         return query
 
-    def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
+    def gather(self, task: AskedOf) -> tuple[Tally, list[bytes]]:
         """The tally of all chunks, and their digests in their order, of some chunks together."""
         keep_memory()
-        work = asked.pieces
+        work = task.pieces
         # counting the cores takes longer than a small cohort
         workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1
-        waiting = deque(shared(work, workers, asked.together))
+        waiting = deque(shared(work, workers, task.together))
         digests = [b""] * len(work)
         over = Event()
 
         def ask() -> Tally:
-            tally = asked.query.randomizer.empty()
+            tally = task.query.randomizer.empty()
             while not over.is_set():
                 try:
                     span = waiting.popleft()
                 except IndexError:  # another thread took the last
                     break
-                part, digests[span.start - work.start] = asked.answers(span)
+                part, digests[span.start - work.start] = task.answers(span)
                 tally += part
-                self.on_chunk(asked.which.ask, part)
+                self.on_chunk(task.which.ask, part)
             return tally
 
         if workers == 1:

@@ -29,16 +29,25 @@ class StatisticalQuery:
                 f"the tolerance is {self.tolerance}; a statistical query needs one strictly "
                 "between 0 and 1"
             )
+        self.check()
+
+    def check(self) -> None:
+        """Raises InputError for a query of other values."""
         if self.query.domain.kind != "levels" and self.query.domain.size != 2:
             raise InputError(
                 f"query {self.query.name!r} has values in {self.query.domain}; a statistical "
                 "query has two, or levels"
             )
 
+    @property
+    def scale(self) -> Floats:
+        """What each value of the query's domain counts as, in [-1, 1], shape (domain size,)."""
+        return np.linspace(-1.0, 1.0, self.query.domain.size)
+
     def expectation(self, law: Floats) -> float:
         """The expectation on the [-1, 1] scale under a law over the query's domain, shape (domain
         size,)."""
-        return float(law @ np.linspace(-1.0, 1.0, len(law)))
+        return float(law @ self.scale)
 
     @property
     def span(self) -> int:
@@ -139,43 +148,27 @@ class RealQuery(StatisticalQuery):
 
     values: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        if not 0 < self.tolerance < 1:
-            raise InputError(
-                f"the tolerance is {self.tolerance}; a statistical query needs one strictly "
-                "between 0 and 1"
-            )
+    def check(self) -> None:
         if len(self.values) != self.query.domain.size or max(map(abs, self.values)) > 1:
             raise InputError(
                 f"a real function on {self.query.domain} needs {self.query.domain.size} values in "
                 "[-1, 1]"
             )
 
-    def expectation(self, law: Floats) -> float:
-        """The mean under a law over the query's domain, shape (domain size,)."""
-        return float(law @ np.asarray(self.values))
+    @property
+    def scale(self) -> Floats:
+        return np.asarray(self.values)
 
     @property
     def span(self) -> int:
-        """The whole number that `numerators` is divided by."""
         return SPAN
 
     def numerators(self, records: Records) -> Counts:
         """span times the function of each record, rounded to whole numbers, so that sums over
         records are exact. Shape (n,)."""
-        places = np.rint(np.asarray(self.values) * SPAN).astype(np.int64)
-        return np.asarray(
-            places[self.query.values(records).astype(np.int64) - self.query.domain.low]
-        )
-
-
-def on_domain(query: StatisticalQuery) -> Floats:
-    """What each value of the query's domain counts as, in [-1, 1], shape (domain size,)."""
-    return (
-        np.asarray(query.values)
-        if isinstance(query, RealQuery)
-        else np.linspace(-1.0, 1.0, query.query.domain.size)
-    )
+        numerators = np.rint(self.scale * SPAN).astype(np.int64)
+        places = self.query.values(records).astype(np.int64) - self.query.domain.low
+        return np.asarray(numerators[places])
 
 
 class RoundedOracle(ExactOracle):
@@ -227,8 +220,6 @@ class NullOracle(ExactOracle):
         self.null = null
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        expectation, wanted = (
-            super().answer_one(query),
-            query.expectation(self.null.law(query.query)),
-        )
-        return min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))
+        expectation = super().answer_one(query)
+        target = query.expectation(self.null.law(query.query))
+        return min(expectation + query.tolerance, max(expectation - query.tolerance, target))

@@ -4,8 +4,8 @@ judged by clients held out for that, with an interval."""
 import math
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, ClassVar, Self
+from itertools import pairwise, repeat
+from typing import Any, Self
 
 import numpy as np
 
@@ -78,11 +78,9 @@ def trivial(hypothesis: Any) -> Any:
     of the label's bounds, one centre in the middle."""
     if isinstance(hypothesis, LinearModel):
         return LinearModel((0.0,) * len(hypothesis.weights))
-    return (
-        Centres(((0.0,) * len(hypothesis.points[0]),))
-        if isinstance(hypothesis, Centres)
-        else AllOf(())
-    )
+    if isinstance(hypothesis, Centres):
+        return Centres(((0.0,) * len(hypothesis.points[0]),))
+    return AllOf(())
 
 
 def judge(
@@ -104,10 +102,11 @@ def judge(
         StatisticalQuery(encoded(encoding, verdict(each)), 0.5)
         for each in (hypothesis, trivial(hypothesis))
     ]
-    questions += [completeness(encoding, 0.5)] if exclude else []
+    if exclude:
+        questions.append(completeness(encoding, 0.5))
     queries = tuple(
-        local_query(query, epsilon, Cohort(ends[place], ends[place + 1]))
-        for place, query in enumerate(questions)
+        local_query(query, epsilon, Cohort(*cohort))
+        for query, cohort in zip(questions, pairwise(ends), strict=True)
     )
     tallies = yield queries
     own, plain, *whole = (
@@ -116,9 +115,9 @@ def judge(
     )
     share = whole[0] if whole else None
     other = _score(plain, share)
-    return _score(own, share), other.opposite() if verdict(
-        hypothesis
-    ).classifies and other.value < 0.5 else other
+    if verdict(hypothesis).classifies and other.value < 0.5:
+        other = other.opposite()
+    return _score(own, share), other
 
 
 def _score(answer: Estimate, share: Estimate | None) -> Score:
@@ -131,7 +130,9 @@ def _score(answer: Estimate, share: Estimate | None) -> Score:
         m = max(float(share.value), LEAST)
         wholes = np.clip(share.interval(HALF), LEAST, 1.0)
         ratios = [float(end / whole) for end in answer.interval(HALF) for whole in wholes]
-        value, low, high = a / m, min(ratios), max(ratios)
+        value = a / m
+        low = min(ratios)
+        high = max(ratios)
         error = math.hypot(float(answer.standard_error), value * float(share.standard_error)) / m
     value, low, high = ((1 + min(max(each, -1.0), 1.0)) / 2 for each in (value, low, high))
     return Score(value, error / 2, low, high, answer.n)
@@ -148,8 +149,8 @@ def true_baseline(hypothesis: Any, encoding: Encoding, population: Population) -
     return max(score, 1 - score) if verdict(hypothesis).classifies else score
 
 
-def _true(judged: Verdict, encoding: Encoding, population: Population) -> float:
-    queries = StatisticalQuery(encoded(encoding, judged), 0.5), completeness(encoding, 0.5)
+def _true(judge: Verdict, encoding: Encoding, population: Population) -> float:
+    queries = StatisticalQuery(encoded(encoding, judge), 0.5), completeness(encoding, 0.5)
     score, complete = (query.expectation(population.law(query.query)) for query in queries)
     return (1 + score / complete) / 2
 
@@ -193,10 +194,10 @@ class Learn(LocalProtocol[Lesson]):
 
     name = "learn"
     summary = "Learns to predict a column, and estimates the accuracy"
-    figureless: ClassVar[str] = "a hypothesis"
+    figureless = "a hypothesis"
     source = "KLNRS 2008, Theorem 4.8; the learners' own"
-    example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
-    error_unit: ClassVar[str] = "distance of the stated score from the true one"
+    example = "--records fair.csv --label 'affairs > 0' --missing exclude"
+    error_unit = "distance of the stated score from the true one"
     learner: str = parameter("logistic-regression", "Learner", help=f"{', '.join(TABULAR)}")
     label: str = parameter(
         "", "Column or yes/no question that is predicted", help="Such as 'affairs > 0'"
@@ -270,10 +271,8 @@ class Learn(LocalProtocol[Lesson]):
 
     @property
     def _width(self) -> int:
-        return sum(
-            self.cuts if self.seen.form == "bits" and not question_in(text) else 1
-            for text in self._inputs
-        )
+        cuts = self.cuts if self.seen.form == "bits" else 1
+        return sum(1 if question_in(text) else cuts for text in self._inputs)
 
     def encoding(self, private: dict[str, Range]) -> Encoding:
         """How each client sees its own record, by public and private bounds."""
@@ -283,9 +282,8 @@ class Learn(LocalProtocol[Lesson]):
             if question_in(text):
                 columns.append((text, _YES_NO))
             elif self.seen.form == "bits":
-                columns += [
-                    (question, _YES_NO) for question in _cuts(text, ranges[text], self.cuts)
-                ]
+                cuts = _cuts(text, ranges[text], self.cuts)
+                columns += zip(cuts, repeat(_YES_NO), strict=False)
             else:
                 columns.append((text, ranges[text]))
         y = Range(0.0, 0.0)
@@ -310,23 +308,18 @@ class Learn(LocalProtocol[Lesson]):
 
     def _judges(self, epsilon: float) -> float:
         """How many clients tell the score to the tolerance."""
-        return rr_clients(epsilon, 2 * self.tolerance, BETA) * (
-            2 if self.missing == "exclude" else 4 / 3
-        )
+        each = 2 if self.missing == "exclude" else 4 / 3
+        return rr_clients(epsilon, 2 * self.tolerance, BETA) * each
 
     def notice(self, epsilon: float, clients: int) -> str | None:
         """The learner's guarantee and the score each need clients of their own."""
-        enough, near = (
-            self.clients(epsilon),
-            self.tolerance * (self._judges(epsilon) / (self.held_out * clients)) ** 0.5,
-        )
+        enough = self.clients(epsilon)
+        near = self.tolerance * (self._judges(epsilon) / (self.held_out * clients)) ** 0.5
         if clients >= enough:
             return None
-        expected = (
-            f"a score that is right to about +-{near:.2g}"
-            if near < 0.5
-            else "a score no better than a guess"
-        )
+        expected = f"a score that is right to about +-{near:.2g}"
+        if near >= 0.5:
+            expected = "a score no better than a guess"
         return (
             f"You have {clients:,} clients; the guarantee of {self.learner} at epsilon "
             f"{epsilon:g} needs {enough:,}. Expect {expected}."
@@ -340,22 +333,11 @@ class Learn(LocalProtocol[Lesson]):
             min(len(self.unknown) * range_clients(epsilon), first // 2),
         )
         if finders >= first:
-            needed = (
-                f"{finders:,} find the bounds of {len(self.unknown)} columns, " * bool(self.unknown)
-                + f"{clients - first:,} judge"
-            )
-            bounds = ";".join(f"{name}=LOW..HIGH" for name in self.unknown[:4])  # for example
-            ways = (
-                f"add bounds='{bounds}', name fewer features, or use more clients"
-                if self.unknown
-                else "use more clients"
-            )
-            raise InputError(
-                f"{clients:,} clients are too few to learn: {needed}, and nobody is left; {ways}"
-            )
+            raise self._too_few(clients, finders, clients - first)
+        exclude = self.missing == "exclude"
         teachers = first - finders
-        learner = self.built.affordable(epsilon, teachers - (self.missing == "exclude"))
-        cohort = teachers // (learner.queries + (self.missing == "exclude"))
+        learner = self.built.affordable(epsilon, teachers - exclude)
+        cohort = teachers // (learner.queries + exclude)
         enough = math.ceil(self.built.clients(epsilon, BETA) / self.built.queries)
 
         def play() -> LocalPlay[Lesson]:
@@ -363,20 +345,24 @@ class Learn(LocalProtocol[Lesson]):
             if self.unknown:
                 ranges = yield from locate(self.unknown, epsilon, Cohort(0, finders), LEARNING)
             encoding = self.encoding(dict(zip(self.unknown, ranges, strict=True)))
-            algorithm = (
-                among_complete(learner.algorithm(), encoding)
-                if self.missing == "exclude"
-                else on_table(learner.algorithm(), encoding)
-            )
-            hypothesis = yield from as_play(
-                _moved(local_from_sq(algorithm, epsilon, lambda query: cohort), finders)
-            )
-            scores = yield from judge(
-                hypothesis, encoding, epsilon, Cohort(first, clients), self.missing == "exclude"
-            )
+            put = among_complete if exclude else on_table
+            local = local_from_sq(put(learner.algorithm(), encoding), epsilon, lambda query: cohort)
+            hypothesis = yield from as_play(_shift(local, finders))
+            judges = Cohort(first, clients)
+            scores = yield from judge(hypothesis, encoding, epsilon, judges, exclude)
             return Lesson(hypothesis, encoding, *scores, cohort, enough, learner)
 
         return Adaptive(play)
+
+    def _too_few(self, clients: int, finders: int, judges: int) -> InputError:
+        roles, advice = f"{judges:,} judge", "use more clients"
+        if self.unknown:
+            roles = f"{finders:,} find the bounds of {len(self.unknown)} columns, {roles}"
+            bounds = ";".join(f"{name}=LOW..HIGH" for name in self.unknown[:4])  # for example
+            advice = f"add bounds='{bounds}', name fewer features, or {advice}"
+        return InputError(
+            f"{clients:,} clients are too few to learn: {roles}, and nobody is left; {advice}"
+        )
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Ages 20 to 79, visits 0 to 9; the odds of being ill are e^((age - 60) / 10 + (visits - 2)
@@ -386,12 +372,8 @@ class Learn(LocalProtocol[Lesson]):
             for part in np.meshgrid(np.arange(20, 80), np.arange(10), np.arange(2), indexing="ij")
         )
         score = (age - 60) / 10 + (visits - 2) / 2
-        return Finite(
-            Records({"age": age, "visits": visits, LABEL: ill}),
-            (1 / (1 + np.exp(np.where(ill == 1, -score, score)))).tolist(),
-            clients,
-            seed,
-        )
+        kinds = Records({"age": age, "visits": visits, LABEL: ill})
+        return Finite(kinds, 1 / (1 + np.exp(np.where(ill == 1, -score, score))), clients, seed)
 
     @property
     def reads(self) -> frozenset[str] | None:
@@ -409,12 +391,11 @@ class Learn(LocalProtocol[Lesson]):
         about = columns_of(question) if question else {self.label}
         if question is None and self.seen.answer == "yes or no":
             table.types.numbers(self.label)  # raises for texts and dates
-            choices = f"a question as the label, such as '{self.label} == 1'"
             table.refuse(
                 "refuse",
                 lambda part: ~np.isin(part[self.label], (0, 1)) & ~absent(part[self.label]),
                 f"the label {self.label!r} is neither 0 nor 1",
-                choices,
+                f"a question as the label, such as '{self.label} == 1'",
             )
         numbers = tuple(
             name
@@ -426,91 +407,68 @@ class Learn(LocalProtocol[Lesson]):
                 "the table has no number column beside the label; name the features, as in "
                 "features='sex == \"F\"'"
             )
-        built = replace(self, features=self.features or numbers)
-        encoding = built.encoding(dict.fromkeys(built.unknown, _YES_NO))
+        protocol = replace(self, features=self.features or numbers)
+        encoding = protocol.encoding(dict.fromkeys(protocol.unknown, _YES_NO))
         encoding.encode(records)  # raises with the columns there are
         if encoding.may_lack(records):
-            choices = "missing=exclude (they are left out), or other features"
             table.refuse(
                 self.missing,
                 lambda part: ~encoding.present(part),
                 "a feature or the label has no value",
-                choices,
+                "missing=exclude (they are left out), or other features",
             )
-        return built
+        return protocol
 
     def describe(self, result: Lesson) -> PlainData:
-        encoding, right = result.encoding, verdict(result.hypothesis).classifies
+        encoding = result.encoding
         unit = unit_of(result.hypothesis, encoding)
-        what = (
-            "accuracy"
-            if right
-            else "mean square error"
-            if encoding.label
-            else "mean square distance, as a share of the largest"
-        )
         rule = in_words(result.hypothesis, encoding)
-        shown = {
-            "rule": f"{encoding.label}: {rule}" if right else rule,
-            what: _shown(result.score, unit),
-            "majority label" if right else "trivial": _shown(result.baseline, unit),
+        trivial, what = "trivial", "mean square distance, as a share of the largest"
+        if verdict(result.hypothesis).classifies:
+            trivial, what = "majority label", "accuracy"
+            rule = f"{encoding.label}: {rule}"
+        elif encoding.label:
+            what = "mean square error"
+        hypothesis = {
+            "rule": rule,
+            what: _in_words(result.score, unit),
+            trivial: _in_words(result.baseline, unit),
             "clients a query": result.clients_per_query,
             "enough": result.enough_per_query,
         }
-        bounds = {
-            text: [low, high]
-            for text, low, high in zip(
-                encoding.features, encoding.lows, encoding.highs, strict=True
-            )
-            if not question_in(text)
-        }
+        ends = zip(encoding.features, encoding.lows, encoding.highs, strict=True)
+        bounds = {text: [low, high] for text, low, high in ends if not question_in(text)}
         return {
-            "hypothesis": shown,
+            "hypothesis": hypothesis,
             "learner": self.learner,
             "label": encoding.label,
             "features": list(encoding.features),
             "bounds": bounds,
-            "score": {"what": what, **_scaled(result.score, unit)},
-            "baseline": _scaled(result.baseline, unit),
+            "score": {"what": what, **_in_units(result.score, unit)},
+            "baseline": _in_units(result.baseline, unit),
             "parameters": asdict(result.hypothesis),
         }
 
     def explain(self, result: Lesson) -> str:
-        rule, right = (
-            in_words(result.hypothesis, result.encoding),
-            verdict(result.hypothesis).classifies,
-        )
-        low, high = (result.score, result.baseline) if right else (result.baseline, result.score)
-        worse = (
-            "no better than"
-            if low.high < high.low
-            else "not shown to be better than"
-            if low.value <= high.value
-            else ""
-        )
-        if not right:
-            least, most = result.encoding.label_low, result.encoding.label_high
-            clipped = (
-                (
-                    f"; the error is that of {result.encoding.label} clipped to [{least:.4g}, "
-                    f"{most:.4g}]"
-                )
-                if least < most
-                else ""
+        rule = in_words(result.hypothesis, result.encoding)
+        right = verdict(result.hypothesis).classifies
+        score, label = result.score, result.encoding.label
+        low, high = (score, result.baseline) if right else (result.baseline, score)
+        worse = ""
+        if low.high < high.low:
+            worse = "no better than"
+        elif low.value <= high.value:
+            worse = "not shown to be better than"
+        if right:
+            sentence = (
+                f"{label} where {rule}; right on {100 * score.value:.0f} % of the clients held "
+                f"out, {100 * score.low:.0f} to {100 * score.high:.0f} % with 95 % confidence."
             )
-            return f"{rule}{clipped}" + f"; {worse} the middle of the bounds for all" * bool(worse)
-        value, *ends = (
-            f"{100 * share:.0f}"
-            for share in (result.score.value, result.score.low, result.score.high)
-        )
-        told = f" It is {worse} the more frequent label for all." * bool(worse)
-        return (
-            f"{result.encoding.label} where {rule}; right on {value} % of the clients held out, "
-            f"{ends[0]} to {ends[1]} % with 95 % confidence.{told}"
-        )
-
-    def truth(self, population: Population) -> None:
-        """A score is compared with that of its own hypothesis, by `true_error`."""
+            return sentence + (f" It is {worse} the more frequent label for all." if worse else "")
+        least, most = result.encoding.label_low, result.encoding.label_high
+        if least < most:
+            rule += f"; the error is that of {label} clipped to [{least:.4g}, {most:.4g}]"
+        return rule + (f"; {worse} the middle of the bounds for all" if worse else "")
 
     def true_score(self, result: Lesson, population: Population) -> float:
         """The hypothesis's score in the distribution that the clients are drawn from, in [0, 1]."""
@@ -518,12 +476,12 @@ class Learn(LocalProtocol[Lesson]):
 
     def true_error(self, result: Lesson, population: Population) -> float:
         """The distance of the stated score from the true one, in the unit of the score."""
-        return abs(result.score.value - self.true_score(result, population)) * unit_of(
-            result.hypothesis, result.encoding
-        )
+        away = abs(result.score.value - self.true_score(result, population))
+        return away * unit_of(result.hypothesis, result.encoding)
 
     def compared(self, result: Lesson, population: Population) -> PlainData:
-        twin, unit = self.twin(result, population), unit_of(result.hypothesis, result.encoding)
+        twin = self.twin(result, population)
+        unit = unit_of(result.hypothesis, result.encoding)
         return {
             "true_score": self.true_score(result, population) * unit,
             "true_baseline": true_baseline(result.hypothesis, result.encoding, population) * unit,
@@ -538,9 +496,9 @@ class Learn(LocalProtocol[Lesson]):
         records, shares = weighted_records(population)
         if len(records) * result.learner.queries > MOST_WORK:
             return None
-        kept = np.flatnonzero(result.encoding.present(records))
-        complete = Finite(result.encoding.encode(records.take(kept)), shares[kept].tolist(), 1, 0)
-        return run(result.learner.algorithm(), ExactOracle(complete))
+        places = np.flatnonzero(result.encoding.present(records))
+        kinds = result.encoding.encode(records.take(places))
+        return run(result.learner.algorithm(), ExactOracle(Finite(kinds, shares[places], 1, 0)))
 
 
 def _read_bounds(text: str) -> tuple[str, Range]:
@@ -558,16 +516,12 @@ def _read_bounds(text: str) -> tuple[str, Range]:
 def _cuts(column: str, bounds: Range, cuts: int) -> list[str]:
     """Questions at equal distances between the bounds."""
     name = column if column.isidentifier() else f"`{column}`"
-    return [
-        f"{name} >= {cut}"
-        for cut in apart(
-            bounds.low + (bounds.high - bounds.low) * place / (cuts + 1)
-            for place in range(1, cuts + 1)
-        )
-    ]
+    places = range(1, cuts + 1)
+    ends = (bounds.low + (bounds.high - bounds.low) * place / (cuts + 1) for place in places)
+    return [f"{name} >= {end}" for end in apart(ends)]
 
 
-def _moved(algorithm: LocalAlgorithm[Any], start: int) -> LocalAlgorithm[Any]:
+def _shift(algorithm: LocalAlgorithm[Any], start: int) -> LocalAlgorithm[Any]:
     """The same algorithm with the clients from `start` on."""
 
     def ask(
@@ -578,14 +532,14 @@ def _moved(algorithm: LocalAlgorithm[Any], start: int) -> LocalAlgorithm[Any]:
             for query in queries
         )
 
-    return translate(algorithm, ask, lambda queries, asked, answers: answers)
+    return translate(algorithm, ask, lambda queries, others, answers: answers)
 
 
-def _shown(score: Score, unit: float) -> str:
+def _in_words(score: Score, unit: float) -> str:
     return f"{score.value * unit:.3g} ({score.low * unit:.3g} .. {score.high * unit:.3g})"
 
 
-def _scaled(score: Score, unit: float) -> PlainData:
+def _in_units(score: Score, unit: float) -> PlainData:
     return {
         "estimate": score.value * unit,
         "standard_error": score.standard_error * unit,

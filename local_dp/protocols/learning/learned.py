@@ -86,9 +86,9 @@ class Learned(LocalProtocol[Lesson]):
     some unused. Cost: one bit a client. Source: KLNRS Theorem 4.8.
     """
 
-    figureless: ClassVar[str] = "a hypothesis"
-    taught: ClassVar[str]
-    error_unit: ClassVar[str] = "excess over the comparison of the learner's guarantee"
+    figureless = "a hypothesis"
+    learner_name: ClassVar[str]
+    error_unit = "excess over the comparison of the learner's guarantee"
 
     def check(self) -> None:
         check_built(self.task)
@@ -96,10 +96,9 @@ class Learned(LocalProtocol[Lesson]):
     @cached_property
     def task(self) -> Task[Any]:
         """The learner with these parameters, and its population."""
-        example, task = TRIED[self.taught]
-        return task(
-            replace(example, **{field.name: getattr(self, field.name) for field in fields(self)})
-        )
+        example, task = TRIED[self.learner_name]
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        return task(replace(example, **settings))
 
     def clients(self, epsilon: float) -> int:
         return self.task.learner.clients(epsilon, BETA)
@@ -138,14 +137,9 @@ class Learned(LocalProtocol[Lesson]):
 
     def explain(self, result: Lesson) -> str:
         rule = str(result.hypothesis)
-        return (
-            "The learned rule predicts the label +1 for every record."
-            if rule == "always"
-            else SENTENCES.get(self.taught, CLASSIFIER).format(rule)
-        )
-
-    def truth(self, population: Population) -> None:
-        """A hypothesis is compared with the learner's guarantee, by `true_error`."""
+        if rule == "always":
+            return "The learned rule predicts the label +1 for every record."
+        return SENTENCES.get(self.learner_name, CLASSIFIER).format(rule)
 
     def true_error(self, result: Lesson, population: Population) -> float:
         """The exact excess of the hypothesis over the comparison of the learner's guarantee, which
@@ -157,33 +151,37 @@ class Learned(LocalProtocol[Lesson]):
     def model(cls) -> str:
         """LNI for a non-adaptive learner and LI for an adaptive one, by the type of the learner's
         algorithm, which the theorem preserves."""
-        return MODELS[TRIED[cls.taught][0].model()]
+        return MODELS[TRIED[cls.learner_name][0].model()]
 
 
 def learned(name: str) -> type[Learned]:
     """The protocol `name`, "learn-" and the name of an SQ learner: the learner's scalar parameters
     are its fields, with the values of its task as defaults."""
-    taught = name.removeprefix("learn-")
-    learner, task = TRIED[taught]
+    own = name.removeprefix("learn-")
+    learner, task = TRIED[own]
     hints = get_type_hints(type(learner))
     names = [field.name for field in fields(learner) if get_origin(hints[field.name]) is not tuple]
     doc = f"{getdoc(learner)}\n\nThe task: {getdoc(task)}\n\nLocally: {getdoc(Learned)}"
-    built = make_dataclass(
+    parameters = [
+        (field, hints[field], parameter(getattr(learner, field), HELP[field])) for field in names
+    ]
+    constants = {
+        "name": name,
+        "summary": SUMMARIES[own],
+        "source": f"{learner.source}; KLNRS 2008, Theorem 4.8",
+        "learner_name": own,
+        "__doc__": doc,
+        "__module__": __name__,
+    }
+    kind = make_dataclass(
         f"Learn{type(learner).__name__}",
-        [(field, hints[field], parameter(getattr(learner, field), HELP[field])) for field in names],
+        parameters,
         bases=(Learned,),
-        namespace={
-            "name": name,
-            "summary": SUMMARIES[taught],
-            "source": f"{learner.source}; KLNRS 2008, Theorem 4.8",
-            "taught": taught,
-            "__doc__": doc,
-            "__module__": __name__,
-        },
+        namespace=constants,
         frozen=True,
         kw_only=True,
     )
-    return cast(type[Learned], built)
+    return cast(type[Learned], kind)
 
 
 LearnConjunctions = learned("learn-conjunctions")
@@ -227,20 +225,18 @@ def vote(margin: Margin, epsilon: float, clients: int) -> Local[Floats]:
     client, one round. t b <= 12, and b a power of two.
     """
     concepts = margin.concepts
-    masks = {S: np.unique(concepts.masks(S)) for S in cohorts(margin, clients)}
+    d = concepts.variables
+    groups = cohorts(margin, clients)
+    masks = {S: np.unique(concepts.masks(S)) for S in groups}
     queries = tuple(
-        LocalQuery(
-            ParityExample(concepts.variables),
-            Characters(epsilon, d=concepts.variables, masks=mask_set(masks[S], concepts.variables)),
-            cohort,
-        )
-        for S, cohort in cohorts(margin, clients).items()
+        LocalQuery(ParityExample(d), Characters(epsilon, d=d, masks=mask_set(masks[S], d)), cohort)
+        for S, cohort in groups.items()
     )
 
     def decode(answers: tuple[Tally, ...]) -> Floats:
         words = np.zeros(1 << concepts.variables)
-        for listed, tally in zip(masks.values(), answers, strict=True):
-            words[listed] += tally.counts[:, 0] - tally.counts[:, 1]
+        for places, tally in zip(masks.values(), answers, strict=True):
+            words[places] += tally.counts[:, 0] - tally.counts[:, 1]
         return words / clients
 
     return Nonadaptive(queries, decode)
@@ -251,7 +247,7 @@ def hard_examples(margin: Margin, clients: int, seed: int) -> Finite:
     variables of the blocks are u."""
     labels, shares = _hard_law(margin)
     x = np.arange(len(labels), dtype=np.uint64)
-    return Finite(Records({"x": x, "y": labels.astype(np.int8)}), shares.tolist(), clients, seed)
+    return Finite(Records({"x": x, "y": labels.astype(np.int8)}), shares, clients, seed)
 
 
 def advantage(margin: Margin, words: Floats) -> float:

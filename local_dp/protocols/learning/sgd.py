@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 
@@ -95,10 +94,10 @@ class ByVector(Gradients):
 
     @cached_property
     def randomizer(self) -> SampledSigns | NearestDirection:
-        made: Callable[..., SampledSigns | NearestDirection] = (
+        make: Callable[..., SampledSigns | NearestDirection] = (
             SampledSigns if self.choice.name == "sampled-signs" else NearestDirection
         )
-        return made(self.epsilon, d=self.d, steps=GRID, **dict(self.choice.settings))
+        return make(self.epsilon, d=self.d, steps=GRID, **dict(self.choice.settings))
 
     @property
     def reach(self) -> float:
@@ -113,12 +112,10 @@ class ByVector(Gradients):
         return (LocalQuery(query, randomizer, Cohort(*ends)),)
 
     def read(self, tallies: tuple[Tally, ...]) -> Floats:
-        (tally,), randomizer = tallies, self.randomizer
-        return self.reach * (
-            randomizer.average(tally)
-            if isinstance(randomizer, SampledSigns)
-            else randomizer.estimate(tally).value
-        )
+        (tally,) = tallies
+        if isinstance(self.randomizer, SampledSigns):
+            return self.reach * self.randomizer.average(tally)
+        return self.reach * self.randomizer.estimate(tally).value
 
 
 @lru_cache(maxsize=64)
@@ -134,20 +131,17 @@ def gradients_of(epsilon: float, d: int, scale: float, name: str = "best") -> Gr
             ("ball", "nearest-direction", 1.0),
         )
         for body, way, reach in bodies:
-            choice = next(
-                choice for choice in vector_choices(epsilon, body, d) if choice.name == way
-            )
+            choices = vector_choices(epsilon, body, d)
+            choice = next(choice for choice in choices if choice.name == way)
             ways[way] = ByVector(epsilon, d, scale, choice.moment * reach**2, choice)
     if name != "best" and name not in ways:
         raise InputError(
             f"{name} takes at most {MAX_DIMENSION} coordinates, and d is {d}; choose one-bit-mean "
             "or best"
         )
-    return (
-        ways[name]
-        if name in ways
-        else min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
-    )
+    if name in ways:
+        return ways[name]
+    return min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,9 +161,9 @@ class LocalSGD(LocalProtocol[Halfspace]):
 
     name = "local-sgd"
     summary = "Learns a halfspace by gradient descent on private reports"
-    figureless: ClassVar[str] = "a hypothesis"
+    figureless = "a hypothesis"
     source = "Duchi, Jordan, Wainwright 2013"
-    error_unit: ClassVar[str] = "share of examples labelled wrongly"
+    error_unit = "share of examples labelled wrongly"
     d: int = parameter(4, "Dimension: the features of a record")
     gamma: float = parameter(0.5, "Margin of the examples to the halfspace")
     alpha: float = parameter(
@@ -231,7 +225,8 @@ class LocalSGD(LocalProtocol[Halfspace]):
         step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
 
         def play() -> LocalPlay[Halfspace]:
-            weights, total = np.zeros(self.d), np.zeros(self.d)
+            weights = np.zeros(self.d)
+            total = np.zeros(self.d)
             for round in range(self.rounds):
                 cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]
                 tallies = yield gradients.queries(written(weights / self.gamma), cut)
@@ -251,9 +246,6 @@ class LocalSGD(LocalProtocol[Halfspace]):
 
     def explain(self, result: Halfspace) -> str:
         return f"The learned rule predicts the label of a record: it is +1 where {result}; else -1."
-
-    def truth(self, population: Population) -> None:
-        """A halfspace is compared by its exact error rate, by `true_error`."""
 
     def true_error(self, result: Halfspace, population: Population) -> float:
         """Pr[the halfspace mislabels an example], exactly."""

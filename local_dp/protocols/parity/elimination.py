@@ -63,20 +63,20 @@ class ParityElimination(ParityProtocol):
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
         def play() -> LocalPlay[int]:
-            masks, scores, asked = np.arange(1 << self.d), np.zeros(1 << self.d), 0
-            while len(masks) > 1 and asked < clients:
-                queries = self._asked(epsilon, masks, asked, clients)
-                asked = queries[-1].cohort.stop
+            masks, scores, start = np.arange(1 << self.d), np.zeros(1 << self.d), 0
+            while len(masks) > 1 and start < clients:
+                queries = self._queries(epsilon, masks, start, clients)
+                start = queries[-1].cohort.stop
                 scores = scores + changes(queries, (yield queries), len(masks))
-                kept = scores > -self.fall
-                if not kept.any():
+                likely = scores > -self.fall
+                if not likely.any():
                     break
-                masks, scores = masks[kept], scores[kept]
+                masks, scores = masks[likely], scores[likely]
             return int(masks[np.argmax(scores)])
 
         return Adaptive(play)
 
-    def _asked(
+    def _queries(
         self, epsilon: float, masks: Counts, start: int, clients: int
     ) -> tuple[LocalQuery, ...]:
         """A round about these survivors: one question about all of them, or one about each part of
@@ -84,13 +84,8 @@ class ParityElimination(ParityProtocol):
         size, example = len(masks), ParityExample(self.d)
         if size >= FEW:
             suspects = Suspects(epsilon, d=self.d, masks=mask_set(masks, self.d))
-            return (
-                LocalQuery(
-                    example,
-                    suspects,
-                    Cohort(start, min(clients, start + math.ceil(self.step * size))),
-                ),
-            )
+            stop = min(clients, start + math.ceil(self.step * size))
+            return (LocalQuery(example, suspects, Cohort(start, stop)),)
         queries, first = [], 0
         for part in (1 << bit for bit in range(size.bit_length()) if size >> bit & 1):
             stop = min(clients, start + math.ceil(max(1.0, self.step) * part))
@@ -109,11 +104,11 @@ def changes(queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...], survivo
     change, first = np.zeros(survivors), 0
     for query, tally in zip(queries, tallies, strict=True):
         if isinstance(randomizer := query.randomizer, Suspects):
-            named, others = tally.weights[0], tally.answered - tally.weights[0]
+            votes = tally.weights[0]
+            others = tally.answered - votes
             own, blind = randomizer.hidden, randomizer.blind
-            return np.asarray(
-                named * np.log(own / blind) + others * np.log((1 - own) / (1 - blind))
-            )
+            gain = votes * np.log(own / blind)
+            return np.asarray(gain + others * np.log((1 - own) / (1 - blind)))
         assert isinstance(randomizer, Characters)
         change[first : first + randomizer.cells] = log_likelihoods(randomizer, tally)
         first += randomizer.cells

@@ -4,7 +4,6 @@ each round, or in one round (limits 12.1)."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
-from typing import ClassVar
 
 from local_dp.bounds.interaction import group_lengths, ladder_clients
 from local_dp.checks import check_built, check_whole
@@ -48,7 +47,7 @@ def ways_on(
 
 
 @dataclass
-class Heard:
+class Answers:
     """The answers so far: each path, its first level, and the clients that confirm it less those
     that deny it."""
 
@@ -58,8 +57,8 @@ class Heard:
         """Adds answers to `ways_on`. Raises InputError if one of them has no reports."""
         for query, tally in zip(queries, tallies, strict=True):
             assert isinstance(query.query, PathStep)
-            denied, confirmed = tally.weights[0].tolist()
-            self.scores.append((query.query.path, query.query.first, confirmed - denied))
+            against, for_it = tally.weights[0].tolist()
+            self.scores.append((query.query.path, query.query.first, for_it - against))
 
     def step(self, node: str) -> str:
         """The step from a node that more clients confirm; clients of other levels add nothing on
@@ -84,8 +83,8 @@ class _Ladder(LocalProtocol[str]):
     """Level i < k has a hidden table of 2^i bits, the steps at its nodes; each client has the table
     of one uniform level."""
 
-    figureless: ClassVar[str] = "a hypothesis"
-    error_unit: ClassVar[str] = "share of the path from its first wrong step on"
+    figureless = "a hypothesis"
+    error_unit = "share of the path from its first wrong step on"
     k: int = parameter(4, "Number of levels, from 1 to 16", unit="levels")
 
     def check(self) -> None:
@@ -106,16 +105,8 @@ class _Ladder(LocalProtocol[str]):
 
     def true_error(self, result: str, population: Population) -> float:
         """The share of the path that comes from its first wrong step on."""
-        right = next(
-            (
-                level
-                for level, (step, true) in enumerate(
-                    zip(result, self.truth(population), strict=True)
-                )
-                if step != true
-            ),
-            self.k,
-        )
+        path = self.truth(population)
+        right = next((level for level in range(self.k) if result[level] != path[level]), self.k)
         return 1 - right / self.k
 
 
@@ -136,11 +127,11 @@ class _LadderInRounds(_Ladder):
     def climb(self, ask: Callable[[str, int, int], tuple[LocalQuery, ...]]) -> LocalPlay[str]:
         """Follows the path round by round, by the answers to what `ask` asks at a node, about some
         levels, in a round."""
-        heard, node = Heard(), ""
+        answers, node = Answers(), ""
         for round, levels in enumerate(self.lengths):
             queries = ask(node, levels, round)
-            heard.add(queries, (yield queries))
-            node = heard.follow(node, levels)
+            answers.add(queries, (yield queries))
+            node = answers.follow(node, levels)
         return node
 
 
@@ -183,17 +174,13 @@ class LadderAgain(_LadderInRounds):
         )
 
     def algorithm(self, epsilon: float, clients: int) -> Repeated[LocalQuery, Tally, str]:
-        randomizer, session = (
-            OneOfRounds(self.each(epsilon)),
-            self.session if self.charged == "session" else "",
-        )
-        return Repeated(
-            lambda: self.climb(
-                lambda node, levels, round: ways_on(
-                    node, levels, range(clients), randomizer, session
-                )
-            )
-        )
+        randomizer = OneOfRounds(self.each(epsilon))
+        session = self.session if self.charged == "session" else ""
+
+        def ask(node: str, levels: int, round: int) -> tuple[LocalQuery, ...]:
+            return ways_on(node, levels, range(clients), randomizer, session)
+
+        return Repeated(lambda: self.climb(ask))
 
 
 @dataclass(frozen=True)
@@ -230,12 +217,10 @@ class LadderInTurn(_LadderInRounds):
 
         def ask(node: str, levels: int, round: int) -> tuple[LocalQuery, ...]:
             cohort = range(ends[round], ends[round + 1])
-            deep = (
-                max(levels, min(self.k - len(node), DEEPEST, max(1, len(cohort)).bit_length() - 1))
-                if self.below
-                else levels
-            )
-            return ways_on(node, deep, cohort, randomizer)
+            if self.below:
+                most = max(1, len(cohort)).bit_length() - 1
+                levels = max(levels, min(self.k - len(node), DEEPEST, most))
+            return ways_on(node, levels, cohort, randomizer)
 
         return Adaptive(lambda: self.climb(ask))
 
@@ -264,8 +249,8 @@ class LadderOneRound(_Ladder):
         queries = ways_on("", self.k, range(clients), OneOfRounds(epsilon))
 
         def decode(tallies: tuple[Tally, ...]) -> str:
-            heard = Heard()
-            heard.add(queries, tallies)
-            return heard.follow("", self.k)
+            answers = Answers()
+            answers.add(queries, tallies)
+            return answers.follow("", self.k)
 
         return Nonadaptive(queries, decode)

@@ -4,12 +4,11 @@ a factor d (limits 4.2, 12.2)."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
-from typing import ClassVar
+from itertools import accumulate, pairwise, starmap
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Counts, Floats
 from local_dp.bounds.interaction import check_rounds, few_rounds_clients, few_rounds_plan
 from local_dp.bounds.parity import (
     named_score,
@@ -35,8 +34,8 @@ from local_dp.tallies import Tally
 class ParityProtocol(LocalProtocol[int]):
     """The common part of the parity learners. Without `r` it is drawn at random."""
 
-    figureless: ClassVar[str] = "a hypothesis"
-    error_unit: ClassVar[str] = "share of records whose parity differs"
+    figureless = "a hypothesis"
+    error_unit = "share of records whose parity differs"
     d: int = parameter(4, "Dimension: the bits of a record", unit="bits")
     r: int | None = parameter(
         None, "Hidden vector, as a whole number; default: random", help="Below 2^d"
@@ -48,8 +47,10 @@ class ParityProtocol(LocalProtocol[int]):
             check_vector("r", self.r, self.d)
 
     def synthetic(self, clients: int, seed: int) -> ParityPopulation:
-        drawn = int(philox_words(stream_key("concept", seed), 0, 1)[0]) >> (64 - self.d)
-        return ParityPopulation(self.d, drawn if self.r is None else self.r, clients, seed)
+        r = self.r
+        if r is None:
+            r = int(philox_words(stream_key("concept", seed), 0, 1)[0]) >> (64 - self.d)
+        return ParityPopulation(self.d, r, clients, seed)
 
     def describe(self, result: int) -> PlainData:
         return {"hypothesis": {"d": self.d, "r": f"{result:#x}"}}
@@ -88,16 +89,15 @@ class ParityHalving(ParityProtocol):
         ends = tuple(accumulate(parity_rounds(self.d, clients), initial=0))
 
         def play() -> LocalPlay[int]:
-            masks, scores = np.arange(1 << self.d), np.zeros(1 << self.d)
+            masks = np.arange(1 << self.d)
+            scores = np.zeros(1 << self.d)
             for start, stop in pairwise(ends):
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
                 (tally,) = yield (
                     LocalQuery(ParityExample(self.d), randomizer, Cohort(start, stop)),
                 )
                 scores = scores + log_likelihoods(randomizer, tally)
-                # ascending, as the randomizer lists them
-                better = np.sort(np.argsort(-scores, kind="stable")[: len(masks) // 2])
-                masks, scores = masks[better], scores[better]
+                masks, scores = likeliest(masks, scores, len(masks) // 2)
             return int(masks[0])
 
         return Adaptive(play)
@@ -144,6 +144,12 @@ def in_words(r: int) -> str:
     if len(places) == 1:
         return f"-1 if bit {places[0]} of x is 1, else +1"
     return f"-1 if an odd number of the bits {listed(places)} of x are 1, else +1"
+
+
+def likeliest(masks: Counts, scores: Floats, count: int) -> tuple[Counts, Floats]:
+    """The masks of the highest scores, ascending, as a randomizer lists them; and their scores."""
+    places = np.sort(np.argsort(-scores, kind="stable")[:count])
+    return masks[places], scores[places]
 
 
 def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:
@@ -208,19 +214,15 @@ class ParityRounds(ParityProtocol):
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
         plan = few_rounds_plan(self.d, self.rounds)
-        cohorts = [
-            Cohort(start, stop)
-            for start, stop in pairwise(accumulate(plan.sizes(clients), initial=0))
-        ]
+        cohorts = list(starmap(Cohort, pairwise(accumulate(plan.sizes(clients), initial=0))))
         example = ParityExample(self.d)
 
         def play() -> LocalPlay[int]:
-            (named,) = yield (LocalQuery(example, Deny(epsilon, d=self.d), cohorts[0]),)
-            masks, scores = np.arange(1 << self.d), named_score(self.d, epsilon) * named.weights[0]
-            for cohort, keep in zip(cohorts[1:], plan.kept, strict=False):
-                # ascending, as the randomizer lists them
-                likely = np.sort(np.argsort(-scores, kind="stable")[:keep])
-                masks, scores = masks[likely], scores[likely]
+            (first,) = yield (LocalQuery(example, Deny(epsilon, d=self.d), cohorts[0]),)
+            masks = np.arange(1 << self.d)
+            scores = named_score(self.d, epsilon) * first.weights[0]
+            for cohort, count in zip(cohorts[1:], plan.kept, strict=False):
+                masks, scores = likeliest(masks, scores, count)
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
                 (tally,) = yield (LocalQuery(example, randomizer, cohort),)
                 scores = scores + log_likelihoods(randomizer, tally)

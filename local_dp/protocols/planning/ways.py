@@ -8,7 +8,7 @@ shuffler epsilon is what all reports together lose.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -30,6 +30,7 @@ from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.shuffle.accountant import MAX_CLIENTS, check_clients, holds, largest_local
 from local_dp.shuffle.histogram import Target, multi_message
@@ -98,18 +99,16 @@ class Searched(Failing):
 
     def failure(self, n: int, accuracy: float) -> float:
         return 1 - math.prod(
-            1 - self._missed(share, error / math.sqrt(n), accuracy)
+            1 - self._miss(share, error / math.sqrt(n), accuracy)
             for share, error in self.errors.items()
         )
 
-    def _missed(self, share: float, error: float, accuracy: float) -> float:
+    def _miss(self, share: float, error: float, accuracy: float) -> float:
         """A cell that is found has no error where it holds the quantile: so the place may be as far
         off as the last cells that are near enough reach."""
         ends, slack = self.ends, 1e-12
-        own, last = (
-            int(np.searchsorted(ends[:-1], share + further, side="right"))
-            for further in (-slack, accuracy + slack)
-        )
+        own = int(np.searchsorted(ends[:-1], share - slack, side="right"))
+        last = int(np.searchsorted(ends[:-1], share + (accuracy + slack), side="right"))
         first = int(np.searchsorted(ends[1:], share - accuracy - slack))
         above = ends[last] - share if last < len(ends) - 1 else math.inf
         below = share - ends[first] if first else math.inf
@@ -145,25 +144,22 @@ class Bounded(Way):
         return _crossing(lambda accuracy: self.clients(accuracy) <= clients)
 
 
-def _crossing(kept: Callable[[float], bool]) -> float:
-    """The least accuracy that is kept, by halving its logarithm; infinite where none below 1 is."""
-    low, high = math.log(_LEAST), math.log(1 - 1e-9)
-    if not kept(math.exp(high)):
+def _crossing(holds: Callable[[float], bool]) -> float:
+    """The least accuracy that holds, by halving its logarithm; infinite where none below 1 does."""
+    low = math.log(_LEAST)
+    high = math.log(1 - 1e-9)
+    if not holds(math.exp(high)):
         return math.inf
     while high - low > 1e-7:
         middle = (low + high) / 2
-        low, high = (low, middle) if kept(math.exp(middle)) else (middle, high)
+        low, high = (low, middle) if holds(math.exp(middle)) else (middle, high)
     return math.exp(high)
 
 
 def tolerance_of(protocol: LocalProtocol[Any]) -> float | None:
     """The parameter for which the protocol has its default number of clients; None where it has
     none, as a learner of a concept, right or wrong."""
-    return (
-        getattr(protocol, "tolerance", None)
-        if "tolerance" in type(protocol).__dataclass_fields__
-        else None
-    )
+    return vars(protocol).get("tolerance")
 
 
 def with_tolerance(protocol: LocalProtocol[Any], accuracy: float) -> LocalProtocol[Any]:
@@ -187,19 +183,18 @@ def ways(
     aim = aim_of(protocol)
     if aim is None:
         return [Bounded(protocol.name, "local", None, True, protocol, epsilon)]
-    asked = asked_of(protocol, epsilon)
-    law = None if population is None else law_of(population, asked)
-    own = asked.randomizer.name
-    named = ((reports.randomizer.name, reports) for reports in _reports(epsilon, aim, asked))
-    local = [
-        Direct(name, "local", reports.randomizer.bits, name == own, reach_of(reports, law))
-        for name, reports in named
-    ]
+    query = asked_of(protocol, epsilon)
+    law = None if population is None else law_of(population, query)
+    local = []
+    for reports in _reports(epsilon, aim, query):
+        name, bits = reports.randomizer.name, reports.randomizer.bits
+        own = name == query.randomizer.name
+        local.append(Direct(name, "local", bits, own, reach_of(reports, law)))
     # by reach, to five digits; of equal ones the chosen one comes first
     local.sort(key=lambda way: (float(f"{way.reach:.5g}"), not way.chosen))
     return [
         *local,
-        _curated(aim, law, epsilon),
+        _by_curator(aim, law, epsilon),
         Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA)),
     ]
 
@@ -223,8 +218,8 @@ def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
     return list(_reports(epsilon, aim, asked_of(protocol, epsilon)))
 
 
-def law_of(population: Population, asked: LocalQuery) -> Floats:
-    law = population.law(asked.query)
+def law_of(population: Population, query: LocalQuery) -> Floats:
+    law = population.law(query.query)
     return np.asarray(law / law.sum())
 
 
@@ -239,42 +234,43 @@ def asked_of(protocol: LocalProtocol[Any], epsilon: float) -> LocalQuery:
     """The one question that is put to everybody, of a protocol that has an aim."""
     algorithm = protocol.algorithm(epsilon, 1)
     assert isinstance(algorithm, Nonadaptive)
-    (asked,) = algorithm.queries  # a mean over clients is asked for once
-    return asked
+    (query,) = algorithm.queries  # a mean over clients is asked for once
+    return query
 
 
-def _reports(epsilon: float, aim: Aim, asked: LocalQuery) -> Iterator[Reports]:
+def _reports(epsilon: float, aim: Aim, query: LocalQuery) -> Iterator[Reports]:
     """The randomizers that estimate the aim without bias, the one that a run takes among them."""
-    for name in dict.fromkeys((asked.randomizer.name, *RANDOMIZERS)):
+    own = query.randomizer.name
+    for name in dict.fromkeys((own, *RANDOMIZERS)):
         try:
-            if name != asked.randomizer.name and RANDOMIZERS[name].work != "one question":
-                continue
-            randomizer = (
-                asked.randomizer if name == asked.randomizer.name else _built(name, epsilon, aim)
-            )
-            if (
-                not isinstance(randomizer, FiniteChannel)
-                or randomizer.domain.kind != aim.kind
-                or not _keeps_epsilon(name, randomizer)
-            ):
-                continue
-            own = Aim.mean(randomizer.domain.size - 1) if aim.kind == "levels" else aim
-            found = (
-                Reports.of(randomizer, own) if randomizer.domain.size == len(own.target) else None
-            )
+            randomizer = query.randomizer if name == own else _build(name, epsilon, aim)
+            reports = _reports_of(name, randomizer, aim)
         except LocalDPError:
             continue  # it takes other parameters, or not this epsilon
-        if found is not None:
-            yield found
+        if reports is not None:
+            yield reports
 
 
-def _built(name: str, epsilon: float, aim: Aim) -> Any:
-    # levels: on the lattice it has by itself
-    sizes = {"k": len(aim.target)} if aim.kind == "symbols" else {}
-    known = {each.name for each in fields(RANDOMIZERS[name])}
-    return RANDOMIZERS.build(
-        name, {"epsilon": epsilon, **{key: value for key, value in sizes.items() if key in known}}
-    )
+def _reports_of(name: str, randomizer: Randomizer | None, aim: Aim) -> Reports | None:
+    """The reports of a randomizer, if it estimates the aim and keeps its epsilon."""
+    if not isinstance(randomizer, FiniteChannel) or randomizer.domain.kind != aim.kind:
+        return None
+    if not _keeps_epsilon(name, randomizer):
+        return None
+    if aim.kind == "levels":
+        aim = Aim.mean(randomizer.domain.size - 1)
+    return Reports.of(randomizer, aim) if randomizer.domain.size == len(aim.target) else None
+
+
+def _build(name: str, epsilon: float, aim: Aim) -> Randomizer | None:
+    """The randomizer of this name for the aim's domain; None for one of other work."""
+    kind = RANDOMIZERS[name]
+    if kind.work != "one question":
+        return None
+    settings: dict[str, Any] = {"epsilon": epsilon}
+    if aim.kind == "symbols" and "k" in kind.__dataclass_fields__:  # levels: on its own lattice
+        settings["k"] = len(aim.target)
+    return RANDOMIZERS.build(name, settings)
 
 
 def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
@@ -296,47 +292,38 @@ def reach_of(reports: Reports, law: Floats | None) -> float:
 def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | None) -> list[Way]:
     """Rank errors: of both local ways, of the exponential mechanism (whose rank error is Laplace of
     scale 2 Q / eps) and of the sample's own quantiles."""
-    count, taken = len(protocol.shares), protocol.searches()
-    one = Direct(
-        "one round of prefix signs",
-        "local",
-        1,
-        not taken,
-        one_round_error(epsilon, protocol.excess, count, 1, BETA),
-    )
-    several = _search(protocol, epsilon, population)
+    count = len(protocol.shares)
+    local = [_search(protocol, epsilon, population)]
+    reach = one_round_error(epsilon, protocol.excess, count, 1, BETA)
+    if math.isfinite(reach):
+        default = not protocol.searches()
+        local.append(Direct("one round of prefix signs", "local", 1, default, reach))
+    local.sort(key=lambda way: way.clients(protocol.tolerance))
     shares = np.sort(protocol.shares)
     # of a distribution function at its own quantiles
     covariance = np.minimum.outer(shares, shares) - np.outer(shares, shares)
-    sampled = Errors.of_covariance(covariance)
-    local = sorted(
-        [several, *([one] if math.isfinite(one.reach) else [])],
-        key=lambda way: way.clients(protocol.tolerance),
-    )
+    errors = Errors.of_covariance(covariance)
     return [
         *local,
-        Curated(CURATOR, "curator", None, False, (sampled.variance,), 2 * count / epsilon),
-        Direct(OPEN, "open", None, False, sampled.reach(BETA)),
+        Curated(CURATOR, "curator", None, False, (errors.variance,), 2 * count / epsilon),
+        Direct(OPEN, "open", None, False, errors.reach(BETA)),
     ]
 
 
 def _search(protocol: Quantiles, epsilon: float, population: Population | None) -> Way:
     """The search; of any population, as on the finest grid and at the median, where everything is
     hardest."""
-    what: tuple[str, Model, int, bool] = (
-        "a search over several rounds",
-        "local",
-        1,
-        protocol.searches(),
-    )
+    name, default = "a search over several rounds", protocol.searches()
     if population is None:
-        return Direct(*what, search_error(epsilon, len(protocol.shares), 1, BETA))
-    gain, (ends, present) = response_gain(epsilon), protocol.ranks(population)
+        reach = search_error(epsilon, len(protocol.shares), 1, BETA)
+        return Direct(name, "local", 1, default, reach)
+    gain = response_gain(epsilon)
+    ends, present = protocol.ranks(population)
     errors = {
         share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present
         for share in protocol.shares
     }
-    return Searched(*what, ends, errors)
+    return Searched(name, "local", 1, default, ends, errors)
 
 
 def sample_laws(aim: Aim, law: Floats | None) -> list[Floats]:
@@ -355,16 +342,15 @@ def sampled(aim: Aim, law: Floats | None) -> list[Errors]:
     return [Errors.of_reports(aim.target[law > 0], law[law > 0]) for law in sample_laws(aim, law)]
 
 
-def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
+def _by_curator(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
     """Discrete Laplace noise on the counts, of ratio e^(-eps / s): one record replaced moves them
     by s in all, 2 for shares and 1 for a number."""
-    shares = aim.target.shape[1] > 1
-    moved = 2.0 if shares else float(np.ptp(aim.target))
     coordinates = aim.target.shape[1]
+    change = 2.0 if coordinates > 1 else float(np.ptp(aim.target))
     variances = tuple(
         np.pad(each.variance, (0, coordinates - len(each.variance))) for each in sampled(aim, law)
     )
-    return Curated(CURATOR, "curator", None, False, variances, moved / epsilon)
+    return Curated(CURATOR, "curator", None, False, variances, change / epsilon)
 
 
 def check_accuracy(accuracy: float) -> None:
@@ -408,11 +394,10 @@ class OneReport(Way):
         low, high = self.together.epsilon, MOST_LOCAL
         while high - low > _CLOSE * low:
             middle = math.sqrt(low * high)
-            low, high = (
-                (middle, high)
-                if self._keeps(middle, self._enough(middle, accuracy))
-                else (low, middle)
-            )
+            if self._keeps(middle, self._enough(middle, accuracy)):
+                low = middle
+            else:
+                high = middle
         return self._enough(low, accuracy)
 
     def accuracy(self, clients: int) -> float:
@@ -473,33 +458,26 @@ def shuffled_ways(
     """The ways behind a shuffler: one report each, and of shares blanket messages. Raises
     InputError for no mean, or no report that is shuffled."""
     check_clients(2, together.delta)
-    named, aim = (
-        {reports.randomizer.name: reports for reports in estimators(protocol, together.epsilon)},
-        protocol.aim(),
-    )
+    by_name = {
+        reports.randomizer.name: reports for reports in estimators(protocol, together.epsilon)
+    }
+    aim = protocol.aim()
     assert aim is not None  # there are estimators
     law = None if population is None else law_of(population, asked_of(protocol, together.epsilon))
-    first = next((name for name in ONE_REPORT.get(aim.kind, ()) if name in named), None)
-    found: list[Way] = [] if first is None else [_one_report(together, named[first], law)]
+    first = next((name for name in ONE_REPORT.get(aim.kind, ()) if name in by_name), None)
+    shuffled: list[Way] = [] if first is None else [_one_report(together, by_name[first], law)]
     if aim.target.shape[1] > 1:
-        own = tuple(sample_laws(aim, law))
-        found.append(
-            Blankets(
-                "blanket messages",
-                "shuffled",
-                None,
-                False,
-                together,
-                own,
-                widest_reach(sampled(aim, law), BETA),
-            )
+        laws = tuple(sample_laws(aim, law))
+        reach = widest_reach(sampled(aim, law), BETA)
+        shuffled.append(
+            Blankets("blanket messages", "shuffled", None, False, together, laws, reach)
         )
-    if not found:
+    if not shuffled:
         raise InputError(
             f"{protocol.name} has no randomizer without public coins that is planned for behind a "
             "shuffler"
         )
-    return found
+    return shuffled
 
 
 def _one_report(together: Together, reports: Reports, law: Floats | None) -> OneReport:
@@ -507,9 +485,9 @@ def _one_report(together: Together, reports: Reports, law: Floats | None) -> One
         return replace(reports.randomizer, epsilon=local, word_bits=0)
 
     def reach(local: float) -> float:
-        found = Reports.of(make(local), reports.aim)
-        assert found is not None
-        return reach_of(found, law)
+        shuffled = Reports.of(make(local), reports.aim)
+        assert shuffled is not None
+        return reach_of(shuffled, law)
 
     return OneReport(
         f"one report, {reports.randomizer.name}",

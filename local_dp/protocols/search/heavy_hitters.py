@@ -4,11 +4,11 @@ then a count of the candidates by other clients."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
-from local_dp.arrays import Floats, Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.frequencies import (
     FREQUENT,
     NARROW,
@@ -76,37 +76,32 @@ class Level:
     def n(self) -> int:
         return sum(table.n for table in self.tables)
 
+    def mean_of(self, codes: Sequence[Ints]) -> Floats:
+        """The mean over clients of the shares of these codes, one array for each query."""
+        shares: Floats = np.zeros(1)
+        for table, own in zip(self.tables, codes, strict=True):
+            shares = shares + table.n / self.n * table.value[own]
+        return shares
+
     def shares(self, prefixes: Words, ends: Words) -> Floats:
         """The estimated share of each prefix with each end; of a hash, less the expected part of
         all others."""
-        parts = zip(self.tables, self.codings, strict=True)
-        shares: Floats = sum(
-            (
-                table.n / self.n * table.value[query.of_each(prefixes, ends)]
-                for table, query in parts
-            ),
-            np.zeros(1),
-        )
+        shares = self.mean_of([query.of_each(prefixes, ends) for query in self.codings])
+        if not isinstance(self.codings[0], HashedPrefix):
+            return shares
         size = len(self.tables[0].value)
-        return (
-            (shares * size - 1) / (size - 1)
-            if isinstance(self.codings[0], HashedPrefix)
-            else shares
-        )
+        return (shares * size - 1) / (size - 1)
 
     def apart(self, strings: Words) -> tuple["Level", Words]:
         """The level without the queries that give two of these strings the same code; if none is
         left, one query, and the strings that it distinguishes."""
-        told = [len(np.unique(query.of(strings))) == len(strings) for query in self.codings]
-        if any(told):
-            pairs = [
-                pair
-                for pair, each in zip(
-                    zip(self.codings, self.tables, strict=True), told, strict=True
-                )
-                if each
-            ]
-            return Level(self.length, *(tuple(part) for part in zip(*pairs, strict=True))), strings
+        pairs = [
+            (query, table)
+            for query, table in zip(self.codings, self.tables, strict=True)
+            if len(np.unique(query.of(strings))) == len(strings)
+        ]
+        if pairs:
+            return Level(self.length, *zip(*pairs, strict=True)), strings
         first = np.sort(np.unique(self.codings[0].of(strings), return_index=True)[1])
         return Level(self.length, self.codings[:1], self.tables[:1]), strings[first]
 
@@ -136,29 +131,24 @@ class Search:
     sums: Floats = field(default_factory=lambda: np.zeros((1, 0)))
     sizes: tuple[int, ...] = ()
 
-    def deeper(self, level: Level, kept: int) -> "Search":
-        """The search one level further, with the `kept` best prefixes; of text those that some text
-        starts with."""
+    def deeper(self, level: Level, count: int) -> "Search":
+        """The search one level further, with the `count` best prefixes; of text those that some
+        text starts with."""
         step = level.length - self.length
         parents = self.strings if self.length else chunks_of([0], 1, self.bits)
         ends = ends_of(self.length, step, self.bits)
         gains = level.n * level.shares(parents, ends)
         scores = gains / ((1 - RECENT) * level.n)
         for sums, n in zip(self.sums.T, self.sizes, strict=True):
-            np.minimum(
-                scores,
-                (np.repeat(sums, 1 << step) + gains) / (n + (1 - RECENT) * level.n),
-                out=scores,
-            )
-        best = (
-            np.argpartition(-scores, LOOKED_AT * kept)[: LOOKED_AT * kept]
-            if len(scores) > LOOKED_AT * kept
-            else np.arange(len(scores))
-        )
+            longer = (np.repeat(sums, 1 << step) + gains) / (n + (1 - RECENT) * level.n)
+            np.minimum(scores, longer, out=scores)
+        best = np.arange(len(scores))
+        if len(scores) > LOOKED_AT * count:
+            best = np.argpartition(-scores, LOOKED_AT * count)[: LOOKED_AT * count]
         best = best[np.argsort(-scores[best], kind="stable")]
         strings = parents[best >> step] | ends[best & (1 << step) - 1]
         # where none is, one goes on that is never listed
-        first = np.array(list(islice(self._readable(strings, level.length), kept)) or [0])
+        first = np.array(list(islice(self._readable(strings, level.length), count)) or [0])
         places = best[first]
         sums = np.column_stack([self.sums[places >> step] + gains[places, None], gains[places]])
         return replace(
@@ -212,15 +202,9 @@ def counted(search: Search, level: Level, least: float) -> Found:
     lies above 0. No client of the search is counted.
     """
     level, strings = level.apart(search.strings)
-    ends, codes = level.tables[0].ends, [query.of(strings) for query in level.codings]
+    ends = level.tables[0].ends
     assert ends is not None
-    shares: Floats = sum(
-        (
-            table.n / level.n * table.value[code]
-            for table, code in zip(level.tables, codes, strict=True)
-        ),
-        np.zeros(1),
-    )
+    shares = level.mean_of([query.of(strings) for query in level.codings])
     above = exact_interval(shares, ends, level.n, normal_quantile(NOISE / len(strings)))[0] > 0
     numbers = numbers_of(strings, search.bits)
     order = [
@@ -233,9 +217,8 @@ def counted(search: Search, level: Level, least: float) -> Found:
             place for place in order if readable(numbers[place], search.bits, search.bits // 8)
         ]
     estimate = Chosen.between(ends, shares[np.array(order, dtype=np.int64)], level.n)
-    return Found(
-        tuple(numbers[place] for place in order), replace(estimate, candidates=len(strings))
-    )
+    estimate = replace(estimate, candidates=len(strings))
+    return Found(tuple(numbers[place] for place in order), estimate)
 
 
 @dataclass(frozen=True)
@@ -248,8 +231,8 @@ class FrequentStrings(LocalProtocol[Found]):
     """
 
     source = "Bassily, Smith 2015; Bassily, Nissim, Stemmer, Thakurta 2017 (prefixes)"
-    example: ClassVar[str] = "--records words.csv --column word"
-    error_unit: ClassVar[str] = "the largest error of a share, of a string found or missed"
+    example = "--records words.csv --column word"
+    error_unit = "the largest error of a share, of a string found or missed"
     column: str = parameter("string", "Column of strings or whole numbers", of_table=True)
     bits: int = parameter(
         32,
@@ -293,18 +276,16 @@ class FrequentStrings(LocalProtocol[Found]):
         count = max(1, min(FREQUENT, int(0.9 / self.share)))
         key = stream_key("frequent strings", seed)
         if self.text:
-            letters = (
-                philox_words(key, 0, (RARE + FREQUENT) * self.text_bytes) % np.uint64(26)
-            ).astype(np.uint32) + ord("a")
+            letters = philox_words(key, 0, (RARE + FREQUENT) * self.text_bytes) % np.uint64(26)
+            letters = letters.astype(np.uint32) + ord("a")
             words = np.unique(letters.view(f"U{self.text_bytes}"))
             words = words[np.argsort(philox_words(key, 0, len(words)), kind="stable")]
             count = min(count, len(words) - 1)
-            shares = [self.share] * count + [(1 - count * self.share) / (len(words) - count)] * (
-                len(words) - count
-            )
+            shares = np.full(len(words), (1 - count * self.share) / (len(words) - count))
+            shares[:count] = self.share
             return Finite(Records({self.column: words}), shares, clients, seed)
-        drawn = philox_words(key, 0, 8 * FREQUENT) >> np.uint64(64 - self.bits)
-        frequent = list(dict.fromkeys(drawn.tolist()))[:count]
+        numbers = philox_words(key, 0, 8 * FREQUENT) >> np.uint64(64 - self.bits)
+        frequent = list(dict.fromkeys(numbers.tolist()))[:count]
         return Strings(
             self.column, self.bits, frequent, [self.share] * len(frequent), clients, seed
         )
@@ -312,23 +293,17 @@ class FrequentStrings(LocalProtocol[Found]):
     def for_table(self, table: Launch) -> Self:
         values = table.types[self.column]
         if values.dtype.kind in "fM":
-            raise InputError(
-                f"column {self.column!r} has "
-                f"{'dates' if values.dtype.kind == 'M' else 'numbers that are not whole'}; give "
-                "whole numbers or text"
-            )
+            kind = "dates" if values.dtype.kind == "M" else "numbers that are not whole"
+            raise InputError(f"column {self.column!r} has {kind}; give whole numbers or text")
         table.refuse_missing(self.missing, self.column, "missing=category (a string of its own)")
         return replace(self, text=values.dtype.kind == "U")
 
     def shown(self, strings: Sequence[int]) -> list[str]:
         """Each string as text, with an ellipsis where it was cut, or as a whole number in
         hexadecimal digits."""
-        return [
-            shown_text(string, self.text_bytes)
-            if self.text
-            else f"0x{string:0{-(-self.bits // 4)}x}"
-            for string in strings
-        ]
+        if self.text:
+            return [shown_text(string, self.text_bytes) for string in strings]
+        return [f"0x{string:0{-(-self.bits // 4)}x}" for string in strings]
 
     def describe(self, result: Found) -> PlainData:
         explanation = (
@@ -358,9 +333,6 @@ class FrequentStrings(LocalProtocol[Found]):
             **describe_estimate(result.estimate),
         }
 
-    def truth(self, population: Population) -> None:
-        """Follows from the strings that a run finds: `truth_of`."""
-
     def truth_of(self, result: Found, population: Population) -> Floats:
         """The share of each string found, shape (strings,)."""
         shares = self.shares(population)
@@ -378,37 +350,23 @@ class FrequentStrings(LocalProtocol[Found]):
         shares = np.bincount(places.ravel(), weights) / weights.sum()
         return dict(zip(numbers_of(strings, self.size), shares.tolist(), strict=True))
 
-    def frequent(self, population: Population) -> dict[int, float]:
-        """The strings with at least half of `share`, with their shares."""
-        return {
-            string: share
-            for string, share in self.shares(population).items()
-            if share >= self.share / 2
-        }
-
     def true_error(self, result: Found, population: Population) -> float:
         """The largest error of a share: of a string found, or of a missed one with at least
         `share`."""
         truth = self.shares(population)
-        estimated = dict(zip(result.strings, result.estimate.value.tolist(), strict=True))
-        missed = [
-            share
-            for string, share in truth.items()
-            if share >= self.share and string not in estimated
-        ]
-        return max(
-            [abs(share - truth.get(string, 0.0)) for string, share in estimated.items()] + missed,
-            default=0.0,
-        )
+        estimates = dict(zip(result.strings, result.estimate.value.tolist(), strict=True))
+        errors = [abs(share - truth.get(string, 0.0)) for string, share in estimates.items()]
+        for string, share in truth.items():
+            if share >= self.share and string not in estimates:
+                errors.append(share)
+        return max(errors, default=0.0)
 
     def ends(self, schedule: Schedule, clients: int, least: Sequence[int]) -> list[int]:
         """Where each level's clients end, by its need, and at last those of the count: at least so
         many each."""
         needs = np.array(schedule.needs(self.size, self.share, BETA))
-        ends: list[int] = (
-            np.floor(np.cumsum(needs / needs.sum()) * (clients - sum(least)) + 1e-6).astype(int)
-            + np.cumsum(least)
-        ).tolist()
+        more = np.floor(np.cumsum(needs / needs.sum()) * (clients - sum(least)) + 1e-6)
+        ends: list[int] = (more.astype(int) + np.cumsum(least)).tolist()
         return ends
 
 
@@ -454,7 +412,8 @@ class HeavyHitters(FrequentStrings):
         queries = tuple(query for level in levels for query in level)
 
         def decode(tallies: tuple[Tally, ...]) -> Found:
-            left, search = iter(tallies), Search(self.size, self.text)
+            left = iter(tallies)
+            search = Search(self.size, self.text)
             for length, level in zip(self.lengths, levels, strict=False):
                 search = search.deeper(
                     Level.of(length, level, left),
@@ -463,6 +422,15 @@ class HeavyHitters(FrequentStrings):
             return counted(search, Level.of(self.size, levels[-1], left), 0.0)
 
         return Nonadaptive(queries, decode)
+
+    def _hashes(self, level: int, width: int, hashes: int) -> list[Prefix]:
+        """The queries of one level: prefixes as they are in the first one, then hashes by seeds
+        that are public, and the same in every run."""
+        length = (*self.lengths, self.size)[level]
+        if level == 0:
+            return [Prefix(self.column, self.size, length)]
+        words = philox_words(stream_key("hashed prefixes", level), 0, hashes).tolist()
+        return [HashedPrefix(self.column, self.size, length, width, word >> 2) for word in words]
 
     def _levels(self, epsilon: float, clients: int) -> list[tuple[LocalQuery, ...]]:
         """The queries of each level: one for the first, eight for each further one, four for the
@@ -479,21 +447,11 @@ class HeavyHitters(FrequentStrings):
                 f"and {self.clients(epsilon):,} for a result"
             )
         levels: list[tuple[LocalQuery, ...]] = []
-        for level, (cohort, (width, hashes)) in enumerate(
-            zip(pairwise([0, *self.ends(ONE_ROUND, clients, parts)]), widths, strict=True)
-        ):
+        cohorts = pairwise([0, *self.ends(ONE_ROUND, clients, parts)])
+        for level, (cohort, (width, hashes)) in enumerate(zip(cohorts, widths, strict=True)):
             cuts = np.linspace(*cohort, hashes + 1).astype(int).tolist()
-            # public, and the same in every run
-            seeds = [
-                word >> 2
-                for word in map(int, philox_words(stream_key("hashed prefixes", level), 0, hashes))
-            ]
-            length, oracle = (*self.lengths, self.size)[level], WideHashing(epsilon, length=width)
-            queries = (
-                [HashedPrefix(self.column, self.size, length, width, seed) for seed in seeds]
-                if level
-                else [Prefix(self.column, self.size, length)]
-            )
+            oracle = WideHashing(epsilon, length=width)
+            queries = self._hashes(level, width, hashes)
             levels.append(
                 tuple(
                     LocalQuery(query, oracle, Cohort(*part))
@@ -534,7 +492,8 @@ class HeavyHittersAsked(FrequentStrings):
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Found]:
         schedule = self.schedule(epsilon)
-        lengths, most = schedule.lengths(self.size), listed(self.share, schedule)
+        lengths = schedule.lengths(self.size)
+        most = listed(self.share, schedule)
         if clients <= len(lengths):
             raise InputError(
                 f"{clients} clients are too few for {len(lengths) + 1} rounds: give "
@@ -565,6 +524,8 @@ class HeavyHittersAsked(FrequentStrings):
     def _query(self, length: int, search: Search, schedule: Schedule) -> Prefix:
         if not search.length:
             return Prefix(self.column, self.size, length)
-        kept = tuple(f"{prefix:x}" for prefix in sorted(numbers_of(search.strings, search.length)))
-        width = schedule.width if length > search.length else len(kept).bit_length()
-        return KeptPrefix(self.column, self.size, length, length - search.length, width, kept)
+        numbers = sorted(numbers_of(search.strings, search.length))
+        prefixes = tuple(f"{prefix:x}" for prefix in numbers)
+        width = schedule.width if length > search.length else len(prefixes).bit_length()
+        step = length - search.length
+        return KeptPrefix(self.column, self.size, length, step, width, prefixes)

@@ -2,11 +2,11 @@
 threshold questions, by the smaller rank error."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import ClassVar, Literal, Self
+from itertools import pairwise, starmap
+from typing import Literal, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from local_dp.bounds.quantiles import (
     search_rounds,
 )
 from local_dp.bounds.response import binomial_tail
-from local_dp.checks import check_share
+from local_dp.checks import check_share, real_number
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
 from local_dp.loss import nano_epsilon
@@ -28,7 +28,7 @@ from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRou
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
-from local_dp.protocols.surveys.policies import Launch, check_ends
+from local_dp.protocols.surveys.policies import Launch, ends_of
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.labels import apart
 from local_dp.queries.query import STEPS
@@ -45,15 +45,9 @@ _LOG_ROOT = math.log(2 * math.pi) / 2
 
 def _log_cdf(z: float) -> float:
     """ln Pr[N(0, 1) <= z]; by its leading term far out."""
-    return (
-        math.log(math.erfc(-z / math.sqrt(2)) / 2)
-        if z > -20
-        else -(z**2) / 2 - math.log(-z) - _LOG_ROOT
-    )
-
-
-def _ones(tally: Tally) -> int:
-    return int(tally.counts[0, 1])
+    if z > -20:
+        return math.log(math.erfc(-z / math.sqrt(2)) / 2)
+    return -(z**2) / 2 - math.log(-z) - _LOG_ROOT
 
 
 class Search:
@@ -67,16 +61,15 @@ class Search:
     """
 
     def __init__(self, randomizer: OneBitMean, symbols: int, level: int) -> None:
-        self.randomizer, self.symbols, self.share = randomizer, symbols, level / STEPS
+        self.randomizer = randomizer
+        self.symbols = symbols
+        self.share = level / STEPS
         self.low, self.high = 0, symbols - 1
         self._belief: Floats = np.zeros(symbols)  # ln of the weight of each symbol
         # of the answers at each threshold: S times clients, clients
         self._sums: dict[int, tuple[float, int]] = {}
-        # Pr[a reported 1] where S = 0
-        self._one = (
-            float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0])
-            / randomizer.total
-        )
+        weight = randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]
+        self._one = float(weight) / randomizer.total  # Pr[a reported 1] where S = 0
 
     def thresholds(self, clients: int) -> tuple[int, int, int]:
         """The thresholds of a round: REACH standard errors of `clients` reports below the quantile,
@@ -84,13 +77,10 @@ class Search:
         weights = np.exp(self._belief - self._belief.max())
         halves = np.abs(np.cumsum(weights)[:-1] / weights.sum() - 0.5)
         reach = REACH * self._standard_error(clients)
+        last = self.symbols - 2
         below = math.floor(self._crossing(-min(reach, self.share / 2)))
         above = math.ceil(self._crossing(min(reach, (1 - self.share) / 2)))
-        return (
-            min(max(below, 0), self.symbols - 2),
-            int(np.argmin(halves)),
-            min(max(above, 0), self.symbols - 2),
-        )
+        return min(max(below, 0), last), int(np.argmin(halves)), min(max(above, 0), last)
 
     def update(self, thresholds: tuple[int, ...], tallies: tuple[Tally, ...], alpha: float) -> None:
         """Takes in the answers at the thresholds below, at and above the supposed quantile.
@@ -100,22 +90,17 @@ class Search:
         not below the quantile, the upper where its threshold is. The middle one, which moves either
         end, has 1/4.
         """
-        below, middle, above = tallies
         for threshold, tally in zip(thresholds, tallies, strict=True):
             self._believe(threshold, tally)
-        for threshold, tally, level in (
-            (thresholds[0], below, 0.75 * alpha),
-            (thresholds[1], middle, 0.25 * alpha),
-        ):
-            # too few ones
-            if binomial_tail(tally.answered, tally.answered - _ones(tally), 1 - self._one) <= level:
-                self.low = max(self.low, threshold + 1)
-        for threshold, tally, level in (
-            (thresholds[2], above, 0.75 * alpha),
-            (thresholds[1], middle, 0.25 * alpha),
-        ):
-            if binomial_tail(tally.answered, _ones(tally), self._one) <= level:  # too many
-                self.high = min(self.high, threshold)
+        for place, level in ((0, 0.75 * alpha), (1, 0.25 * alpha)):
+            n = tallies[place].answered
+            zeros = n - int(tallies[place].counts[0, 1])
+            if binomial_tail(n, zeros, 1 - self._one) <= level:  # too few ones
+                self.low = max(self.low, thresholds[place] + 1)
+        for place, level in ((2, 0.75 * alpha), (1, 0.25 * alpha)):
+            ones = int(tallies[place].counts[0, 1])
+            if binomial_tail(tallies[place].answered, ones, self._one) <= level:  # too many
+                self.high = min(self.high, thresholds[place])
 
     def _believe(self, threshold: int, tally: Tally) -> None:
         n = tally.answered
@@ -128,7 +113,8 @@ class Search:
 
     def place(self) -> tuple[int, int, int]:
         """The quantile's symbol and the ends of its interval; contradictory ends are swapped."""
-        low, high = min(self.low, self.high), max(self.low, self.high)
+        low = min(self.low, self.high)
+        high = max(self.low, self.high)
         return min(max(math.ceil(self._crossing(0.0)), low), high), low, high
 
     def _standard_error(self, clients: int) -> float:
@@ -138,17 +124,20 @@ class Search:
     def _crossing(self, level: float) -> float:
         """The place where S reaches a level between -q and 1 - q: isotonic regression of the
         answers, straight lines between them."""
-        asked = sorted(self._sums)
-        sums, clients = ([self._sums[threshold][part] for threshold in asked] for part in (0, 1))
-        rising: list[float] = ascending(sums, clients).tolist() if asked else []
-        places = [-1.0, *map(float, asked), self.symbols - 1.0]
+        thresholds = sorted(self._sums)
+        sums, clients = (
+            [self._sums[threshold][part] for threshold in thresholds] for part in (0, 1)
+        )
+        rising: list[float] = ascending(sums, clients).tolist() if thresholds else []
+        places = [-1.0, *map(float, thresholds), self.symbols - 1.0]
         heights = [
             -self.share,
             *(min(max(height, -self.share), 1 - self.share) for height in rising),
             1 - self.share,
         ]
         after = next(place for place, height in enumerate(heights) if height >= level)
-        left, right = heights[after - 1], heights[after]
+        left = heights[after - 1]
+        right = heights[after]
         return places[after - 1] + (places[after] - places[after - 1]) * (level - left) / (
             right - left
         )
@@ -167,7 +156,7 @@ class Located:
 
     places: tuple[tuple[int, int, int], ...]
     n: int
-    taken: Literal["one", "several"]
+    way: Literal["one", "several"]
     errors: dict[str, float]
 
     @property
@@ -190,14 +179,12 @@ class Quantiles(LocalProtocol[Located]):
 
     name = "quantiles"
     summary = "Estimates quantiles, such as the median, of a column"
-    example: ClassVar[str] = (
-        "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
-    )
+    example = "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
     source = (
         "Edmonds, Nikolov, Ullman 2020 (one round); probabilistic bisection, Horstein 1963 "
         "(several)"
     )
-    error_unit: ClassVar[str] = "the largest distance in ranks, a share of the clients"
+    error_unit = "the largest distance in ranks, a share of the clients"
     column: str = parameter("value", "Column of numbers", of_table=True)
     low: float | None = parameter(None, "Public lower end; needed with a table")
     high: float | None = parameter(None, "Public upper end; needed with a table")
@@ -230,7 +217,6 @@ class Quantiles(LocalProtocol[Located]):
                 "there is no quantile to estimate; give at least one share, such as 0.5 for the "
                 "median"
             )
-        check_ends(self.low, self.high)
         if self.grid.domain.size > MAX_K and self.rounds == "one":
             raise InputError(
                 f"{self.bins} bins are too many for one round, which takes {MAX_K - 3}; give "
@@ -239,12 +225,7 @@ class Quantiles(LocalProtocol[Located]):
 
     @property
     def shares(self) -> tuple[float, ...]:
-        try:
-            shares = tuple(map(float, self.at))
-        except ValueError:
-            raise InputError(
-                f"at is {';'.join(self.at)!r}; give shares such as 0.5, separated by ';'"
-            ) from None
+        shares = tuple(real_number("at", text) for text in self.at)
         for share in shares:
             check_share("at", share)
             if not 0 < round(share * STEPS) < STEPS:
@@ -253,7 +234,7 @@ class Quantiles(LocalProtocol[Located]):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        return 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
+        return ends_of(self.low, self.high)
 
     @property
     def each(self) -> bool:
@@ -266,15 +247,10 @@ class Quantiles(LocalProtocol[Located]):
         """The intervals; the query of one round."""
         low, high = self.bounds
         spare = ("missing",) if self.missing == "exclude" else ()
-        if self.each:
-            return Binned(
-                self.column,
-                math.ceil(low) - 0.5,
-                math.floor(high) + 0.5,
-                math.floor(high) - math.ceil(low) + 1,
-                spare,
-            )
-        return Binned(self.column, low, high, self.bins, spare)
+        if not self.each:
+            return Binned(self.column, low, high, self.bins, spare)
+        first, last = math.ceil(low), math.floor(high)
+        return Binned(self.column, first - 0.5, last + 0.5, last - first + 1, spare)
 
     @property
     def symbols(self) -> int:
@@ -297,32 +273,20 @@ class Quantiles(LocalProtocol[Located]):
         return self.rounds == "several" or (self.rounds == "best" and better)
 
     def clients(self, epsilon: float) -> int:
-        return quantile_clients(
-            epsilon,
-            math.inf if self.searches() else self.excess,
-            len(self.shares),
-            self.tolerance,
-            BETA,
-        )
+        excess = math.inf if self.searches() else self.excess
+        return quantile_clients(epsilon, excess, len(self.shares), self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Located]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        return Adaptive(
-            lambda: (
-                self._search(epsilon, clients)
-                if self.searches(clients)
-                else self._one_round(epsilon, clients)
-            )
-        )
+        play = self._search if self.searches(clients) else self._one_round
+        return Adaptive(lambda: play(epsilon, clients))
 
     def _errors(self, epsilon: float, clients: int) -> dict[str, float]:
         """The rank error of each way, for all quantiles with probability 95 %, by closed form; at
         most 1."""
         count = len(self.shares)
-        several, one = (
-            search_error(epsilon, count, clients, BETA),
-            one_round_error(epsilon, self.excess, count, clients, BETA),
-        )
+        several = search_error(epsilon, count, clients, BETA)
+        one = one_round_error(epsilon, self.excess, count, clients, BETA)
         return {"one": min(one, 1.0), "several": min(several, 1.0)}
 
     def _one_round(self, epsilon: float, clients: int) -> LocalPlay[Located]:
@@ -358,7 +322,7 @@ class Quantiles(LocalProtocol[Located]):
             self._errors(epsilon, clients),
         )
 
-    def _cohorts(self, clients: int) -> Iterator[list[tuple[Cohort, ...]]]:
+    def _cohorts(self, clients: int) -> Iterator[Sequence[tuple[Cohort, ...]]]:
         """For each round and quantile the cohorts below, at and above it."""
         count = len(self.shares)
         rounds = search_rounds(self.symbols, clients / count, LEAST) or 1
@@ -370,14 +334,12 @@ class Quantiles(LocalProtocol[Located]):
         growth = GROWTH ** np.arange(rounds) * (GROWTH - 1) / (GROWTH**rounds - 1)
         parts = (growth[:, None, None] * np.full((count, 1), 1 / count) * PARTS).ravel()
         # no cohort is empty
-        ends = np.rint(np.cumsum(parts) * (clients - len(parts))).astype(np.int64) + np.arange(
-            1, len(parts) + 1
-        )
-        cohorts = [Cohort(int(start), int(stop)) for start, stop in pairwise([0, *ends.tolist()])]
-        for start in range(0, len(cohorts), 3 * count):
-            yield [
-                tuple(cohorts[place : place + 3]) for place in range(start, start + 3 * count, 3)
-            ]
+        ends = np.rint(np.cumsum(parts) * (clients - len(parts))).astype(np.int64)
+        ends += np.arange(1, len(parts) + 1)
+        cohorts = starmap(Cohort, pairwise([0, *ends.tolist()]))
+        threes = list(zip(cohorts, cohorts, cohorts, strict=True))
+        for start in range(0, len(threes), count):
+            yield threes[start : start + count]
 
     def _below(self, threshold: int, search: Search) -> Below:
         """Whether a number is among the symbols up to the threshold."""
@@ -391,8 +353,9 @@ class Quantiles(LocalProtocol[Located]):
         intervals."""
         edges = self.grid.edges
         middles = (edges[1:] + edges[:-1]) / 2
-        bell = np.exp(-((((middles - edges[0]) / (edges[-1] - edges[0]) - 0.4) / 0.15) ** 2) / 2)
-        return Finite(Records({self.column: middles}), bell.tolist(), clients, seed)
+        places = (middles - edges[0]) / (edges[-1] - edges[0])
+        bell = np.exp(-(((places - 0.4) / 0.15) ** 2) / 2)
+        return Finite(Records({self.column: middles}), bell, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
@@ -407,49 +370,46 @@ class Quantiles(LocalProtocol[Located]):
         return replace(self, whole=self.whole or table.types[self.column].dtype.kind in "biu")
 
     def describe(self, result: Located) -> PlainData:
-        ends = [(self._ends(low)[0], self._ends(high)[1]) for _, low, high in result.places]
+        low, high = self.bounds
+        beyond = {0: "below", self.symbols - 1: "above"}
+        choice = {
+            "taken": result.way,
+            "rank_error": result.errors,
+            "explanation": self._sentence(result),
+        }
         return {
             "column": self.column,
-            "labels": [_label(share) for share in self.shares],
-            "estimate": [self._middle(symbol) for symbol in result.symbol],
-            "interval": [list(pair) for pair in ends],
-            "where": [
-                {0: "below", self.symbols - 1: "above"}.get(symbol, "inside")
-                for symbol in result.symbol
+            "labels": list(map(_label, self.shares)),
+            "estimate": list(map(self._middle, result.symbol)),
+            "interval": [
+                [self._ends(first)[0], self._ends(last)[1]] for _, first, last in result.places
             ],
-            "low": self.bounds[0],
-            "high": self.bounds[1],
+            "where": [beyond.get(symbol, "inside") for symbol in result.symbol],
+            "low": low,
+            "high": high,
             "n": result.n,
-            "choice": {
-                "taken": result.taken,
-                "rank_error": result.errors,
-                "explanation": self._sentence(result),
-            },
+            "choice": choice,
         }
 
     def _sentence(self, result: Located) -> str:
         """The way taken, the rank errors of both ways, and the quantiles beyond the grid."""
-        other = {"one": "several", "several": "one"}[result.taken]
+        other = {"one": "several", "several": "one"}[result.way]
         ways = {"one": "one round of prefix sums", "several": "a search over several rounds"}
-        taken, left = (f"{result.errors[way]:.2g}" for way in (result.taken, other))
         low, high = apart(self.bounds)
-        sentences = [
-            (
-                f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % "
-                f"({ways[other]}: {left})"
-            )
-        ]
+        sentence = (
+            f"by {ways[result.way]}: rank errors within {result.errors[result.way]:.2g} with "
+            f"probability 95 % ({ways[other]}: {result.errors[other]:.2g})"
+        )
         if self.missing == "exclude":
-            sentences[0] += (
+            sentence += (
                 ", as shares of all clients asked (for ranks among those present, divide by the "
                 "share present)"
             )
-        for label, symbol in zip(map(_label, self.shares), result.symbol, strict=True):
-            if symbol in (0, self.symbols - 1):
-                sentences.append(
-                    f"the {label} lies " + (f"above {high}" if symbol else f"below {low}")
-                )
-        return "; ".join(sentences)
+        beyond = {0: f"below {low}", self.symbols - 1: f"above {high}"}
+        for share, symbol in zip(self.shares, result.symbol, strict=True):
+            if symbol in beyond:
+                sentence += f"; the {_label(share)} lies {beyond[symbol]}"
+        return sentence
 
     def _ends(self, symbol: int) -> tuple[float | None, float | None]:
         """The least and the greatest number of a symbol; None where there is none."""
@@ -473,12 +433,8 @@ class Quantiles(LocalProtocol[Located]):
         numbers = records.numbers(self.column)
         order = np.argsort(numbers)[: int(np.sum(~np.isnan(numbers)))]  # missing ones are last
         heights = np.cumsum(weights[order])
-        return np.array(
-            [
-                numbers[order][np.searchsorted(heights, share * heights[-1] * (1 - 1e-12))]
-                for share in self.shares
-            ]
-        )
+        levels = np.array(self.shares) * heights[-1] * (1 - 1e-12)
+        return np.asarray(numbers[order][np.searchsorted(heights, levels)])
 
     def ranks(self, population: Population) -> tuple[Floats, float]:
         """The ranks of the ends of the symbols among those present, 0 to 1, shape (symbols + 1,),
@@ -487,19 +443,14 @@ class Quantiles(LocalProtocol[Located]):
         present = float(heights[-1])
         return np.concatenate([[0.0], heights / present]), present
 
-    def rank_errors(self, result: Located, population: Population) -> Floats:
-        """The distance of each share from the ranks, among those present, of the reported symbol,
-        shape (Q,)."""
-        heights = self.ranks(population)[0]
-        symbol, share = np.array(result.symbol), np.array(self.shares)
-        return np.asarray(
-            np.maximum(
-                0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12)
-            )
-        )
-
     def true_error(self, result: Located, population: Population) -> float:
-        return float(self.rank_errors(result, population).max())
+        """The largest distance of a share from the ranks, among those present, of the reported
+        symbol."""
+        heights = self.ranks(population)[0]
+        symbol = np.array(result.symbol)
+        share = np.array(self.shares)
+        beyond = np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12)
+        return float(np.maximum(0.0, beyond).max())
 
 
 def _label(share: float) -> str:

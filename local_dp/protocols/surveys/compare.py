@@ -2,22 +2,27 @@
 a difference, or a post-stratified share."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import grouped_clients
-from local_dp.checks import check_share
+from local_dp.bounds.response import levelled_clients, rr_clients
+from local_dp.checks import check_built, check_shares
 from local_dp.errors import InputError
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import (
     BETA,
     LocalProtocol,
+    MeanProtocol,
     PlainData,
     describe_estimate,
+    numbers_in,
     parameter,
     policy,
 )
@@ -42,12 +47,9 @@ class Combined(Estimate):
     @classmethod
     def of(cls, parts: Ratio, weights: Floats, correlation: Floats) -> Self:
         errors = weights * parts.standard_error
-        value, error = (
-            np.append(parts.value, weights @ parts.value),
-            np.append(
-                parts.standard_error, math.sqrt(max(0.0, float(errors @ correlation @ errors)))
-            ),
-        )
+        value = np.append(parts.value, weights @ parts.value)
+        variance = max(0.0, float(errors @ correlation @ errors))
+        error = np.append(parts.standard_error, math.sqrt(variance))
         return cls(value, error, parts.n, parts=parts, weights=weights, correlation=correlation)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
@@ -58,18 +60,19 @@ class Combined(Estimate):
         adds up in full: it is no multiple of a standard error.
         """
         low, high = self.parts.interval(z)
-        value, (first, width), up = self.parts.value, self.parts.scale, self.weights > 0
+        value = self.parts.value
+        first, width = self.parts.scale
+        up = self.weights > 0
 
         def end(ends: Floats, side: int) -> float:
             whole = (ends == first) | (ends == first + width) | ~((low <= value) & (value <= high))
             away = np.where(whole, 0.0, self.weights * np.abs(value - ends))
-            return float(self.weights @ np.where(whole, ends, value)) + side * math.sqrt(
-                max(0.0, float(away @ self.correlation @ away))
-            )
+            middle = float(self.weights @ np.where(whole, ends, value))
+            return middle + side * math.sqrt(max(0.0, float(away @ self.correlation @ away)))
 
-        return np.append(low, end(np.where(up, low, high), -1)), np.append(
-            high, end(np.where(up, high, low), 1)
-        )
+        least = end(np.where(up, low, high), -1)
+        most = end(np.where(up, high, low), 1)
+        return np.append(low, least), np.append(high, most)
 
 
 def combined(
@@ -80,46 +83,123 @@ def combined(
     scale: tuple[float, float] = (0.0, 1.0),
 ) -> Combined:
     """The groups' shares, with 0 and 1 moved to the ends of `scale`, and their weighted sum."""
-    joint, shares = (
-        oracle.joint(tally, np.concatenate([cells.parts, cells.wholes])),
-        cells.estimate(oracle, tally),
-    )
+    joint = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes]))
+    shares = cells.estimate(oracle, tally)
     wholes = np.maximum(joint.value[len(weights) :], 1e-300)
     slopes = np.hstack([np.eye(len(weights)), -np.diag(shares.value)]) / wholes[:, None]
     spread = slopes @ joint.covariance @ slopes.T
     errors = np.sqrt(np.maximum(np.diag(spread), 0.0))
+    products = np.outer(errors, errors)
     with np.errstate(all="ignore"):
-        correlation = np.where(
-            np.outer(errors, errors) > 0,
-            np.clip(spread / np.outer(errors, errors), -1.0, 1.0),
-            np.eye(len(weights)),
-        )
+        correlation = np.clip(spread / products, -1.0, 1.0)
+    correlation = np.where(products > 0, correlation, np.eye(len(weights)))
     return Combined.of(shares.on_scale(*scale), weights, correlation)
 
 
-def population_shares(
-    weights: tuple[str, ...], by: str, labels: tuple[str, ...], labels_from_data: bool
-) -> Floats:
-    """The share of each group in the population, from public shares or numbers of people. Raises
-    InputError."""
-    if not by or labels_from_data:
-        raise InputError(
-            "weights are the sizes of public groups: name their column (by) and list them in the "
-            "order of the weights (labels)"
-        )
-    try:
-        sizes = np.array([float(text) for text in weights])
-    except ValueError:
-        raise InputError(
-            f"weights is {';'.join(weights)!r}; give the size of each group in the population, as "
-            "numbers"
-        ) from None
-    if len(sizes) != len(labels) or not np.all((sizes > 0) & np.isfinite(sizes)):
-        raise InputError(
-            f"weights is {';'.join(weights)!r}; give a positive number for each of the "
-            f"{len(labels)} groups, its size in the population"
-        )
-    return np.asarray(sizes / sizes.sum())
+def pairs(count: int, k: int) -> Conditional:
+    """The share of the second symbol among both, in each of the first `count` pairs of k
+    symbols."""
+    symbols = np.eye(k)
+    seconds = symbols[1 : 2 * count : 2]
+    return Conditional(seconds, symbols[0 : 2 * count : 2] + seconds)
+
+
+class OfGroups(MeanProtocol):
+    """The mean of everybody, or the mean within each group of the column `by`, with `weights` also
+    that of a population whose groups have these sizes. Subclasses are dataclasses with these
+    fields."""
+
+    by: str
+    labels: tuple[str, ...]
+    labels_from_data: bool
+    weights: tuple[str, ...]
+    missing: str
+    other: str
+    tolerance: float
+
+    @abstractmethod
+    def group_oracle(self, epsilon: float) -> FrequencyOracle:
+        """The randomizer of a value together with its group."""
+
+    def check(self) -> None:
+        if self.weights:
+            check_built(self.population_shares)
+
+    def check_groups(self) -> None:
+        """Raises InputError for groups that are not listed."""
+        if self.by and not self.labels:
+            raise InputError(
+                f"the groups of {self.by!r} are public: list them, as in labels='first;second'"
+            )
+
+    @property
+    def whole(self) -> bool:
+        """Whether everybody is averaged together: then one bit a client is enough."""
+        return not self.by and self.missing != "exclude"
+
+    @property
+    def population_shares(self) -> Floats:
+        """The share of each group in the population, from public shares or numbers of people.
+        Raises InputError."""
+        if not self.by or self.labels_from_data:
+            raise InputError(
+                "weights are the sizes of public groups: name their column (by) and list them in "
+                "the order of the weights (labels)"
+            )
+        sizes = numbers_in("weights", self.weights)
+        if len(sizes) != len(self.labels) or not np.all((sizes > 0) & np.isfinite(sizes)):
+            raise InputError(
+                f"weights is {';'.join(self.weights)!r}; give a positive number for each of the "
+                f"{len(self.labels)} groups, its size in the population"
+            )
+        return np.asarray(sizes / sizes.sum())
+
+    def clients(self, epsilon: float) -> int:
+        if self.whole:
+            return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
+        return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
+
+    def aim(self) -> Aim | None:
+        return super().aim() if self.whole else None
+
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
+        if self.whole:
+            return super().algorithm(epsilon, clients)
+        oracle = self.group_oracle(epsilon)
+        cells = self.cells(oracle.shares)
+
+        def read(tally: Tally) -> Estimate:
+            if self.weights:
+                return combined(oracle, tally, cells, self.population_shares, self.scale)
+            means = cells.estimate(oracle, tally).on_scale(*self.scale)
+            return means if self.by else means.at(0)
+
+        return ask_all(self.query, oracle, clients, read)
+
+    def cells(self, k: int) -> Conditional:
+        """The mean of each group as the share of its second symbol among its two, of k."""
+        return pairs(len(self.labels) if self.by else 1, k)
+
+    def for_groups(self, table: Launch) -> Self:
+        """The protocol with the labels of its groups, once the policies cover every group."""
+        if not self.by:
+            return self
+        labels = table.groups(self.by, self.labels, self.labels_from_data, self.other)
+        settings: dict[str, Any] = {"labels": labels}
+        return replace(self, **settings)
+
+    def describe(self, result: Estimate) -> PlainData:
+        if not self.by:
+            return describe_estimate(result)
+        everybody = ["all, weighted"] if self.weights else []
+        groups = {"by": self.by, "labels": [*self.labels, *everybody]}
+        return {**groups, **describe_estimate(result)}
+
+    def of_groups(self, means: Floats) -> Floats:
+        """The numbers of a result, from the mean of each group, or of all in the place of one."""
+        if self.weights:
+            return np.append(means, self.population_shares @ means)
+        return means if self.by else np.asarray(means[0])
 
 
 @dataclass(frozen=True)
@@ -138,9 +218,7 @@ class Compare(LocalProtocol[Combined]):
     name = "compare"
     summary = "Compares the shares of yes in two groups, as in an A/B test"
     source = "Fieller 1954; Zou, Donner 2008 (recovered variances)"
-    example: ClassVar[str] = (
-        "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
-    )
+    example = "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
     question: str = parameter("yes == 1", "Yes/no question about the columns", of_table=True)
     by: str = parameter("group", "Column that names the group of each record", of_table=True)
     labels: tuple[str, ...] = parameter(("A", "B"), "The two groups, public", of_table=True)
@@ -155,8 +233,7 @@ class Compare(LocalProtocol[Combined]):
     )
 
     def check(self) -> None:
-        for name, share in (("p", self.p), ("q", self.q)):
-            check_share(name, share)
+        check_shares(p=self.p, q=self.q)
         if len(self.labels) != 2 or self.labels[0] == self.labels[1]:
             raise InputError(f"the groups are {self.labels!r}; give two different ones")
 
@@ -171,9 +248,7 @@ class Compare(LocalProtocol[Combined]):
     @property
     def cells(self) -> Conditional:
         """The shares of yes among the cells of each group."""
-        # no and yes of the first group, then of the second, then those without a place
-        cells = np.eye(self.query.domain.size)
-        return Conditional(cells[1:4:2], cells[0:4:2] + cells[1:4:2])
+        return pairs(2, self.query.domain.size)
 
     @property
     def possible(self) -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -23,13 +23,15 @@ from local_dp.postprocessing.steps import onto_simplex
 from local_dp.protocols.local_protocol import (
     BETA,
     LocalProtocol,
+    OfColumns,
     PlainData,
+    check_different,
     describe_estimate,
     guess_of_shares,
     parameter,
     policy,
 )
-from local_dp.protocols.surveys.policies import Columns, Launch, check_ends
+from local_dp.protocols.surveys.policies import OTHER_CHOICES, Launch, ends_of, spare_of
 from local_dp.queries.cells import Binned, Crossed
 from local_dp.queries.labels import apart
 from local_dp.queries.query import Query
@@ -63,9 +65,8 @@ class Conditional:
         the first."""
         m = len(self.parts)
         each = one_report(oracle, tuple(self.parts[0].tolist()), tuple(self.wholes[0].tolist()))
-        return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(
-            slice(0, m), slice(m, 2 * m), each=each
-        )
+        joint = oracle.joint(tally, np.concatenate([self.parts, self.wholes]))
+        return joint.ratio(slice(0, m), slice(m, 2 * m), each=each)
 
     def of(self, law: Floats) -> Floats:
         """The shares in a law of the symbols; NaN where the whole is empty."""
@@ -82,19 +83,23 @@ def one_report(
     clients of each kind. None where no tally can be drawn."""
     if not oracle.has_tally_law:
         return None
-    weights, squares, step = np.array([part, whole]), np.zeros((3, 2, 2)), 0.0
+    weights = np.array([part, whole])
+    squares = np.zeros((3, 2, 2))
+    step = 0.0
     for kind, shares in enumerate((weights[0] > 0, weights[0] < weights[1], weights[1] == 0)):
         if shares.any():
             client = int(oracle.corners[np.argmax(shares)])
             tally = oracle.draw_tally({client: 1 << 40}, np.random.default_rng(0))
-            joint, ends = oracle.joint(tally, weights), oracle.estimate(tally).ends
+            joint = oracle.joint(tally, weights)
+            ends = oracle.estimate(tally).ends
             squares[kind] = joint.n * joint.covariance + np.outer(joint.value, joint.value)
             step = 0.0 if ends is None else float(np.max(ends[1] - ends[0]))
     return OneReport(squares, step)
 
 
-def among(k: int, shown: int) -> Conditional:
-    parts = np.eye(k)[:shown]
+def among(k: int, count: int) -> Conditional:
+    """The first `count` of k symbols, as shares among them."""
+    parts = np.eye(k)[:count]
     return Conditional(parts, np.broadcast_to(parts.sum(axis=0), parts.shape))
 
 
@@ -213,17 +218,15 @@ def independence(
     law = np.zeros(conditional.parts.shape[1])
     law[: table.size] = np.outer(table.sum(axis=1), table.sum(axis=0)).ravel()
     if len(law) > table.size:  # the symbols left out keep their share
-        lost = np.clip(1 - oracle.joint(tally, conditional.wholes[:1]).value[0], 0.0, 0.99)
-        law = law * (1 - lost)
-        law[table.size :] = lost / (len(law) - table.size)
-    reports = sum(
-        share * report_law(oracle, value) for value, share in enumerate(law.tolist()) if share
-    )
+        whole = oracle.joint(tally, conditional.wholes[:1]).value[0]
+        rest = np.clip(1 - whole, 0.0, 0.99)
+        law = law * (1 - rest)
+        law[table.size :] = rest / (len(law) - table.size)
+    reports = sum(share * report_law(oracle, value) for value, share in enumerate(law) if share)
     generator = np.random.default_rng(0)  # fixed: the p-value is a function of the tally
-    drawn = generator.multinomial(n, reports / np.sum(reports), size=REPETITIONS).reshape(
-        REPETITIONS, *tally.counts.shape
-    )
-    chance = _chi_square(_shares(oracle, drawn, conditional).reshape(REPETITIONS, *shape), n)
+    counts = generator.multinomial(n, reports / np.sum(reports), size=REPETITIONS)
+    samples = _shares(oracle, counts.reshape(-1, *tally.counts.shape), conditional)
+    chance = _chi_square(samples.reshape(-1, *shape), n)
     beyond = int(np.count_nonzero(chance >= observed))
     degrees = (shape[0] - 1) * (shape[1] - 1)
     return Independence(observed, float(chance.mean()), degrees, (1 + beyond) / (1 + REPETITIONS))
@@ -232,17 +235,18 @@ def independence(
 def _shares(oracle: FiniteOracle, counts: Counts, conditional: Conditional) -> Floats:
     """The estimated shares among records with a place, shape (..., shown); where none is estimated,
     among all."""
-    estimated = oracle.values(counts)
-    whole = estimated @ conditional.wholes.T
-    return estimated @ conditional.parts.T / np.where(whole > 0, whole, 1.0)
+    values = oracle.values(counts)
+    whole = values @ conditional.wholes.T
+    return values @ conditional.parts.T / np.where(whole > 0, whole, 1.0)
 
 
 def _chi_square(table: Floats, n: int) -> Floats:
     """The statistic of each table, shape (..., rows, columns) to (...)."""
-    rows, columns = table.sum(axis=-1, keepdims=True), table.sum(axis=-2, keepdims=True)
-    expected = np.maximum(rows, _LEAST / table.shape[-2]) * np.maximum(
-        columns, _LEAST / table.shape[-1]
-    )
+    rows = table.sum(axis=-1, keepdims=True)
+    columns = table.sum(axis=-2, keepdims=True)
+    least_row = _LEAST / table.shape[-2]
+    least_column = _LEAST / table.shape[-1]
+    expected = np.maximum(rows, least_row) * np.maximum(columns, least_column)
     return np.asarray(n * ((table - rows * columns) ** 2 / expected).sum(axis=(-2, -1)))
 
 
@@ -256,7 +260,7 @@ class CrossTable:
 
 
 @dataclass(frozen=True)
-class Crosstab(OfShares[CrossTable]):
+class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
     """Estimates the share of every combination of the `columns`' labels; without a table, of two
     dependent columns of k labels.
 
@@ -269,14 +273,13 @@ class Crosstab(OfShares[CrossTable]):
     """
 
     name = "crosstab"
+    choices = "missing=category (a label of its own) or missing=exclude (complete records only)"
     summary = "Estimates the share of every combination of several columns"
     source = (
         "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers "
         "2018 (tests under local privacy)"
     )
-    example: ClassVar[str] = (
-        "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
-    )
+    example = "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
     columns: tuple[str, ...] = parameter(
         ("first", "second"), "Columns or yes/no questions", of_table=True
     )
@@ -300,16 +303,8 @@ class Crosstab(OfShares[CrossTable]):
     )
 
     def check(self) -> None:
-        if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
-            raise InputError(
-                f"the columns are {';'.join(self.columns)!r}; give two or more different ones, "
-                "separated by ';'"
-            )
+        check_different("the columns", self.columns, 2)
         check_built(self.query)
-
-    @property
-    def parts(self) -> Columns:
-        return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @property
     def query(self) -> Crossed:
@@ -326,21 +321,19 @@ class Crosstab(OfShares[CrossTable]):
         return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[CrossTable]:
-        crossed, conditional = self.query, self.conditional
-        oracle = frequency_randomizer(epsilon, crossed.domain.size, joint=True)
+        query = self.query
+        conditional = self.conditional
+        oracle = frequency_randomizer(epsilon, query.domain.size, joint=True)
 
         def read(tally: Tally) -> CrossTable:
-            shares = (
-                oracle.estimate(tally) if not self.excluded else conditional.estimate(oracle, tally)
-            )
-            return CrossTable(
-                shares,
-                independence(oracle, tally, crossed.shape, conditional)
-                if len(crossed.shape) == 2
-                else None,
-            )
+            source = conditional if self.excluded else None
+            shares = source.estimate(oracle, tally) if source else oracle.estimate(tally)
+            test = None
+            if len(query.shape) == 2:
+                test = independence(oracle, tally, query.shape, conditional)
+            return CrossTable(shares, test)
 
-        return ask_all(crossed, oracle, clients, read)
+        return ask_all(query, oracle, clients, read)
 
     @property
     def conditional(self) -> Conditional:
@@ -350,41 +343,21 @@ class Crosstab(OfShares[CrossTable]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """The first column uniform; each further one equal to the one before with probability 1/2,
         else uniform."""
-        if self.labels or len(self.parts.named) < len(self.columns):
-            raise InputError(
-                "crosstab: labels and questions are about the columns of a table; add --records, "
-                "or leave them out"
-            )
+        self.check_without_table("labels and questions", self.labels or self.parts.questions)
         cells = np.indices(self.query.shape).reshape(len(self.columns), -1)
         law = np.ones(cells.shape[1])
         for before, after in pairwise(cells):
             law *= (before == after) / 2 + 1 / (2 * self.k)
-        return Finite(
-            Records(
-                {
-                    name: values.astype(np.str_)
-                    for name, values in zip(self.columns, cells, strict=True)
-                }
-            ),
-            law.tolist(),
-            clients,
-            seed,
-        )
-
-    def for_table(self, table: Launch) -> Self:
-        choices = "missing=category (a label of its own) or missing=exclude (complete records only)"
-        return replace(
-            self, labels=self.parts.labels_of_table(table, self.labels_from_data, choices)
-        )
+        kinds = Records(dict(zip(self.columns, cells.astype(np.str_), strict=True)))
+        return Finite(kinds, law, clients, seed)
 
     def describe(self, result: CrossTable) -> PlainData:
         sides = self.parts.sides
-        combined = [" / ".join(names) for names in product(*sides)]
         test = {} if result.test is None else {"independence": asdict(result.test)}
         return {
             "columns": list(self.columns),
             "sides": sides,
-            "labels": combined,
+            "labels": list(map(" / ".join, product(*sides))),
             **describe_estimate(result.estimate),
             **test,
         }
@@ -409,7 +382,7 @@ class Frequency(Shares):
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )
-    example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
+    example = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "The public labels")
     labels_from_data: bool = parameter(
@@ -436,12 +409,8 @@ class Frequency(Shares):
 
     @property
     def query(self) -> Category:
-        spare = tuple(
-            name
-            for name, policy in (("other", self.other), ("missing", self.missing))
-            if policy != "refuse"
-        )
-        return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
+        labels = self.labels or tuple(map(str, range(self.k)))
+        return Category(self.column, labels, spare_of(self.other, self.missing))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         labels = self.query.labels
@@ -459,15 +428,13 @@ class Frequency(Shares):
             self.other,
             self.column,
             labels,
-            "other=category (a label of its own), or list all labels",
+            OTHER_CHOICES,
         )
         return replace(self, labels=labels)
 
     def describe(self, result: Estimate) -> PlainData:
-        shown = [*self.query.labels, *(f"({name})" for name in self.query.spare)][
-            : len(result.value)
-        ]
-        return {"column": self.column, "labels": shown, **describe_estimate(result)}
+        labels = self.query.symbols[: len(result.value)]
+        return {"column": self.column, "labels": labels, **describe_estimate(result)}
 
 
 @dataclass(frozen=True)
@@ -488,7 +455,7 @@ class Histogram(Shares):
         "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); "
         "Feldman et al. 2022 (PGR)"
     )
-    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --bins 6"
+    example = "--records fair.csv --column age --low 15 --high 45 --bins 6"
     column: str = parameter("value", "Column of numbers", of_table=True)
     low: float | None = parameter(None, "Public lower end; needed with a table")
     high: float | None = parameter(None, "Public upper end; needed with a table")
@@ -507,15 +474,12 @@ class Histogram(Shares):
     )
 
     def check(self) -> None:
-        check_ends(self.low, self.high)
         check_built(self.query)
 
     @property
     def query(self) -> Binned:
-        low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
-        return Binned(
-            self.column, low, high, self.bins, () if self.missing == "refuse" else ("missing",)
-        )
+        spare = spare_of("refuse", self.missing)
+        return Binned(self.column, *ends_of(self.low, self.high), self.bins, spare)
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Normal around 0.4 of the range with standard deviation 0.15 of it, at the middles of 10
@@ -523,7 +487,7 @@ class Histogram(Shares):
         place = (np.arange(10 * self.bins) + 0.5) / (10 * self.bins)
         bell = np.exp(-(((place - 0.4) / 0.15) ** 2) / 2)
         numbers = self.query.low * (1 - place) + self.query.high * place
-        return Finite(Records({self.column: numbers}), bell.tolist(), clients, seed)
+        return Finite(Records({self.column: numbers}), bell, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
@@ -542,7 +506,7 @@ class Histogram(Shares):
     def describe(self, result: Estimate) -> PlainData:
         edges = apart(self.query.edges)
         ends = [f"[{low}, {high})" for low, high in pairwise(edges[:-1])]
-        shown = [
+        labels = [
             f"below {edges[0]}",
             *ends,
             f"[{edges[-2]}, {edges[-1]}]",
@@ -552,6 +516,6 @@ class Histogram(Shares):
         return {
             "column": self.column,
             "edges": self.query.edges.tolist(),
-            "labels": shown[: len(result.value)],
+            "labels": labels[: len(result.value)],
             **describe_estimate(result),
         }

@@ -2,7 +2,7 @@
 client draws alone."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -21,8 +21,15 @@ from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    numbers_in,
+    parameter,
+    policy,
+)
+from local_dp.protocols.surveys.policies import Launch, spare_of
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.prefix_signs import SignRows, rows_text, sylvester
 from local_dp.records import Records
@@ -41,6 +48,10 @@ class IdentityTest:
     def rejected(self) -> bool:
         return self.p_value < BETA
 
+    @property
+    def decision(self) -> str:
+        return "rejected" if self.rejected else "not rejected"
+
 
 def row_statistic(signs: Floats, sizes: Floats, expected: Floats, gain: float) -> Floats:
     """The sum over rows, the last axis, of squared deviations in standard errors: `signs` summed
@@ -49,11 +60,9 @@ def row_statistic(signs: Floats, sizes: Floats, expected: Floats, gain: float) -
     A row without reports counts 0. The variance of a row under the named law is exactly (C^2 -
     mean^2) / size, so each other row counts 1 on average.
     """
-    drawn = np.maximum(sizes, 1)
-    scores: Floats = np.where(
-        sizes > 0, (gain * signs / drawn - expected) ** 2 * drawn / (gain**2 - expected**2), 0.0
-    )
-    return np.asarray(scores.sum(axis=-1))
+    n = np.maximum(sizes, 1)
+    scores = (gain * signs / n - expected) ** 2 * n / (gain**2 - expected**2)
+    return np.asarray(np.where(sizes > 0, scores, 0.0).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -70,10 +79,10 @@ class Identity(LocalProtocol[IdentityTest]):
 
     name = "identity"
     summary = "Tests whether the labels of a column have the named shares"
-    figureless: ClassVar[str] = "a decision"
+    figureless = "a decision"
     source = "Acharya, Canonne, Freitag, Tyagi 2019 (public coins and private ones)"
-    example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
-    error_unit: ClassVar[str] = "1 for a wrong decision, 0 for a right one"
+    example = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
+    error_unit = "1 for a wrong decision, 0 for a right one"
     column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "The public labels")
     missing: str = policy(
@@ -106,34 +115,24 @@ class Identity(LocalProtocol[IdentityTest]):
     def check(self) -> None:
         symbols(self.k)
         check_distance(self.alpha)
-        check_built(self.named)
+        check_built(self.law)
 
     @property
     def query(self) -> Category:
-        spare = tuple(
-            name
-            for name, policy in (("other", self.other), ("missing", self.missing))
-            if policy == "category"
-        )
-        return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
+        labels = self.labels or tuple(map(str, range(self.k)))
+        return Category(self.column, labels, spare_of(self.other, self.missing))
 
     @property
-    def named(self) -> Floats:
+    def law(self) -> Floats:
         """The law that is tested, shape (k,)."""
-        size, spare = self.query.domain.size, self.query.spare
+        size = self.query.domain.size
+        spare = self.query.spare
         if spare and not self.shares:
             raise InputError(
                 f"the named law has no share for {' and '.join(spare)}: give all {size} shares, "
                 "in this order at the end"
             )
-        try:
-            shares = (
-                np.array([float(share) for share in self.shares])
-                if self.shares
-                else np.full(size, 1 / size)
-            )
-        except ValueError:
-            raise InputError("a share is not a number") from None
+        shares = numbers_in("a share", self.shares) if self.shares else np.full(size, 1 / size)
         if len(shares) != size or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-6:
             raise InputError(
                 f"the named shares are {len(shares)} numbers; give one of 0 or more for each of "
@@ -149,25 +148,24 @@ class Identity(LocalProtocol[IdentityTest]):
         """Signs in one of the public rows, or of all of Sylvester's."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         size = self.query.domain.size
-        bits = philox_words(stream_key("identity rows", self.coin), 0, ROWS * size) >> np.uint64(63)
-        public = (1 - 2 * bits.astype(np.int8)).reshape(ROWS, size)
-        return SignRows(
-            epsilon, k=size, signs=rows_text(public if self.coins == "public" else sylvester(size))
-        )
+        signs = sylvester(size)
+        if self.coins == "public":
+            words = philox_words(stream_key("identity rows", self.coin), 0, ROWS * size)
+            signs = (1 - 2 * (words >> np.uint64(63)).astype(np.int8)).reshape(ROWS, size)
+        return SignRows(epsilon, k=size, signs=rows_text(signs))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[IdentityTest]:
         randomizer = self.randomizer(epsilon)
         return ask_all(
-            self.query, randomizer, clients, lambda tally: decide(randomizer, tally, self.named)
+            self.query, randomizer, clients, lambda tally: decide(randomizer, tally, self.law)
         )
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Every other symbol more frequent by the factor 1 + 2 alpha, the others less: alpha from
         uniform for an even k, and the hardest law of all."""
         shares = 1 + 2 * self.alpha * (1 - 2 * (np.arange(len(self.query.labels)) % 2))
-        return Finite(
-            Records({self.column: np.array(self.query.labels)}), shares.tolist(), clients, seed
-        )
+        kinds = Records({self.column: np.array(self.query.labels)})
+        return Finite(kinds, shares.tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         labels = table.labels(self.column, self.labels, None)
@@ -183,44 +181,35 @@ class Identity(LocalProtocol[IdentityTest]):
         return replace(self, labels=labels)
 
     def describe(self, result: IdentityTest) -> PlainData:
-        numbers = {
+        test = {
             "statistic": result.statistic,
             "degrees_of_freedom": result.degrees,
             "p_value": result.p_value,
+            "decision": result.decision,
         }
-        return {
-            "hypothesis": {**numbers, "decision": "rejected" if result.rejected else "not rejected"}
-        }
+        return {"hypothesis": test}
 
     def explain(self, result: IdentityTest) -> str:
-        return (
-            f"The named law is {'rejected' if result.rejected else 'not rejected'} at 5 %: p = "
-            f"{result.p_value:.3g}."
-        )
-
-    def truth(self, population: Population) -> None:
-        """A decision is compared with the distance of the true law, by `true_error`."""
+        return f"The named law is {result.decision} at 5 %: p = {result.p_value:.3g}."
 
     def true_error(self, result: IdentityTest, population: Population) -> float:
         """1 if a law `alpha` or more away was missed or the named one rejected, else 0: between the
         two both decisions are right."""
-        away = float(np.abs(population.law(self.query) - self.named).sum()) / 2
-        return float(
-            result.rejected if away < 1e-9 else away >= self.alpha - 1e-9 and not result.rejected
-        )
+        away = float(np.abs(population.law(self.query) - self.law).sum()) / 2
+        if away < 1e-9:
+            return float(result.rejected)
+        return float(away >= self.alpha - 1e-9 and not result.rejected)
 
 
-def decide(randomizer: SignRows, tally: Tally, named: Floats) -> IdentityTest:
+def decide(randomizer: SignRows, tally: Tally, law: Floats) -> IdentityTest:
     """The test of the named law, shape (k,). A row with one sign for all symbols carries no
     information and is left out."""
     check_built(tally.weights)  # raises where nobody answered
     table = randomizer.table.astype(np.float64)
     mixed = np.abs(table.sum(axis=1)) < randomizer.k
     counts = tally.counts[mixed].astype(np.float64)
-    degrees = max(1, int(np.count_nonzero(counts.sum(axis=1))))
-    statistic = float(
-        row_statistic(
-            counts[:, 0] - counts[:, 1], counts.sum(axis=1), table[mixed] @ named, randomizer.gain
-        )
-    )
+    signs = counts[:, 0] - counts[:, 1]
+    sizes = counts.sum(axis=1)
+    degrees = max(1, int(np.count_nonzero(sizes)))
+    statistic = float(row_statistic(signs, sizes, table[mixed] @ law, randomizer.gain))
     return IdentityTest(statistic, degrees, chi_square_tail(statistic, degrees))

@@ -3,7 +3,7 @@ the noise of the reports."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import (
     BETA,
-    LocalProtocol,
+    OfColumns,
     PlainData,
     describe_estimate,
     parameter,
@@ -33,7 +33,7 @@ _MADE_UP = (-1.0, 1.0, -0.5)
 
 
 @dataclass(frozen=True)
-class Logistic(LocalProtocol[Estimate]):
+class Logistic(OfColumns[Estimate]):
     """Estimates how the odds of yes to `question` change with the traits `on`: log odds = intercept
     + the coefficients of a record's traits.
 
@@ -54,9 +54,7 @@ class Logistic(LocalProtocol[Estimate]):
         "Scheers, Dayton 1988; van den Hout, van der Heijden, Gilchrist 2007 (randomized response "
         "with covariates)"
     )
-    example: ClassVar[str] = (
-        "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
-    )
+    example = "--records fair.csv --question 'affairs > 0' --on 'age >= 30; religious >= 3'"
     question: str = parameter("yes == 1", "Yes/no question whose odds are explained", of_table=True)
     on: tuple[str, ...] = parameter(
         ("first == 1", "second == 1"),
@@ -101,7 +99,8 @@ class Logistic(LocalProtocol[Estimate]):
         """The names of the coefficients, and the traits of each cell as numbers 0 and 1, shape
         (cells, coefficients)."""
         cells = np.indices(self.query.shape[:-1]).reshape(len(self.on), -1)
-        names, columns = ["intercept"], [cells[0] >= 0]
+        names = ["intercept"]
+        columns = [cells[0] >= 0]
         for axis, (part, side) in enumerate(zip(self.on, self.parts.sides, strict=False)):
             for place, label in enumerate(side[1:], 1):
                 names.append(part if side == ["no", "yes"] else f"{part} {label} against {side[0]}")
@@ -113,15 +112,13 @@ class Logistic(LocalProtocol[Estimate]):
         joint = frequency_randomizer(epsilon, self.query.domain.size, joint=True).joint(
             tally, np.eye(2 * len(traits), self.query.domain.size)
         )
-        found = solution(traits, joint.value.reshape(-1, 2))
-        if found is None:
+        cells = joint.value.reshape(-1, 2)
+        coefficients = solution(traits, cells)
+        if coefficients is None:
             nothing = np.full(traits.shape[1], np.nan)
             return Estimate(nothing, nothing, joint.n)
-        return Estimate(
-            found,
-            np.sqrt(np.diag(sandwich(traits, joint.value.reshape(-1, 2), joint.covariance, found))),
-            joint.n,
-        )
+        covariance = sandwich(traits, cells, joint.covariance, coefficients)
+        return Estimate(coefficients, np.sqrt(np.diag(covariance)), joint.n)
 
     @property
     def guess(self) -> tuple[float, float]:
@@ -135,12 +132,8 @@ class Logistic(LocalProtocol[Estimate]):
             dict.fromkeys(range(cells), many // cells), np.random.default_rng(0)
         )
         worst = float(np.max(self._estimate(epsilon, tally).standard_error))
-        return int(
-            np.ceil(
-                tally.answered
-                * (normal_quantile(BETA / (2 * len(self.traits[0]))) * worst / self.tolerance) ** 2
-            )
-        )
+        z = normal_quantile(BETA / (2 * len(self.traits[0])))
+        return int(np.ceil(tally.answered * (z * worst / self.tolerance) ** 2))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle = frequency_randomizer(epsilon, self.query.domain.size, joint=True)
@@ -149,28 +142,22 @@ class Logistic(LocalProtocol[Estimate]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """Two traits that half of all have each, independently; the coefficients are -1, 1 and
         -1/2."""
-        if (self.question, self.on) != (Logistic.question, Logistic.on):
-            raise InputError(
-                "logistic: the question and its traits are about the columns of a table; add "
-                "--records, or leave them out"
-            )
+        own = (self.question, self.on) != (Logistic.question, Logistic.on)
+        self.check_without_table("the question and its traits", own)
         first, second, yes = (column.ravel().astype(np.uint8) for column in np.indices((2, 2, 2)))
         odds = _chance(_MADE_UP[0] + _MADE_UP[1] * first + _MADE_UP[2] * second)
-        return Finite(
-            Records({"first": first, "second": second, "yes": yes}),
-            np.where(yes == 1, odds, 1 - odds).tolist(),
-            clients,
-            seed,
-        )
+        kinds = Records({"first": first, "second": second, "yes": yes})
+        return Finite(kinds, np.where(yes == 1, odds, 1 - odds), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         choice = "exclude (complete records only)"
-        return replace(
-            self,
-            labels=self.parts.labels_of_table(
-                table, self.labels_from_data, f"missing={choice}", choice
-            ),
+        labels = self.parts.labels_of_table(
+            table,
+            self.labels_from_data,
+            f"missing={choice}",
+            f"other={choice}, or list all labels",
         )
+        return replace(self, labels=labels)
 
     def describe(self, result: Estimate) -> PlainData:
         return {
@@ -183,8 +170,9 @@ class Logistic(LocalProtocol[Estimate]):
         """The coefficients of the distribution that the clients are drawn from; NaN where they are
         infinite: a cell with yes alone, or none."""
         traits = self.traits[1]
-        found = solution(traits, population.law(self.query)[: 2 * len(traits)].reshape(-1, 2))
-        return np.full(traits.shape[1], np.nan) if found is None else found
+        cells = population.law(self.query)[: 2 * len(traits)].reshape(-1, 2)
+        coefficients = solution(traits, cells)
+        return np.full(traits.shape[1], np.nan) if coefficients is None else coefficients
 
 
 def _chance(log_odds: Floats) -> Floats:
@@ -197,30 +185,29 @@ def solution(traits: Floats, cells: Floats) -> Floats | None:
 
     `cells` are the shares of no and yes in each, shape (cells, 2); estimated ones may be negative.
     """
-    found, whole = np.zeros(traits.shape[1]), cells.sum(axis=1)
+    coefficients = np.zeros(traits.shape[1])
+    whole = cells.sum(axis=1)
     for _ in range(_STEPS):
-        chance = _chance(traits @ found)
+        chance = _chance(traits @ coefficients)
         slope = (traits * (whole * chance * (1 - chance))[:, None]).T @ traits
         if not np.all(np.linalg.eigvalsh(slope) > 0):
             return None
         step = np.linalg.solve(slope, traits.T @ (cells[:, 1] - whole * chance))
         reach = float(np.abs(step).max())
-        found = found + step / max(1.0, reach)
+        coefficients = coefficients + step / max(1.0, reach)
         if reach < 1e-10:
-            return found
-        if np.abs(found).max() > _FAR:
+            return coefficients
+        if np.abs(coefficients).max() > _FAR:
             return None
     return None
 
 
-def sandwich(traits: Floats, cells: Floats, covariance: Floats, found: Floats) -> Floats:
+def sandwich(traits: Floats, cells: Floats, covariance: Floats, coefficients: Floats) -> Floats:
     """The covariance of the solution by linear approximation, from that of the estimated cells,
     shape (2 cells, 2 cells)."""
-    chance = _chance(traits @ found)
-    bread = np.linalg.inv(
-        (traits * (cells.sum(axis=1) * chance * (1 - chance))[:, None]).T @ traits
-    )
-    each = np.stack([-traits * chance[:, None], traits * (1 - chance)[:, None]], axis=1).reshape(
-        -1, traits.shape[1]
-    )
+    chance = _chance(traits @ coefficients)
+    weights = cells.sum(axis=1) * chance * (1 - chance)
+    bread = np.linalg.inv((traits * weights[:, None]).T @ traits)
+    scores = np.stack([-traits * chance[:, None], traits * (1 - chance)[:, None]], axis=1)
+    each = scores.reshape(-1, traits.shape[1])
     return np.asarray(bread @ (each.T @ covariance @ each) @ bread)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import pairwise
-from typing import ClassVar, Self, TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -22,19 +23,21 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon, split_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
-from local_dp.oracles.local.memory import FRESH, Memoised
+from local_dp.oracles.local.memory import Memoised
 from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import (
     BETA,
     LocalProtocol,
     PlainData,
+    check_different,
     parameter,
     plain,
     policy,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.policies import OTHER_CHOICES, Launch, spare_of
 from local_dp.queries.tables import Category, ChangeInterval, Question, asked_in
+from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Steadied, Tally
@@ -55,10 +58,7 @@ class Asking:
     first: float
 
     def __post_init__(self) -> None:
-        if (
-            len({wave.domain for wave in self.waves}) > 1
-            or len({type(wave) for wave in self.waves}) > 1
-        ):
+        if len({(type(wave), wave.domain) for wave in self.waves}) > 1:
             raise InputError(
                 "the waves have different answers; give columns with the same labels, or "
                 "questions alone"
@@ -68,9 +68,17 @@ class Asking:
     def k(self) -> int:
         return self.waves[0].domain.size
 
-    def shown(self, estimate: Estimate) -> Estimate:
-        """The share of yes where there are two symbols, else all shares."""
-        return estimate.at(1) if self.k == 2 else estimate
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The question or the column of each wave."""
+        return tuple(
+            wave.text if isinstance(wave, Question) else wave.column for wave in self.waves
+        )
+
+    def read(self, oracle: FrequencyOracle, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
+        """Of each tally the share of yes where there are two symbols, else all shares."""
+        estimates = map(oracle.estimate, tallies)
+        return tuple(each.at(1) if self.k == 2 else each for each in estimates)
 
 
 def _cohorts(clients: int, shares: list[float]) -> list[Cohort]:
@@ -90,44 +98,40 @@ def split(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode
     queries = tuple(
         LocalQuery(wave, oracle, cohort) for wave, cohort in zip(asking.waves, cohorts, strict=True)
     )
-    return queries, lambda tallies: tuple(asking.shown(oracle.estimate(tally)) for tally in tallies)
+    return queries, partial(asking.read, oracle)
 
 
 def fresh(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
     """Each client answers in every wave, with an equal part of epsilon."""
     oracle = frequency_randomizer(split_epsilon(epsilon, len(asking.waves)), asking.k)
     queries = tuple(LocalQuery(wave, oracle, Cohort(0, clients)) for wave in asking.waves)
-    return queries, lambda tallies: tuple(asking.shown(oracle.estimate(tally)) for tally in tallies)
+    return queries, partial(asking.read, oracle)
 
 
 def memoised(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
     """Each client reports its first value: once, or in every wave with a fresh report of one
     lasting answer, under one label and charged once."""
-    once = asking.first == 1.0
-    oracle = (
-        frequency_randomizer(epsilon, asking.k)
-        if once
-        else lasting_answer(epsilon, asking.k, asking.first)[1]
-    )
-    queries = (
-        LocalQuery(asking.waves[0], oracle, Cohort(0, clients), FRESH if once else Memoised(LABEL)),
-    ) * (1 if once else len(asking.waves))
-    return queries, lambda tallies: tuple(
-        asking.shown(oracle.estimate(tally))
-        for tally in (tallies * len(asking.waves))[: len(asking.waves)]
-    )
+    first, waves = asking.waves[0], len(asking.waves)
+    cohort = Cohort(0, clients)
+    if asking.first == 1.0:
+        oracle = frequency_randomizer(epsilon, asking.k)
+        query = LocalQuery(first, oracle, cohort)
+        return (query,), lambda tallies: asking.read(oracle, tallies) * waves
+    lasting = lasting_answer(epsilon, asking.k, asking.first)[1]
+    query = LocalQuery(first, lasting, cohort, Memoised(LABEL))
+    return (query,) * waves, partial(asking.read, lasting)
 
 
 def tracked(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
     """Each client reports the interval of its c-th change at one level of the tree; its cohort sets
     c and the level."""
     nano_epsilon(epsilon)
-    waves, tree = asking.waves, best_tree(epsilon, len(asking.waves))
-    names = tuple(wave.text if isinstance(wave, Question) else wave.column for wave in waves)
+    waves = asking.waves
+    tree = best_tree(epsilon, len(asking.waves))
     labels = waves[0].labels if isinstance(waves[0], Category) else ()
     changes = min(asking.changes or 0, len(waves))
     intervals = [
-        ChangeInterval(names, labels, change, width)
+        ChangeInterval(asking.names, labels, change, width)
         for change in range(1, changes + 1)
         for width in tree.widths
     ]
@@ -136,17 +140,15 @@ def tracked(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Deco
         LocalQuery(query, ChangeTracking(epsilon, intervals=query.intervals), cohort)
         for query, cohort in zip(intervals, cohorts, strict=True)
     )
-    return queries, lambda tallies: _tracked(tree, queries, tallies)
+    return queries, partial(_changes, tree, queries)
 
 
-def _tracked(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
+def _changes(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
     """After each wave: odd changes so far, less even ones, each the sum over levels of the
     intervals that make up the waves until then."""
     # each followed by that of `Steadied`
-    value, variance = (
-        np.zeros((2, tree.waves)),
-        np.zeros((2, tree.waves)),
-    )
+    value = np.zeros((2, tree.waves))
+    variance = np.zeros((2, tree.waves))
     for place, (query, tally) in enumerate(zip(queries, tallies, strict=True)):
         change, level = divmod(place, len(tree.widths))
         weights = np.zeros((tree.waves, query.randomizer.domain.size))
@@ -180,8 +182,8 @@ class Course:
     """An estimate of each wave, the method taken, and all methods that were possible."""
 
     estimates: tuple[Estimate, ...]
-    taken: Way
-    known: tuple[Way, ...]
+    way: Way
+    ways: tuple[Way, ...]
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ class Longitudinal(LocalProtocol[Course]):
         "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
         "2017; Arcolezi et al. 2021, 2023"
     )
-    example: ClassVar[str] = "--times 64 --changes 1 --clients 200000 --tier population"
+    example = "--times 64 --changes 1 --clients 200000 --tier population"
     columns: tuple[str, ...] = parameter(
         (), "Column or yes/no question of each wave", of_table=True
     )
@@ -242,34 +244,26 @@ class Longitudinal(LocalProtocol[Course]):
             check_whole("changes", self.changes, 0, 1024)
         if self.first != 1.0:
             check_share("first", self.first)
-        if len(self.columns) == 1 or len(set(self.columns)) < len(self.columns):
-            raise InputError(
-                f"the waves ask {';'.join(self.columns)!r}; give two or more different columns or "
-                "questions, separated by ';'"
-            )
+        if self.columns:
+            check_different("the waves", self.columns, 2)
         check_built(self.asking)
 
     @property
     def asking(self) -> Asking:
         columns = self.columns or tuple(f"wave{wave}" for wave in range(1, self.times + 1))
         labels = self.labels or (() if self.columns else ("0", "1"))
-        spare = tuple(
-            name
-            for name, policy in (("other", self.other), ("missing", self.missing))
-            if policy != "refuse"
-        )
-        return Asking(
-            tuple(asked_in(column, labels, spare) for column in columns), self.changes, self.first
-        )
+        spare = spare_of(self.other, self.missing)
+        waves = tuple(asked_in(column, labels, spare) for column in columns)
+        return Asking(waves, self.changes, self.first)
 
-    def known(self, epsilon: float) -> tuple[Way, ...]:
+    def ways(self, epsilon: float) -> tuple[Way, ...]:
         """Every possible method, the best one first."""
         asking = self.asking
         return ways(epsilon, len(asking.waves), asking.k, self.changes, self.first)
 
-    def taken(self, epsilon: float) -> Way:
+    def choice(self, epsilon: float) -> Way:
         """The method of a run. Raises InputError for one that is not possible here."""
-        for way in self.known(epsilon):
+        for way in self.ways(epsilon):
             if self.method in ("best", way.name):
                 return way
         needs = (
@@ -286,21 +280,22 @@ class Longitudinal(LocalProtocol[Course]):
     def clients(self, epsilon: float) -> int:
         asking = self.asking
         return longitudinal_clients(
-            self.taken(epsilon).worst, len(asking.waves), asking.k, self.tolerance, BETA
+            self.choice(epsilon).worst, len(asking.waves), asking.k, self.tolerance, BETA
         )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Course]:
-        known, taken = self.known(epsilon), self.taken(epsilon)
-        queries, decode = METHODS[taken.name](self.asking, epsilon, clients)
-        return Nonadaptive(queries, lambda tallies: Course(decode(tallies), taken, known))
+        way = self.choice(epsilon)
+        ways = self.ways(epsilon)
+        queries, decode = METHODS[way.name](self.asking, epsilon, clients)
+        return Nonadaptive(queries, lambda tallies: Course(decode(tallies), way, ways))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """64 kinds of life, equally likely: each begins with no and changes at uniform times, at
         most `changes` times (without a limit: twice)."""
-        if self.columns:
-            raise InputError("columns are of a table: add --records, or leave them out")
+        self.check_without_table("columns", self.columns)
         asking = self.asking
-        waves, most = len(asking.waves), 2 if self.changes is None else min(self.changes, 3)
+        waves = len(asking.waves)
+        most = 2 if self.changes is None else min(self.changes, 3)
         words = philox_words(stream_key("lives", seed), 0, KINDS * (most + 2)).reshape(
             KINDS, most + 2
         )
@@ -308,21 +303,13 @@ class Longitudinal(LocalProtocol[Course]):
         times = np.sort(
             (words[:, :most] >> np.uint64(32)) * np.uint64(waves + 1) >> np.uint64(32), axis=1
         )
-        begun = (
-            (words[:, most] >> np.uint64(63)).astype(np.int64)
-            if self.changes == 0
-            else np.zeros(KINDS, dtype=np.int64)
-        )
-        values = (
-            begun[:, None] + (times[:, :, None] <= np.arange(waves, dtype=np.uint64)).sum(axis=1)
-        ) % len(self.labels or "01")
-        shown = np.array(self.labels)[values] if self.labels else values.astype(np.uint8)
-        return Finite(
-            Records({f"wave{wave + 1}": shown[:, wave] for wave in range(waves)}),
-            [1.0] * KINDS,
-            clients,
-            seed,
-        )
+        changes = (times[:, :, None] <= np.arange(waves, dtype=np.uint64)).sum(axis=1)
+        if self.changes == 0:
+            changes += (words[:, most] >> np.uint64(63)).astype(np.int64)[:, None]
+        values = changes % len(self.labels or "01")
+        answers = np.array(self.labels)[values] if self.labels else values.astype(np.uint8)
+        kinds = Records({f"wave{wave + 1}": answers[:, wave] for wave in range(waves)})
+        return Finite(kinds, np.ones(KINDS), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         choice = "missing=category (a label of its own)"
@@ -331,60 +318,47 @@ class Longitudinal(LocalProtocol[Course]):
                 table.refuse_open(self.missing, wave, choice)
             else:
                 table.refuse_missing(self.missing, wave.column, choice)
-                table.refuse_other(
-                    self.other,
-                    wave.column,
-                    self.labels,
-                    "other=category (a label of its own), or list all labels",
-                )
+                table.refuse_other(self.other, wave.column, self.labels, OTHER_CHOICES)
         return self
 
     @property
-    def _shown(self) -> list[str]:
+    def estimate_names(self) -> list[str]:
         """The names of the estimates: of each wave, or of each label in it."""
         asking = self.asking
-        names = [wave.text if isinstance(wave, Question) else wave.column for wave in asking.waves]
-        if asking.k == 2:
-            yes = "" if isinstance(asking.waves[0], Question) else f": {asking.waves[0].labels[1]}"
-            return [f"{name}{yes}" for name in names]
         first = asking.waves[0]
-        symbols = ["no", "yes"] if isinstance(first, Question) else list(first.labels)
-        return [
-            f"{name}: {symbol}"
-            for name in names
-            for symbol in [*symbols, *(f"({spare})" for spare in first.spare)]
-        ]
+        if asking.k > 2:
+            return [f"{name}: {symbol}" for name in asking.names for symbol in first.symbols]
+        yes = "" if isinstance(first, Question) else f": {first.labels[1]}"
+        return [f"{name}{yes}" for name in asking.names]
 
     def describe(self, result: Course) -> PlainData:
         rows = [np.stack(each.interval(), axis=-1).reshape(-1, 2) for each in result.estimates]
+        errors = [np.atleast_1d(each.standard_error) for each in result.estimates]
+        choice = {
+            "method": result.way.name,
+            "explanation": self._reason(result),
+            "ways": [asdict(way) for way in result.ways],
+        }
         return {
-            "labels": self._shown,
+            "labels": self.estimate_names,
             "estimate": plain(self.values(result)),
-            "standard_error": plain(
-                np.concatenate([np.atleast_1d(each.standard_error) for each in result.estimates])
-            ),
+            "standard_error": plain(np.concatenate(errors)),
             "interval": plain(np.concatenate(rows)),
             "n": min(each.n for each in result.estimates),
-            "choice": {
-                "method": result.taken.name,
-                "explanation": self._reason(result),
-                "ways": [asdict(way) for way in result.known],
-            },
+            "choice": choice,
         }
 
     def _reason(self, result: Course) -> str:
         """Why this method was taken, beside all others."""
-        beside = ", ".join(f"{way.name} {way.variance:.3g}" for way in result.known)
-        why = "least of" if result.taken == result.known[0] else "asked for, of"
-        lasting = (
-            ""
-            if self.changes == 0
-            else "; lasting answers are for changes=0, for they show when a value changes"
+        beside = ", ".join(f"{way.name} {way.variance:.3g}" for way in result.ways)
+        why = "least of" if result.way == result.ways[0] else "asked for, of"
+        reason = (
+            f"{result.way.name}: {why} {beside} (n times the variance of a share, on average "
+            "over waves)"
         )
-        return (
-            f"{result.taken.name}: {why} {beside} (n times the variance of a share, on average "
-            f"over waves){lasting}"
-        )
+        if self.changes == 0:
+            return reason
+        return f"{reason}; lasting answers are for changes=0, for they show when a value changes"
 
     def values(self, result: Course) -> Floats:
         return np.concatenate([np.atleast_1d(each.value) for each in result.estimates])

@@ -21,6 +21,7 @@ from local_dp.queries.tables import Category, Question, labels_of
 from local_dp.records import Records, absent, may_lack
 
 MAX_LABELS = 1000  # read from a table at most
+OTHER_CHOICES = "other=category (a label of its own), or list all labels"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Launch:
         return self.records.schema()
 
     def refuse(
-        self, policy: str, lost: Callable[[Records], Bools], what: str, choices: str
+        self, policy: str, affects: Callable[[Records], Bools], what: str, choices: str
     ) -> None:
         """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a
         private run, which does not look, may have one.
@@ -54,7 +55,7 @@ class Launch:
             return
         if self.private:
             raise InputError(f"a private run does not look whether {what}: declare {choices}")
-        count = sum(int(np.count_nonzero(lost(part))) for part in self.records.parts())
+        count = sum(int(np.count_nonzero(affects(part))) for part in self.records.parts())
         if policy == "exclude" and count == len(self.records):
             raise InputError(
                 f"in all {count} records {what}, so nobody is left to answer; ask about another "
@@ -98,19 +99,15 @@ class Launch:
     def refuse_other(self, policy: str, column: str, labels: tuple[str, ...], choices: str) -> None:
         """For values of a column that are neither listed nor missing."""
 
-        def unlisted(part: Records) -> Bools:
-            return (Listed(labels, part[column].dtype).places(part[column]) < 0) & ~absent(
-                part[column]
-            )
+        def is_other(part: Records) -> Bools:
+            values = part[column]
+            return (Listed(labels, values.dtype).places(values) < 0) & ~absent(values)
 
         check_labels(column, self.types[column].dtype, labels)
-        spelled = " (the values are True and False)" * (self.types[column].dtype.kind == "b")
-        self.refuse(
-            policy,
-            unlisted,
-            f"{column!r} has a value that is not among the {len(labels)} labels{spelled}",
-            choices,
-        )
+        what = f"{column!r} has a value that is not among the {len(labels)} labels"
+        if self.types[column].dtype.kind == "b":
+            what += " (the values are True and False)"
+        self.refuse(policy, is_other, what, choices)
 
     def refuse_outside(
         self, policy: str, column: str, low: float, high: float, choices: str
@@ -127,18 +124,18 @@ class Launch:
     def labels(
         self,
         column: str,
-        listed: tuple[str, ...],
+        labels: tuple[str, ...],
         from_data: bool | None,
         example: str = "first;second",
     ) -> tuple[str, ...]:
-        """The public labels of a column: those listed, or in a simulation with `from_data` those in
+        """The public labels of a column: those given, or in a simulation with `from_data` those in
         the table. Raises InputError where there are none.
 
         `from_data` None: the protocol has no such option. `example` is the form of the labels.
         """
         self.types[column]  # raises with the columns there are
-        if listed:
-            return listed
+        if labels:
+            return labels
         if from_data and not self.private:
             return labels_in(self.records, column)
         if from_data:
@@ -146,31 +143,37 @@ class Launch:
                 "a private run takes nothing public from the table: declare the labels of "
                 f"{column!r}, as in labels='{example}'"
             )
-        read = (
-            "" if from_data is None else ", or in a simulation let them be read: labels_from_data"
-        )
-        raise InputError(
-            f"the labels of {column!r} are public: list them, as in labels='{example}'{read}"
-        )
+        advice = f"list them, as in labels='{example}'"
+        if from_data is not None:
+            advice += ", or in a simulation let them be read: labels_from_data"
+        raise InputError(f"the labels of {column!r} are public: {advice}")
 
     def groups(
-        self, column: str, listed: tuple[str, ...], from_data: bool | None, other: str
+        self, column: str, labels: tuple[str, ...], from_data: bool | None, other: str
     ) -> tuple[str, ...]:
         """The public labels of a column of groups; a record of no group stops the run, or is left
         out (`other` exclude)."""
-        labels = self.labels(column, listed, from_data)
+        labels = self.labels(column, labels, from_data)
         self.refuse_missing(other, column, "other=exclude")
         self.refuse_other(other, column, labels, "other=exclude, or list all groups")
         return labels
 
 
-def check_ends(low: float | None, high: float | None) -> None:
-    """Raises InputError if one of two bounds is given."""
-    if (low is None) != (high is None):
-        raise InputError(
-            f"{'low' if low is None else 'high'} is not given, and "
-            f"{'high' if low is None else 'low'} is; give both: bounds=(low, high)"
-        )
+def ends_of(low: float | None, high: float | None) -> tuple[float, float]:
+    """The public bounds, 0 and 1 where there are none. Raises InputError for one without the
+    other."""
+    if low is None and high is None:
+        return 0.0, 1.0
+    if low is None or high is None:
+        absence, present = ("low", "high") if low is None else ("high", "low")
+        raise InputError(f"{absence} is not given, and {present} is; give both: bounds=(low, high)")
+    return low, high
+
+
+def spare_of(other: str, missing: str) -> tuple[str, ...]:
+    """The extra symbols of a category, where a policy gives these records one."""
+    policies = {"other": other, "missing": missing}
+    return tuple(name for name, policy in policies.items() if policy != "refuse")
 
 
 _WHOLE = "a whole number such as 2"
@@ -191,9 +194,8 @@ def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, .
     wide = [np.dtype(np.int64), np.dtype(np.uint64)] if kind.kind in "iu" else [kind]
     numbers = dict[object, str]()
     for label in labels:
-        number = next(
-            (found for each in wide if (found := value_of(label, each)) is not None), None
-        )
+        values = (value_of(label, each) for each in wide)
+        number = next((value for value in values if value is not None), None)
         if number is None:
             raise InputError(
                 f"no value of {column!r} can equal the label {label!r:.80}; write "
@@ -210,9 +212,8 @@ def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, .
 def labels_in(records: Records, column: str) -> tuple[str, ...]:
     """The distinct values of a column as labels, sorted, without missing ones. Raises InputError
     for more than 1,000."""
-    values = np.unique(
-        np.concatenate([np.unique(part[column][~absent(part[column])]) for part in records.parts()])
-    )
+    parts = [np.unique(part[column][~absent(part[column])]) for part in records.parts()]
+    values = np.unique(np.concatenate(parts))
     if not 1 <= len(values) <= MAX_LABELS:
         raise InputError(
             f"column {column!r} has {len(values)} distinct values; {MAX_LABELS} are the most "
@@ -232,9 +233,13 @@ class Columns:
     missing: str = "refuse"
     other: str = "refuse"
 
+    @cached_property
+    def questions(self) -> tuple[str, ...]:
+        return tuple(filter(is_question, self.names))
+
     @property
-    def named(self) -> tuple[str, ...]:
-        return tuple(column for column in self.names if not is_question(column))
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name in self.names if name not in self.questions)
 
     @cached_property
     def query(self) -> Crossed:
@@ -251,23 +256,22 @@ class Columns:
     @property
     def spare(self) -> tuple[str, ...]:
         """The extra symbols of the query."""
-        policies = (
-            ("other", self.other == "category"),
-            ("missing", self.missing == "category"),
-            ("none", "exclude" in (self.missing, self.other)),
-        )
-        return tuple(name for name, extra in policies if extra)
+        policies = {"other": self.other, "missing": self.missing}
+        spare = [name for name, policy in policies.items() if policy == "category"]
+        if "exclude" in policies.values():
+            spare.append("none")
+        return tuple(spare)
 
     @cached_property
     def _labels(self) -> tuple[str, ...]:
         """The labels of each part as they travel, empty for a question."""
-        labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.named)
-        if len(labels) != len(self.named):
+        labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.columns)
+        if len(labels) != len(self.columns):
             raise InputError(
-                f"there are labels for {len(labels)} columns, and {len(self.named)} columns that "
+                f"there are labels for {len(labels)} columns, and {len(self.columns)} columns that "
                 "are not questions; give those of each"
             )
-        own = dict(zip(self.named, labels, strict=True))
+        own = dict(zip(self.columns, labels, strict=True))
         return tuple(SEPARATOR.join(split_labels(own.get(column, ""))) for column in self.names)
 
     @cached_property
@@ -281,32 +285,26 @@ class Columns:
     @property
     def sides(self) -> list[list[str]]:
         """The names of the symbols of each part."""
-        names = (
-            (part, ["no", "yes"] if isinstance(part, Question) else list(part.labels))
-            for part in self.categories
-        )
-        return [[*own, *(f"({name})" for name in part.spare)] for part, own in names]
+        return [part.symbols for part in self.categories]
 
     def labels_of_table(
         self,
         table: Launch,
         from_data: bool | None,
         missing_choices: str,
-        other_choice: str = "category (a label of its own)",
+        other_choices: str = OTHER_CHOICES,
     ) -> tuple[str, ...]:
         """The labels of each column, once the policies cover every value of the table. Raises
         InputError."""
-        for column in self.names:
-            if is_question(column):
-                table.refuse_open(self.missing, Question(column), missing_choices)
+        for question in self.questions:
+            table.refuse_open(self.missing, Question(question), missing_choices)
         labels = []
-        for place, column in enumerate(self.named):
-            listed = split_labels(self.labels[place]) if place < len(self.labels) else ()
-            own = table.labels(
-                column, listed, from_data, ";".join(["first|second"] * len(self.named))
-            )
+        example = ";".join(["first|second"] * len(self.columns))
+        for place, column in enumerate(self.columns):
+            own = split_labels(self.labels[place]) if place < len(self.labels) else ()
+            own = table.labels(column, own, from_data, example)
             table.refuse_missing(self.missing, column, missing_choices)
-            table.refuse_other(self.other, column, own, f"other={other_choice}, or list all labels")
+            table.refuse_other(self.other, column, own, other_choices)
             labels.append(SEPARATOR.join(own))
         return tuple(labels)
 
@@ -321,8 +319,6 @@ def is_question(text: str) -> bool:
 
 def split_labels(labels: str) -> tuple[str, ...]:
     """The labels of one column, from a list as it is typed or as it travels."""
-    return (
-        tuple(labels.split(SEPARATOR))
-        if SEPARATOR in labels
-        else tuple(part.strip() for part in labels.split("|") if part.strip())
-    )
+    if SEPARATOR in labels:
+        return tuple(labels.split(SEPARATOR))
+    return tuple(part.strip() for part in labels.split("|") if part.strip())

@@ -1,44 +1,40 @@
 """Yes/no questions by randomized response: a list of statistical queries; a share among all, or in
 each group."""
 
-from dataclasses import dataclass, replace
-from functools import reduce
-from itertools import product
-from operator import mul
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from itertools import accumulate, product
+from typing import Self
 
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.best import Aim
-from local_dp.bounds.frequencies import grouped_clients
-from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Local, ask_all
+from local_dp.oracles.local.asked import Local
 from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.populations.finite import Finite, Population, bernoulli
 from local_dp.protocols.local_protocol import (
     BETA,
     LocalProtocol,
-    MeanProtocol,
     PlainData,
     describe_estimate,
+    numbers_in,
     parameter,
     policy,
 )
-from local_dp.protocols.surveys.compare import combined, population_shares
-from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
+from local_dp.protocols.surveys.compare import OfGroups
+from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
+from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 MAX_SYNTHETIC = 10
@@ -59,7 +55,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     name = "sq"
     summary = "Answers several yes/no questions, each by its own clients"
     source = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
-    example: ClassVar[str] = "--records fair.csv --question 'age >= 30; affairs > 0'"
+    example = "--records fair.csv --question 'age >= 30; affairs > 0'"
     queries: tuple[str, ...] = parameter(
         (),
         "Yes/no questions about the columns",
@@ -84,24 +80,18 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 
     @property
     def statistical(self) -> tuple[StatisticalQuery, ...]:
-        try:
-            tolerances = [float(text) for text in self.tolerances]
-        except ValueError:
+        count = len(self.texts)
+        tolerances = numbers_in("tolerances", self.tolerances).tolist()
+        if len(tolerances) not in (1, count):
             raise InputError(
-                f"tolerances is {';'.join(self.tolerances)!r}; give numbers separated by ';'"
-            ) from None
-        if len(tolerances) not in (1, len(self.texts)):
-            raise InputError(
-                f"there are {len(self.texts)} queries and {len(tolerances)} tolerances; give one, "
-                "or one for each query"
+                f"there are {count} queries and {len(tolerances)} tolerances; give one, or one "
+                "for each query"
             )
-        each = tolerances * len(self.texts) if len(tolerances) == 1 else tolerances
-        return tuple(
-            StatisticalQuery(Question(text), tau)
-            for text, tau in zip(self.texts, each, strict=True)
-        )
+        each = tolerances * (count // len(tolerances))
+        return tuple(map(StatisticalQuery, map(Question, self.texts), each))
 
-    def _needed(self, epsilon: float) -> list[int]:
+    def needs(self, epsilon: float) -> list[int]:
+        """The number of clients that each query's tolerance takes."""
         clients_for = enough_clients(epsilon, BETA / len(self.texts))
         return [clients_for(query) for query in self.statistical]
 
@@ -110,20 +100,17 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         return -1.0, 1.0
 
     def clients(self, epsilon: float) -> int:
-        return sum(self._needed(epsilon))
+        return sum(self.needs(epsilon))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[tuple[Estimate, ...]]:
         if clients < len(self.texts):
             raise InputError(
                 f"{len(self.texts)} queries need fresh clients each; {clients} are too few"
             )
-        needed = self._needed(epsilon)
         # every query gets one client, and the others in proportion to its further need
-        more = [count - 1 for count in needed]
-        spare = clients - len(needed)
-        ends = [
-            place + 1 + spare * sum(more[: place + 1]) // sum(more) for place in range(len(needed))
-        ]
+        more = list(accumulate(count - 1 for count in self.needs(epsilon)))
+        spare = clients - len(more)
+        ends = [place + spare * total // more[-1] for place, total in enumerate(more, 1)]
         sizes = iter(np.diff([0, *ends]).tolist())
         algorithm: Statistical[tuple[float, ...]] = Nonadaptive(
             self.statistical, lambda answers: answers
@@ -139,20 +126,14 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         )
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        if self.queries:
-            raise InputError(
-                "sq: `queries` are about the columns of a table; add --records, or leave them out"
-            )
-        yes = [(index + 1) / (self.t + 1) for index in range(self.t)]
-        kinds = list(product((0, 1), repeat=self.t))
-        shares = [
-            reduce(mul, (p if bit else 1 - p for p, bit in zip(yes, kind, strict=True)))
-            for kind in kinds
-        ]
-        columns = {
-            f"q{index}": np.array([kind[index] for kind in kinds], dtype=np.uint8)
-            for index in range(self.t)
-        }
+        self.check_without_table("queries", self.queries)
+        kinds = np.array(list(product((0, 1), repeat=self.t)), dtype=np.uint8).T
+        shares = np.ones(1 << self.t)
+        columns = {}
+        for index, bits in enumerate(kinds):
+            yes = (index + 1) / (self.t + 1)
+            shares = shares * np.where(bits, yes, 1 - yes)
+            columns[f"q{index}"] = bits
         return Finite(Records(columns), shares, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
@@ -171,12 +152,10 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         return self
 
     def describe(self, result: tuple[Estimate, ...]) -> PlainData:
-        described = [describe_estimate(estimate) for estimate in result]
-        return {
-            "labels": list(self.texts),
-            "tolerances": [query.tolerance for query in self.statistical],
-            **{key: [part[key] for part in described] for key in described[0]},
-        }
+        rows = [describe_estimate(estimate) for estimate in result]
+        columns = {key: [row[key] for row in rows] for key in rows[0]}
+        tolerances = [query.tolerance for query in self.statistical]
+        return {"labels": list(self.texts), "tolerances": tolerances, **columns}
 
     def values(self, result: tuple[Estimate, ...]) -> Floats:
         return np.array([float(estimate.value) for estimate in result])
@@ -190,7 +169,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 
 
 @dataclass(frozen=True)
-class Survey(MeanProtocol):
+class Survey(OfGroups):
     """Estimates the share of clients whose record answers yes to `question`; without a table, of a
     population with share `p` of yes.
 
@@ -207,7 +186,7 @@ class Survey(MeanProtocol):
     name = "survey"
     summary = "Estimates the share of clients who answer yes to a question"
     source = "Warner 1965; KLNRS 2008, Section 4.3"
-    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0'"
+    example = "--records fair.csv --question 'affairs > 0'"
     question: str = parameter(
         "yes == 1",
         "Yes/no question about the columns",
@@ -241,71 +220,32 @@ class Survey(MeanProtocol):
 
     def check(self) -> None:
         check_share("p", self.p)
-        if self.weights:
-            check_built(self.population_shares)
+        super().check()
         if self.by and self.missing == "no":
             raise InputError(
                 "missing=no is for questions without groups; with groups choose refuse or exclude"
             )
-        if (self.by or self.missing == "exclude") and self.randomizer != BinaryRR.name:
+        if not self.whole and self.randomizer != BinaryRR.name:
             raise InputError(
                 f"{self.randomizer} takes yes or no alone; with groups or missing=exclude leave "
                 "out randomizer"
             )
 
     @property
-    def population_shares(self) -> Floats:
-        return population_shares(self.weights, self.by, self.labels, self.labels_from_data)
-
-    @property
     def query(self) -> Query:
         if self.by:
-            if not self.labels:
-                raise InputError(
-                    f"the groups of {self.by!r} are public: list them, as in labels='first;second'"
-                )
+            self.check_groups()
             return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""), ("none",))
         return Question(self.question, ("missing",) if self.missing == "exclude" else ())
-
-    @property
-    def conditional(self) -> Conditional | None:
-        """The shares of yes among their wholes; None where the whole is everybody."""
-        if not self.by and self.missing != "exclude":
-            return None
-        groups, k = (len(self.labels), self.query.domain.size) if self.by else (1, 3)
-        cells = np.eye(k)  # no and yes of each group, then those without a place
-        return Conditional(
-            cells[1 : 2 * groups : 2], cells[0 : 2 * groups : 2] + cells[1 : 2 * groups : 2]
-        )
-
-    def clients(self, epsilon: float) -> int:
-        if self.by or self.missing == "exclude":
-            return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
-        return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
-
-    def aim(self) -> Aim | None:
-        return super().aim() if self.conditional is None else None
 
     def randomizer_for(self, epsilon: float) -> Randomizer:
         return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon})
 
-    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        conditional = self.conditional
-        if conditional is None:
-            return super().algorithm(epsilon, clients)
-        oracle = frequency_randomizer(epsilon, self.query.domain.size, joint=True)
-
-        def read(tally: Tally) -> Estimate:
-            if self.weights:
-                return combined(oracle, tally, conditional, self.population_shares)
-            shares = conditional.estimate(oracle, tally)
-            return shares if self.by else shares.at(0)
-
-        return ask_all(self.query, oracle, clients, read)
+    def group_oracle(self, epsilon: float) -> FrequencyOracle:
+        return frequency_randomizer(epsilon, self.query.domain.size, joint=True)
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        if self.by:
-            raise InputError("groups (by) are of a table: add --records")
+        self.check_without_table("groups (by)", self.by)
         return bernoulli("yes", self.p, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
@@ -314,27 +254,13 @@ class Survey(MeanProtocol):
             Question(self.question),
             "missing=exclude (the share among the others) or missing=no (it counts as no)",
         )
-        return (
-            replace(
-                self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)
-            )
-            if self.by
-            else self
-        )
+        return self.for_groups(table)
 
     def describe(self, result: Estimate) -> PlainData:
-        groups = (
-            {"by": self.by, "labels": [*self.labels, *["all, weighted"] * bool(self.weights)]}
-            if self.by
-            else {}
-        )
-        return {"question": self.question, **groups, **describe_estimate(result)}
+        return {"question": self.question, **super().describe(result)}
 
     def truth(self, population: Population) -> Floats:
-        conditional = self.conditional
-        if conditional is None:
+        if self.whole:
             return super().truth(population)
-        shares = conditional.of(population.law(self.query))
-        if self.weights:
-            return np.append(shares, self.population_shares @ shares)
-        return shares if self.by else np.asarray(shares[0])
+        law = population.law(self.query)
+        return self.of_groups(self.cells(len(law)).of(law))

@@ -2,11 +2,10 @@
 least variance in closed form."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import combinations, pairwise, product
-from typing import ClassVar, Self
+from itertools import chain, combinations, pairwise, product
 
 import numpy as np
 
@@ -25,14 +24,14 @@ from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import AgreeingLaws
 from local_dp.protocols.local_protocol import (
     BETA,
-    LocalProtocol,
+    OfColumns,
     PlainData,
+    check_different,
     describe_estimate,
     parameter,
     policy,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.cells import Crossed, Odd
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.frequencies.best import NEAR, best_choice
@@ -76,11 +75,13 @@ class Task:
     def parts(self) -> tuple[Set, ...]:
         """The nonempty sets of at most `ways` columns: those whose interactions make up the
         marginals."""
-        return tuple(
-            columns
-            for size in range(1, self.ways + 1)
-            for columns in combinations(range(len(self.shape)), size)
-        )
+        return tuple(self.inside(range(len(self.shape))))
+
+    def inside(self, columns: Iterable[int]) -> Iterator[Set]:
+        """The nonempty sets of at most `ways` of these columns, the smallest first."""
+        columns = tuple(columns)
+        for size in range(1, self.ways + 1):
+            yield from combinations(columns, size)
 
     def cells(self, columns: Set) -> int:
         """The number of combinations of symbols of some columns."""
@@ -111,28 +112,25 @@ class Design:
 def designs(task: Task, epsilon: float) -> list[Design]:
     """Every design: one-bit characters where all columns are binary, then covers of all marginals
     by sets of t columns or more."""
-    known = (
-        [_characters(task, epsilon)]
-        if set(task.shape) == {2} and len(task.parts) <= MAX_SETS
-        else []
-    )
+    every = []
+    if set(task.shape) == {2} and len(task.parts) <= MAX_SETS:
+        every.append(_characters(task, epsilon))
     for size in range(task.ways, len(task.shape) + 1):
         covering = covering_sets(task, size)
         if size > task.ways and max(map(len, covering)) < size:
             break  # no larger set has few enough cells
-        known.append(_sets(task, epsilon, covering, f"sets of {size}"))
-    return known
+        every.append(_sets(task, epsilon, covering, f"sets of {size}"))
+    return every
 
 
 @lru_cache(maxsize=64)
 def best_design(task: Task, epsilon: float) -> tuple[Design, tuple[tuple[str, float], ...]]:
     """The first of `designs` whose variance is within 1 % of the least, and the variance of
     each."""
-    known = designs(task, epsilon)
-    least = min(design.variance for design in known)
-    return next(design for design in known if design.variance <= float(NEAR) * least), tuple(
-        (design.name, design.variance) for design in known
-    )
+    every = designs(task, epsilon)
+    enough = float(NEAR) * min(design.variance for design in every)
+    best = next(design for design in every if design.variance <= enough)
+    return best, tuple((design.name, design.variance) for design in every)
 
 
 def _characters(task: Task, epsilon: float) -> Design:
@@ -145,36 +143,23 @@ def _characters(task: Task, epsilon: float) -> Design:
     weights = [math.sqrt(math.comb(t, size) / math.comb(d, size)) for size in range(1, t + 1)]
     whole = sum(math.comb(d, size) * weight for size, weight in enumerate(weights, 1))
     shares = tuple(weights[len(part) - 1] / whole for part in task.parts)
-    variance = (
-        response_gain(epsilon) ** 2
-        / 4**t
-        * sum(math.comb(t, size) * whole / weight for size, weight in enumerate(weights, 1))
-    )
+    total = sum(math.comb(t, size) * whole / weight for size, weight in enumerate(weights, 1))
+    variance = response_gain(epsilon) ** 2 / 4**t * total
     return Design("characters", task.parts, shares, True, variance)
 
 
 def _sets(task: Task, epsilon: float, covering: tuple[Set, ...], name: str) -> Design:
     """Sets by the best frequency oracle for each, with clients in proportion to each set's own
     variance."""
-    factors = np.array([_factors(epsilon, task.cells(columns)) for columns in covering])
-    cells = np.array([task.cells(columns) for columns in covering], dtype=np.float64)
-    rarest = 1 / np.array(
-        [
-            math.prod(sorted(task.shape[column] for column in columns)[: task.ways])
-            for columns in covering
-        ]
-    )
-    alone = factors[:, 0] * cells * rarest * (1 - rarest) + factors[:, 1] * (1 - rarest) ** 2
+    cells = [task.cells(columns) for columns in covering]
+    flat, peak = np.array([_factors(epsilon, count) for count in cells]).T
+    flat = flat * np.array(cells, dtype=np.float64)
+    smallest = [sorted(task.shape[column] for column in columns) for columns in covering]
+    rarest = 1 / np.array([math.prod(sizes[: task.ways]) for sizes in smallest])
+    alone = flat * rarest * (1 - rarest) + peak * (1 - rarest) ** 2
     shares = alone / alone.sum()
-    return Design(
-        name,
-        covering,
-        tuple(shares.tolist()),
-        False,
-        _worst_cell(
-            task, covering, shares, factors * np.stack([cells, np.ones_like(cells)], axis=1)
-        ),
-    )
+    variance = _worst_cell(task, covering, shares, flat, peak)
+    return Design(name, covering, tuple(shares.tolist()), False, variance)
 
 
 @lru_cache(maxsize=4096)
@@ -183,39 +168,34 @@ def _factors(epsilon: float, k: int) -> tuple[float, float]:
     return contrast_factors(epsilon, best.order, best.w)
 
 
-def _worst_cell(task: Task, covering: tuple[Set, ...], shares: Floats, factors: Floats) -> float:
+def _worst_cell(
+    task: Task, covering: tuple[Set, ...], shares: Floats, flat: Floats, peak: Floats
+) -> float:
     """n times the largest bound of a cell, where each interaction is averaged over all sets that
     contain it, by their clients.
 
-    With S_A the share of clients whose set contains A, h_A = prod_A (1 - 1/k) / K_{S - A}, and (a,
-    b) of a set as by `contrast_factors`, a times its cells: sum_A h_A^2 / prod_A (k - 1) sum_T a_T
-    s_T / S_A^2 + sum_T b_T s_T (sum_A h_A / S_A)^2, A the sets inside T and the marginal S.
+    With S_A the share of clients whose set contains A, h_A = prod_A (1 - 1/k) / K_{S - A}, and
+    (a, b) = (`flat`, `peak`) of a set as by `contrast_factors`, a times its cells: sum_A h_A^2
+    / prod_A (k - 1) sum_T a_T s_T / S_A^2 + sum_T b_T s_T (sum_A h_A / S_A)^2, A the sets inside T
+    and the marginal S.
     """
     member = np.zeros((len(covering), len(task.shape)), dtype=np.bool_)
     for row, columns in zip(member, covering, strict=True):
         row[list(columns)] = True
     holds = {part: member[:, list(part)].all(axis=1) for part in task.parts}
-    asked = {part: float(shares @ holds[part]) for part in task.parts}
-    spread = {
-        part: float((factors[:, 0] * shares) @ holds[part]) / asked[part] ** 2
-        for part in task.parts
-    }
-    peak, worst = factors[:, 1] * shares, 0.0
+    reach = {part: float(shares @ holds[part]) for part in task.parts}
+    flat = flat * shares
+    peak = peak * shares
+    spread = {part: float(flat @ holds[part]) / reach[part] ** 2 for part in task.parts}
+    worst = 0.0
     for marginal in task.sets:
-        inside = [part for size in range(1, task.ways + 1) for part in combinations(marginal, size)]
-        heights = [task.height(part) * task.cells(part) / task.cells(marginal) for part in inside]
-        flat = sum(
-            height**2 / math.prod(task.shape[column] - 1 for column in part) * spread[part]
-            for height, part in zip(heights, inside, strict=True)
-        )
-        sums = sum(
-            (
-                height / asked[part] * holds[part]
-                for height, part in zip(heights, inside, strict=True)
-            ),
-            np.zeros(len(covering)),
-        )
-        worst = max(worst, flat + float(peak @ sums**2))
+        squares, sums = 0.0, np.zeros(len(covering))
+        for part in task.inside(marginal):
+            height = task.height(part) * task.cells(part) / task.cells(marginal)
+            others = math.prod(task.shape[column] - 1 for column in part)
+            squares += height**2 / others * spread[part]
+            sums = sums + height / reach[part] * holds[part]
+        worst = max(worst, squares + float(peak @ sums**2))
     return worst
 
 
@@ -225,45 +205,44 @@ def covering_sets(task: Task, size: int) -> tuple[Set, ...]:
     cells: greedy, hence not always the fewest."""
     if size == task.ways:
         return task.sets
-    left, used = set(task.sets), [0] * len(task.shape)
+    left = set(task.sets)
+    uses = [0] * len(task.shape)
     covering: list[Set] = []
     for first in task.sets:
         if first not in left:
             continue
         columns = first
-        while len(columns) < size and (further := _next(task, columns, left, used)) is not None:
+        while len(columns) < size and (further := _next(task, columns, left, uses)) is not None:
             columns = tuple(sorted((*columns, further)))
         left.difference_update(combinations(columns, task.ways))
         for column in columns:
-            used[column] += 1
+            uses[column] += 1
         covering.append(columns)
     return tuple(covering)
 
 
-def _next(task: Task, columns: Set, left: set[Set], used: list[int]) -> int | None:
+def _next(task: Task, columns: Set, left: set[Set], uses: list[int]) -> int | None:
     """The column that completes most marginals not yet covered, ties to the least used; None where
     none completes any."""
-    best: tuple[int, int, int] | None = None
+    choices: list[tuple[int, int, int]] = []
     for column in range(len(task.shape)):
         if column in columns or task.cells(columns) * task.shape[column] > MAX_SYMBOLS:
             continue
-        gained = sum(
-            tuple(sorted((*rest, column))) in left for rest in combinations(columns, task.ways - 1)
+        marginals = (
+            tuple(sorted((*rest, column))) for rest in combinations(columns, task.ways - 1)
         )
-        if gained and (best is None or (-gained, used[column], column) < best):
-            best = -gained, used[column], column
-    return None if best is None else best[2]
+        if gain := len(left.intersection(marginals)):
+            choices.append((-gain, uses[column], column))
+    return min(choices)[2] if choices else None
 
 
-Added = tuple[
-    Floats, Floats
-    # the term of a cohort in the cells of some columns and its variance, each followed by that of
-    # `Steadied`: shape (2, m) each
-]
+# of a cohort in the cells of some columns, and its variance, each followed by that of `Steadied`:
+# shape (2, m) each
+Term = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
-class Dealt:
+class Deal:
     """A design with the number of clients of each cohort.
 
     A marginal is the sum of the interactions of its parts A: the shares of A's cells beyond those
@@ -276,115 +255,93 @@ class Dealt:
     clients: tuple[int, ...]
 
     @cached_property
-    def asked(self) -> Mapping[Set, int]:
+    def reporters(self) -> Mapping[Set, int]:
         """The number of clients that report each part."""
-        asked = dict.fromkeys(self.task.parts, 0)
+        reporters = dict.fromkeys(self.task.parts, 0)
         for columns, count in zip(self.design.sets, self.clients, strict=True):
-            for part in [columns] if self.design.characters else self._parts(columns):
-                asked[part] += count
-        return asked
-
-    def _parts(self, columns: Set) -> Iterator[Set]:
-        return (
-            part for size in range(1, self.task.ways + 1) for part in combinations(columns, size)
-        )
+            for part in [columns] if self.design.characters else self.task.inside(columns):
+                reporters[part] += count
+        return reporters
 
     def estimate(self, randomizers: Sequence[Randomizer], tallies: Sequence[Tally]) -> Estimate:
         """All cells of all marginals, shape (cells,), the last column of each running fastest.
         Raises InputError where no client of a cohort answered."""
-        terms = [
-            self._added(place, *one)
-            for place, one in enumerate(zip(randomizers, tallies, strict=True))
-        ]
-        masks = np.array(
-            [sum(1 << column for column in columns) for columns in self.design.sets],
-            dtype=np.uint64,
-        )
-        values, variances = zip(
-            *(self._marginal(marginal, masks, terms) for marginal in self.task.sets), strict=True
-        )
-        (value, centre), (variance, steady) = (
-            np.concatenate(values, axis=1),
-            np.concatenate(variances, axis=1),
-        )
-        return Steadied.of(
-            value, variance, sum(tally.n for tally in tallies), np.stack([centre, steady])
-        )
+        each = self._character if self.design.characters else self._terms
+        terms = list(map(each, range(len(self.clients)), randomizers, tallies))
+        masks = np.array([_mask(columns) for columns in self.design.sets], dtype=np.uint64)
+        marginals = (self._marginal(marginal, masks, terms) for marginal in self.task.sets)
+        values, variances = zip(*marginals, strict=True)
+        value, centre = np.concatenate(values, axis=1)
+        variance, steady = np.concatenate(variances, axis=1)
+        n = sum(tally.n for tally in tallies)
+        return Steadied.of(value, variance, n, np.stack([centre, steady]))
 
     def _marginal(
-        self, marginal: Set, masks: np.ndarray, terms: Sequence[Mapping[Set, Added]]
-    ) -> Added:
-        own, whole = np.uint64(sum(1 << column for column in marginal)), self.task.cells(marginal)
-        value, variance = np.full((2, whole), 1 / whole), np.zeros((2, whole))
-        for place in np.flatnonzero(
-            masks & ~own == 0 if self.design.characters else masks & own != 0
-        ).tolist():
-            met = tuple(column for column in self.design.sets[place] if column in marginal)
-            more, its = terms[place][met]
-            rest = whole // self.task.cells(met)
-            value += self._spread(more, met, marginal) / rest
-            variance += self._spread(its, met, marginal) / rest**2
+        self, marginal: Set, masks: np.ndarray, terms: Sequence[Mapping[Set, Term]]
+    ) -> Term:
+        own = np.uint64(sum(1 << column for column in marginal))
+        whole = self.task.cells(marginal)
+        value = np.full((2, whole), 1 / whole)
+        variance = np.zeros((2, whole))
+        inside = masks & ~own == 0 if self.design.characters else masks & own != 0
+        for place in np.flatnonzero(inside).tolist():
+            overlap = tuple(column for column in self.design.sets[place] if column in marginal)
+            means, squares = terms[place][overlap]
+            rest = whole // self.task.cells(overlap)
+            value += self._spread(means, overlap, marginal) / rest
+            variance += self._spread(squares, overlap, marginal) / rest**2
         return value, variance
 
-    def _spread(self, values: Floats, met: Set, marginal: Set) -> Floats:
+    def _spread(self, values: Floats, overlap: Set, marginal: Set) -> Floats:
         """`values`, of some of the marginal's columns, repeated over its cells."""
-        shape = [self.task.shape[column] if column in met else 1 for column in marginal]
-        return np.broadcast_to(
-            values.reshape(2, *shape), [2, *(self.task.shape[column] for column in marginal)]
-        ).reshape(2, -1)
+        whole = [self.task.shape[column] for column in marginal]
+        shape = [self.task.shape[column] if column in overlap else 1 for column in marginal]
+        return np.broadcast_to(values.reshape(2, *shape), [2, *whole]).reshape(2, -1)
 
-    def _added(self, place: int, randomizer: Randomizer, tally: Tally) -> dict[Set, Added]:
-        """The terms of one cohort in every marginal, by the columns that its set shares with it."""
+    def _character(self, place: int, randomizer: Randomizer, tally: Tally) -> dict[Set, Term]:
+        """The one term of a cohort that reports a parity."""
         columns = self.design.sets[place]
-        if self.design.characters:
-            odd = randomizer.estimate(tally)
-            assert odd.ends is not None
-            one = Joint(
-                np.array([1 - 2 * odd.value]),
-                np.array([[4 * odd.standard_error**2]]),
-                tally.n,
-                (1 - 2 * odd.ends[1], 1 - 2 * odd.ends[0]),
-            )
-            (means, squares), signs = one.terms, _product([np.array([1.0, -1.0])] * len(columns))
-            return {
-                columns: (
-                    signs * means / len(signs),
-                    np.ones(len(signs)) * squares / len(signs) ** 2,
-                )
-            }
-        if not isinstance(randomizer, FrequencyOracle):
-            raise InputError(
-                "marginals need an oracle that knows the covariance of its shares, and "
-                f"{randomizer.name} does not"
-            )
-        parts = list(self._parts(columns))
+        odd = randomizer.estimate(tally)
+        assert odd.ends is not None
+        mean = np.array([1 - 2 * odd.value])
+        variance = np.array([[4 * odd.standard_error**2]])
+        ends = 1 - 2 * odd.ends[1], 1 - 2 * odd.ends[0]
+        means, squares = Joint(mean, variance, tally.n, ends).terms
+        signs = _product([np.array([1.0, -1.0])] * len(columns))
+        size = len(signs)
+        return {columns: (signs * means / size, np.ones(size) * squares / size**2)}
+
+    def _terms(self, place: int, randomizer: Randomizer, tally: Tally) -> dict[Set, Term]:
+        """The terms of one cohort in every marginal, by the columns that its set shares with it."""
+        assert isinstance(randomizer, FrequencyOracle)
+        columns = self.design.sets[place]
+        parts = list(self.task.inside(columns))
         rows = [self._rows(columns, part, self.clients[place]) for part in parts]
         joint = randomizer.joint(tally, np.concatenate(rows))
-        terms = (
-            np.split(each, np.cumsum([len(row) for row in rows])[:-1], axis=1)
-            for each in joint.terms
-        )
-        return dict(zip(parts, zip(*terms, strict=True), strict=True))
+        cuts = np.cumsum([len(row) for row in rows])[:-1]
+        means, squares = (np.split(each, cuts, axis=1) for each in joint.terms)
+        return dict(zip(parts, zip(means, squares, strict=True), strict=True))
 
-    def _rows(self, columns: Set, met: Set, clients: int) -> Floats:
-        """The weights of a cohort's cells in its terms of `met`, some of its columns: shape (cells
-        of met, cells of columns)."""
-        total = np.zeros((self.task.cells(met), self.task.cells(columns)))
-        for part in self._parts(met):
-            total += (
-                clients
-                / self.asked[part]
-                * _product(
-                    [_factor(self.task.shape[each], each in met, each in part) for each in columns]
-                )
-            )
+    def _rows(self, columns: Set, overlap: Set, clients: int) -> Floats:
+        """The weights of a cohort's cells in its terms of `overlap`, some of its columns: shape
+        (cells of the overlap, cells of columns)."""
+        total = np.zeros((self.task.cells(overlap), self.task.cells(columns)))
+        for part in self.task.inside(overlap):
+            factors = [
+                _factor(self.task.shape[each], each in overlap, each in part) for each in columns
+            ]
+            total += clients / self.reporters[part] * _product(factors)
         return total
 
 
-def _factor(k: int, met: bool, inside: bool) -> Floats:
+def _mask(columns: Set) -> int:
+    return sum(1 << column for column in columns)
+
+
+def _factor(k: int, within: bool, inside: bool) -> Floats:
     """One column's part in an interaction: of its own deviation from uniform, evenly over its
     symbols, or summed out."""
-    if not met:
+    if not within:
         return np.ones((1, k))
     return np.eye(k) - 1 / k if inside else np.full((k, k), 1 / k)
 
@@ -411,7 +368,7 @@ class Margins:
 
 
 @dataclass(frozen=True)
-class Marginals(LocalProtocol[Margins]):
+class Marginals(OfColumns[Margins]):
     """Estimates all marginals of `ways` of the `columns`: the share of every combination of their
     labels; without a table, of columns of k labels.
 
@@ -428,7 +385,7 @@ class Marginals(LocalProtocol[Margins]):
     name = "marginals"
     summary = "Estimates all marginals of some columns from one report each"
     source = "Cormode, Kulkarni, Srivastava 2018 (InpHT); Zhang, Wang, Li, He, Chen 2018 (CALM)"
-    example: ClassVar[str] = (
+    example = (
         "--records fair.csv --columns 'religious;occupation;affairs > 0' --labels "
         "'1|2|3|4;1|2|3|4|5|6' --ways 2"
     )
@@ -457,16 +414,9 @@ class Marginals(LocalProtocol[Margins]):
 
     def check(self) -> None:
         symbols(self.k)
-        if not self.columns or len(set(self.columns)) < len(self.columns) or len(self.columns) > 64:
-            raise InputError(
-                f"the columns are {';'.join(self.columns)!r}; give up to 64 different ones, "
-                "separated by ';'"
-            )
+        check_different("the columns", self.columns)
+        check_whole("the number of columns", len(self.columns), 1, 64)
         check_built(self.task)
-
-    @cached_property
-    def parts(self) -> Columns:
-        return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @cached_property
     def task(self) -> Task:
@@ -485,81 +435,48 @@ class Marginals(LocalProtocol[Margins]):
     def clients(self, epsilon: float) -> int:
         cells = sum(map(self.task.cells, self.task.sets))
         design = self.variances(epsilon)[0]
-        return max(
-            len(design.sets),
-            math.ceil(
-                design.variance * (normal_quantile(BETA / (2 * cells)) / self.tolerance) ** 2
-            ),
-        )
+        z = normal_quantile(BETA / (2 * cells))
+        return max(len(design.sets), math.ceil(design.variance * (z / self.tolerance) ** 2))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Margins]:
         design, variances = self.variances(epsilon)
-        if clients < len(design.sets):
+        count = len(design.sets)
+        if clients < count:
             raise InputError(
-                f"{len(design.sets)} sets of columns need clients of their own; {clients} are too "
-                "few"
+                f"{count} sets of columns need clients of their own; {clients} are too few"
             )
-        spare = clients - len(design.sets)  # every set has one client, and the others by the shares
-        ends = [
-            0,
-            *(
-                np.rint(np.cumsum(design.shares) * spare).astype(int)
-                + np.arange(1, len(design.sets) + 1)
-            ).tolist(),
-        ]
+        # every set has one client, and the others by the shares
+        more = np.rint(np.cumsum(design.shares) * (clients - count)).astype(int)
+        ends = [0, *(more + np.arange(1, count + 1)).tolist()]
         queries = tuple(
             self._question(epsilon, design, columns, Cohort(*part))
             for columns, part in zip(design.sets, pairwise(ends), strict=True)
         )
-        dealt = Dealt(self.task, design, tuple(len(query.cohort) for query in queries))
+        deal = Deal(self.task, design, tuple(len(query.cohort) for query in queries))
         oracles = [query.randomizer for query in queries]
         return Nonadaptive(
-            queries, lambda tallies: Margins(dealt.estimate(oracles, tallies), design, variances)
+            queries, lambda tallies: Margins(deal.estimate(oracles, tallies), design, variances)
         )
 
     def _question(self, epsilon: float, design: Design, columns: Set, cohort: Cohort) -> LocalQuery:
         query = self.query(columns)
         if design.characters:
-            return LocalQuery(
-                Odd(query.parts, query.labels, query.spare), BinaryRR(epsilon), cohort
-            )
-        return LocalQuery(
-            query, frequency_randomizer(epsilon, self.task.cells(columns), joint=True), cohort
-        )
+            odd = Odd(query.parts, query.labels, query.spare)
+            return LocalQuery(odd, BinaryRR(epsilon), cohort)
+        oracle = frequency_randomizer(epsilon, self.task.cells(columns), joint=True)
+        return LocalQuery(query, oracle, cohort)
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """512 fixed kinds of record: the first column uniform, each further one equal to the one
         before with probability 1/2, else uniform."""
-        if self.labels or len(self.parts.named) < len(self.columns):
-            raise InputError(
-                "marginals: labels and questions are about the columns of a table; add --records, "
-                "or leave them out"
-            )
-        words = philox_words(stream_key("marginals", 0), 0, 2 * KINDS * len(self.columns)).reshape(
-            len(self.columns), 2, KINDS
-        )
+        self.check_without_table("labels and questions", self.labels or self.parts.questions)
+        d = len(self.columns)
+        words = philox_words(stream_key("marginals", 0), 0, 2 * KINDS * d).reshape(d, 2, KINDS)
         values = (words[:, 0] % np.uint64(self.k)).astype(np.int64)
         for before, after, coin in zip(values, values[1:], words[1:, 1], strict=False):
             after[:] = np.where(coin >> np.uint64(63), before, after)
-        return Finite(
-            Records(
-                {
-                    name: column.astype(np.str_)
-                    for name, column in zip(self.columns, values, strict=True)
-                }
-            ),
-            [1.0] * KINDS,
-            clients,
-            seed,
-        )
-
-    def for_table(self, table: Launch) -> Self:
-        return replace(
-            self,
-            labels=self.parts.labels_of_table(
-                table, self.labels_from_data, "missing=category (a label of its own)"
-            ),
-        )
+        kinds = Records(dict(zip(self.columns, values.astype(np.str_), strict=True)))
+        return Finite(kinds, np.ones(KINDS), clients, seed)
 
     @property
     def agreeing_laws(self) -> AgreeingLaws:
@@ -570,30 +487,26 @@ class Marginals(LocalProtocol[Margins]):
     @property
     def cells(self) -> list[str]:
         """The name of every cell of every marginal."""
-        sides = self.parts.sides
-        every = (
-            (columns, product(*(sides[column] for column in columns))) for columns in self.task.sets
-        )
-        return [
-            ", ".join(
-                f"{self.columns[place]} = {name}" for place, name in zip(columns, cell, strict=True)
-            )
-            for columns, cells in every
-            for cell in cells
+        sides = [
+            [f"{column} = {symbol}" for symbol in side]
+            for column, side in zip(self.columns, self.parts.sides, strict=True)
         ]
+        cells = (product(*(sides[column] for column in columns)) for columns in self.task.sets)
+        return list(map(", ".join, chain.from_iterable(cells)))
 
     def describe(self, result: Margins) -> PlainData:
+        way, count = result.design.name, len(result.design.sets)
         variances = dict(result.variances)
         others = "; ".join(f"{name}: {variance:.4g}" for name, variance in result.variances)
-        taken = (
-            f"{result.design.name}, {len(result.design.sets)} in all: n times the variance of a "
-            f"share is at most {variances[result.design.name]:.4g}"
+        explanation = (
+            f"{way}, {count} in all: n times the variance of a share is at most "
+            f"{variances[way]:.4g}, of all ways ({others})"
         )
         choice = {
-            "way": result.design.name,
-            "sets": len(result.design.sets),
+            "way": way,
+            "sets": count,
             "variances": variances,
-            "explanation": f"{taken}, of all ways ({others})",
+            "explanation": explanation,
         }
         return {
             "columns": list(self.columns),

@@ -3,9 +3,9 @@ others are averaged within."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice, pairwise, starmap
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -76,20 +76,19 @@ ZERO = EDGES.index(0.0) + 1  # the magnitude of 0 itself
 RESOLVED = 0.15  # a magnitude that so many numbers have must be seen
 
 
-def finding_clients(epsilon: float, resolved: float = RESOLVED) -> int:
-    """Clients for the range of one column: a magnitude of share `resolved` stands out in half of
+def finding_clients(epsilon: float, share: float = RESOLVED) -> int:
+    """Clients for the range of one column: a magnitude of this share stands out in half of
     all runs; with 1.5 times that share in nearly all."""
     k = len(EDGES) + 2
-    return 2 * math.ceil(
-        frequency_variance(epsilon, k, 0.0) * (normal_quantile(HEAVY / k) / resolved) ** 2
-    )
+    z = normal_quantile(HEAVY / k)
+    return 2 * math.ceil(frequency_variance(epsilon, k, 0.0) * (z / share) ** 2)
 
 
 def range_clients(epsilon: float) -> int:
     """Clients for the range of one column in LEARNING rounds: enough to cut it where few values
     lie, for the shares below all edges are known to 0.45 CUT."""
-    known = excess(2 * len(MAGNITUDES)) * (response_gain(epsilon) * Z95 / (0.45 * CUT)) ** 2
-    return max(2 * finding_clients(epsilon), LEARNING * math.ceil(known))
+    clear = excess(2 * len(MAGNITUDES)) * (response_gain(epsilon) * Z95 / (0.45 * CUT)) ** 2
+    return max(2 * finding_clients(epsilon), LEARNING * math.ceil(clear))
 
 
 def locate(
@@ -101,10 +100,8 @@ def locate(
     in the range found before. Fresh clients for every column and round. Privacy: epsilon. Utility:
     `finding_clients`, `range_clients`. Source: dyadic ranges, by factorised prefix sums.
     """
-    ends = [
-        clients.start + len(clients) * part // (rounds * len(columns))
-        for part in range(rounds * len(columns) + 1)
-    ]
+    parts = rounds * len(columns)
+    ends = [clients.start + len(clients) * part // parts for part in range(parts + 1)]
     cohorts = starmap(Cohort, pairwise(ends))
     oracle = frequency_randomizer(epsilon, len(EDGES) + 2)
     tallies = yield tuple(
@@ -161,7 +158,7 @@ class MeanFound(LocalProtocol[FoundMean]):
     name = "mean-found"
     summary = "Estimates a mean between bounds that clients find privately"
     source = "Duchi, Jordan, Wainwright 2013 (mean); dyadic ranges by factorised prefix sums"
-    example: ClassVar[str] = "--records fair.csv --column age"
+    example = "--records fair.csv --column age"
     column: str = parameter("value", "Column that is averaged", of_table=True)
     missing: str = parameter(
         "exclude",
@@ -187,10 +184,8 @@ class MeanFound(LocalProtocol[FoundMean]):
         check_positive("resolved", self.resolved)
 
     def clients(self, epsilon: float) -> int:
-        first, others = (
-            finding_clients(epsilon, self.resolved),
-            grouped_clients(epsilon, 1, self.tolerance, BETA / 2),
-        )
+        first = finding_clients(epsilon, self.resolved)
+        others = grouped_clients(epsilon, 1, self.tolerance, BETA / 2)
         return max(int(first / self.finding), int(others / (1 - self.finding) / (1 - CHECKING))) + 1
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[FoundMean]:
@@ -206,10 +201,8 @@ class MeanFound(LocalProtocol[FoundMean]):
 
         def play() -> LocalPlay[FoundMean]:
             (bounds,) = yield from locate((self.column,), epsilon, Cohort(0, finders))
-            mean, outside = (
-                self.clipped(bounds).algorithm(epsilon, clients),
-                self.beyond(bounds).algorithm(epsilon, clients),
-            )
+            mean = self.clipped(bounds).algorithm(epsilon, clients)
+            outside = self.beyond(bounds).algorithm(epsilon, clients)
             # who reports whether its number is outside
             first = clients - max(1, int(CHECKING * (clients - finders)))
             tallies = yield (
@@ -223,12 +216,8 @@ class MeanFound(LocalProtocol[FoundMean]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """Normal with mean 1,000 and standard deviation 20, in steps of 1/2."""
         place = np.arange(-200, 201) / 2
-        return Finite(
-            Records({self.column: 1000.0 + place}),
-            np.exp(-((place / 20) ** 2) / 2).tolist(),
-            clients,
-            seed,
-        )
+        kinds = Records({self.column: 1000.0 + place})
+        return Finite(kinds, np.exp(-((place / 20) ** 2) / 2), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
@@ -251,22 +240,15 @@ class MeanFound(LocalProtocol[FoundMean]):
         )
 
     def describe(self, result: FoundMean) -> PlainData:
-        bounds = {
-            "low": result.bounds.low,
-            "high": result.bounds.high,
-            "most_outside": result.most_outside,
-        }
+        bounds = {**asdict(result.bounds), "most_outside": result.most_outside}
         return {"column": self.column, **bounds, **describe_estimate(result.estimate)}
 
     def explain(self, result: FoundMean) -> str:
-        low, high = result.bounds.low, result.bounds.high
+        low, high = apart((result.bounds.low, result.bounds.high))
         return (
-            f"mean of the values clipped to [{', '.join(apart((low, high)))}]; at most "
+            f"mean of the values clipped to [{low}, {high}]; at most "
             f"{100 * result.most_outside:.2g} % lie outside"
         )
-
-    def truth(self, population: Population) -> None:
-        """Follows from the bounds that a run finds: `truth_of`."""
 
     def truth_of(self, result: FoundMean, population: Population) -> Floats:
         """The mean of those present, clipped to the bounds found, in the distribution that the
@@ -291,17 +273,14 @@ def seen(magnitudes: Estimate) -> Bools:
     """Which magnitudes stand out of the noise, alone or with their neighbours; if none does, the
     one of the largest share."""
     # the last symbol is for missing numbers
-    shares, errors = (
-        magnitudes.value[:-1],
-        magnitudes.standard_error[:-1],
-    )
+    shares = magnitudes.value[:-1]
+    errors = magnitudes.standard_error[:-1]
     far = normal_quantile(HEAVY / len(shares))
     clear = shares > far * errors
     # one that stands out alone does not point to its neighbours
     rest = np.where(clear, 0.0, shares)
-    together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(
-        sliding_window_view(errors**2, WINDOW).sum(axis=1)
-    )
+    variances = sliding_window_view(errors**2, WINDOW).sum(axis=1)
+    together = sliding_window_view(rest, WINDOW).sum(axis=1) > far * np.sqrt(variances)
     clear |= (np.convolve(together, np.ones(WINDOW)) > 0) & (rest > errors)
     clear[int(shares.argmax())] = True
     return clear
@@ -311,29 +290,32 @@ def widest(clear: Bools) -> Range:
     """The range of these magnitudes and a margin: one magnitude at each end, and at least a quarter
     of the farther end on the other side of 0."""
     places = np.flatnonzero(clear)
-    low, high = EDGES[max(int(places[0]) - 2, 0)], EDGES[min(int(places[-1]) + 1, len(EDGES) - 1)]
+    low = EDGES[max(int(places[0]) - 2, 0)]
+    high = EDGES[min(int(places[-1]) + 1, len(EDGES) - 1)]
     return Range(min(low, -high / 4), max(high, -low / 4))
 
 
 def adjusted(wide: Range, cell: Cell, prefixes: Estimate) -> Range:
     """The range cut at each end where at most the share CUT lies beyond with confidence, and
     nothing is seen; then widened by the margin, in `wide`."""
-    edges, error = np.array(cell.edges), prefixes.standard_error[:-1]
+    edges = np.array(cell.edges)
+    error = prefixes.standard_error[:-1]
     below = ascending(prefixes.value[:-1])
-    present, far = below[-1], normal_quantile(HEAVY / len(edges))
+    present = below[-1]
+    far = normal_quantile(HEAVY / len(edges))
 
-    def steps(share: Floats, doubt: Floats, kept: int) -> int:
+    def steps(share: Floats, outside: Bools) -> int:
         """How many edges, from the outermost on, have too little beyond them; those outside of
-        `wide` but not `kept` count anyway."""
-        few = int(np.count_nonzero(share + Z95 * doubt <= CUT * present))
-        return min(max(few, kept), int(np.count_nonzero(share <= far * doubt)))
+        `wide` count anyway."""
+        few = int(np.count_nonzero(share + Z95 * error[:-1] <= CUT * present))
+        clear = int(np.count_nonzero(share <= far * error[:-1]))
+        return min(max(few, int(np.count_nonzero(outside))), clear)
 
-    first = steps(below[:-1], error[:-1], int(np.count_nonzero(edges <= wide.low)))
-    last = len(edges) - steps(
-        present - below[:-1], error[:-1], int(np.count_nonzero(edges >= wide.high))
-    )
+    first = steps(below[:-1], edges <= wide.low)
+    last = len(edges) - steps(present - below[:-1], edges >= wide.high)
     if first > last:  # equal where one cell holds nearly all
         return wide
-    low, high = float(edges[max(first - 1, 0)]), float(edges[min(last, len(edges) - 1)])
+    low = float(edges[max(first - 1, 0)])
+    high = float(edges[min(last, len(edges) - 1)])
     margin = MARGIN * (high - low)
     return Range(min(low, max(low - margin, wide.low)), max(high, min(high + margin, wide.high)))

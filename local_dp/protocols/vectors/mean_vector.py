@@ -4,41 +4,37 @@ Euclidean ball."""
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
 from local_dp.arrays import Bools, Floats
-from local_dp.bounds.best import Aim
-from local_dp.bounds.frequencies import grouped_clients
 from local_dp.bounds.means import Body, VectorChoice, best_vector, vector_choices
-from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_built, check_positive, check_share, check_whole
-from local_dp.domains import MAX_DIMENSION, Vectors
+from local_dp.domains import MAX_DIMENSION
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import features
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery, ask_all
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.protocols.local_protocol import (
     BETA,
     LocalProtocol,
-    MeanProtocol,
     PlainData,
     describe_estimate,
+    numbers_in,
     parameter,
     policy,
 )
-from local_dp.protocols.surveys.compare import combined, population_shares
-from local_dp.protocols.surveys.frequency import Conditional
-from local_dp.protocols.surveys.policies import Launch, check_ends
+from local_dp.protocols.surveys.compare import OfGroups
+from local_dp.protocols.surveys.policies import Launch, ends_of
 from local_dp.queries.cells import Grouped
-from local_dp.queries.query import STEPS, matrix
+from local_dp.queries.query import STEPS, matrix, written
 from local_dp.queries.tables import Bounded
 from local_dp.queries.vectors import Coordinates
-from local_dp.randomizers.numbers.rounded import OneBitMean, rounded_randomizer
+from local_dp.randomizers.numbers.rounded import OneBitMean, Rounded, rounded_randomizer
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
@@ -50,7 +46,7 @@ _GROUP_STEPS = 1 << 12
 
 
 @dataclass(frozen=True)
-class Mean(MeanProtocol):
+class Mean(OfGroups):
     """Estimates the mean of `column` between the public bounds [`low`, `high`]; without a table, of
     a column in [0, 1] with mean `p`.
 
@@ -67,7 +63,7 @@ class Mean(MeanProtocol):
     name = "mean"
     summary = "Estimates the mean of a column between public bounds"
     source = "Duchi, Jordan, Wainwright 2013"
-    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
+    example = "--records fair.csv --column age --low 15 --high 45"
     column: str = parameter("value", "Column that is averaged", of_table=True)
     low: float | None = parameter(None, "Public lower bound; needed with a table")
     high: float | None = parameter(None, "Public upper bound; needed with a table")
@@ -93,52 +89,23 @@ class Mean(MeanProtocol):
 
     def check(self) -> None:
         check_share("p", self.p)
-        check_ends(self.low, self.high)
         check_built(self.bounded)
-        if self.weights:
-            check_built(self.population_shares)
-
-    @property
-    def population_shares(self) -> Floats:
-        return population_shares(self.weights, self.by, self.labels, self.labels_from_data)
+        super().check()
 
     @property
     def bounded(self) -> Bounded:
-        return Bounded(
-            self.column,
-            0.0 if self.low is None else self.low,
-            1.0 if self.high is None else self.high,
-        )
+        return Bounded(self.column, *ends_of(self.low, self.high))
 
     @property
-    def plain(self) -> bool:
-        """Whether all numbers are averaged together: then one bit a client is enough."""
-        return not self.by and self.missing == "refuse"
+    def grouped(self) -> Grouped:
+        """A number with its group."""
+        self.check_groups()
+        steps = _GROUP_STEPS if self.by else STEPS
+        return Grouped(self.column, *self.scale, self.by, self.labels, steps)
 
     @property
     def query(self) -> Bounded | Grouped:
-        if self.plain:
-            return self.bounded
-        if self.by and not self.labels:
-            raise InputError(
-                f"the groups of {self.by!r} are public: list them, as in labels='first;second'"
-            )
-        return Grouped(
-            self.column,
-            self.bounded.low,
-            self.bounded.high,
-            self.by,
-            self.labels,
-            _GROUP_STEPS if self.by else STEPS,
-        )
-
-    def clients(self, epsilon: float) -> int:
-        if self.plain:
-            return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
-        return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
-
-    def aim(self) -> Aim | None:
-        return super().aim() if self.plain else None
+        return self.bounded if self.whole else self.grouped
 
     def randomizer_for(self, epsilon: float) -> Randomizer:
         return OneBitMean(epsilon, steps=STEPS)
@@ -147,41 +114,18 @@ class Mean(MeanProtocol):
     def scale(self) -> tuple[float, float]:
         return self.bounded.low, self.bounded.high
 
-    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        query = self.query
-        if isinstance(query, Bounded):
-            return super().algorithm(epsilon, clients)
-        rounded, ends = (
-            rounded_randomizer(epsilon, query.groups, query.steps),
-            upper_ends(query.groups),
-        )
-
-        def read(tally: Tally) -> Estimate:
-            if self.weights:
-                return combined(rounded, tally, ends, self.population_shares, self.scale)
-            means = ends.estimate(rounded, tally).on_scale(*self.scale)
-            return means if self.by else means.at(0)
-
-        return ask_all(query, rounded, clients, read)
+    def group_oracle(self, epsilon: float) -> Rounded:
+        return rounded_randomizer(epsilon, self.grouped.groups, self.grouped.steps)
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Binomial(100, p) / 100, stretched to the bounds."""
-        if self.by:
-            raise InputError("groups (by) are of a table: add --records")
-        share = np.arange(_SYNTHETIC_STEPS + 1) / _SYNTHETIC_STEPS
-        odds = np.cumsum(
-            np.log(_SYNTHETIC_STEPS - np.arange(_SYNTHETIC_STEPS))
-            - np.log(np.arange(1, _SYNTHETIC_STEPS + 1))
-        )
-        log_law = np.concatenate([[0.0], odds]) + np.arange(_SYNTHETIC_STEPS + 1) * np.log(
-            self.p / (1 - self.p)
-        )
-        return Finite(
-            Records({self.column: self.bounded.in_units(share)}),
-            np.exp(log_law - log_law.max()).tolist(),
-            clients,
-            seed,
-        )
+        self.check_without_table("groups (by)", self.by)
+        steps = _SYNTHETIC_STEPS
+        level = np.arange(steps + 1)
+        odds = np.cumsum(np.log(steps - level[:-1]) - np.log(level[1:]))
+        log_law = np.concatenate([[0.0], odds]) + level * np.log(self.p / (1 - self.p))
+        kinds = Records({self.column: self.bounded.in_units(level / steps)})
+        return Finite(kinds, np.exp(log_law - log_law.max()), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         table.types.numbers(self.column)
@@ -200,48 +144,22 @@ class Mean(MeanProtocol):
             self.high,
             "outside=clip (the mean of the clipped numbers), or wider bounds",
         )
-        return (
-            replace(
-                self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)
-            )
-            if self.by
-            else self
-        )
+        return self.for_groups(table)
 
     def describe(self, result: Estimate) -> PlainData:
-        groups = (
-            {"by": self.by, "labels": [*self.labels, *["all, weighted"] * bool(self.weights)]}
-            if self.by
-            else {}
-        )
-        return {
-            "column": self.column,
-            "low": self.bounded.low,
-            "high": self.bounded.high,
-            **groups,
-            **describe_estimate(result),
-        }
+        low, high = self.scale
+        return {"column": self.column, "low": low, "high": high, **super().describe(result)}
 
     def truth(self, population: Population) -> Floats:
         """The mean in the distribution that the clients are drawn from, of those present, clipped
         to the bounds; shape () or (groups,)."""
-        query = self.query
-        if isinstance(query, Bounded):
+        if self.whole:
             return super().truth(population)
+        query = self.grouped
         cells = population.law(query)[:-1].reshape(query.groups, query.steps + 1)
         with np.errstate(all="ignore"):
-            means = self.bounded.in_units(
-                cells @ np.arange(query.steps + 1) / query.steps / cells.sum(axis=1)
-            )
-        if self.weights:
-            return np.append(means, self.population_shares @ means)
-        return means if self.by else np.asarray(means[0])
-
-
-def upper_ends(groups: int) -> Conditional:
-    """The mean within each group as a share of its range: the share of the upper end among both."""
-    ends = np.eye(2 * groups + 1)
-    return Conditional(ends[1:-1:2], ends[0:-1:2] + ends[1:-1:2])
+            shares = cells @ np.arange(query.steps + 1) / query.steps / cells.sum(axis=1)
+        return self.of_groups(self.bounded.in_units(shares))
 
 
 @dataclass(frozen=True)
@@ -274,9 +192,7 @@ class MeanVector(LocalProtocol[FoundVector]):
     name = "mean-vector"
     summary = "Estimates the means of several columns from one report each"
     source = "Duchi, Jordan, Wainwright 2018; Nguyen et al. 2016; Bhowmick et al. 2018"
-    example: ClassVar[str] = (
-        "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
-    )
+    example = "--records fair.csv --columns 'age;educ;yrs_married' --low '15;8;0' --high '45;20;25'"
     columns: tuple[str, ...] = parameter((), "Columns that are averaged", of_table=True)
     low: tuple[str, ...] = parameter(
         (),
@@ -316,11 +232,10 @@ class MeanVector(LocalProtocol[FoundVector]):
                 raise InputError(
                     "there are bounds and a radius; give either: a box of bounds, or a ball"
                 )
-        known = [choice.name for choice in vector_choices(1.0, self.body, self.size)]
-        if self.randomizer not in ("best", *known):
-            raise InputError(
-                unknown("no randomizer of vectors is named", self.randomizer, ["best", *known])
-            )
+        choices = vector_choices(1.0, self.body, self.size)
+        names = ["best", *(choice.name for choice in choices)]
+        if self.randomizer not in names:
+            raise InputError(unknown("no randomizer of vectors is named", self.randomizer, names))
         self._query(self.body, 1.0)  # checks columns, bounds and grid
 
     @property
@@ -341,10 +256,8 @@ class MeanVector(LocalProtocol[FoundVector]):
         radius."""
         if self.radius is not None:
             return np.zeros(self.size), np.full(self.size, self.radius)
-        low, high = (
-            self._ends(name, getattr(self, name), default)
-            for name, default in (("low", "0"), ("high", "1"))
-        )
+        low = self._ends("low", self.low, "0")
+        high = self._ends("high", self.high, "1")
         if not (low < high).all() or abs(np.append(low, high)).max() > 1e300:
             bounds = f"low={';'.join(self.low)} and high={';'.join(self.high)}"
             raise InputError(
@@ -358,12 +271,7 @@ class MeanVector(LocalProtocol[FoundVector]):
         return self.box[0], np.asarray(2 * self.box[1] / 12**0.5)
 
     def _ends(self, name: str, texts: tuple[str, ...], default: str) -> Floats:
-        try:
-            numbers = np.array([float(text) for text in texts or (default,)])
-        except ValueError:
-            raise InputError(
-                f"{name} is {';'.join(texts)!r}; give numbers separated by ';'"
-            ) from None
+        numbers = numbers_in(name, texts or (default,))
         if len(numbers) not in (1, self.size):
             raise InputError(
                 f"there are {len(numbers)} numbers in {name} and {self.size} columns; give one "
@@ -374,35 +282,25 @@ class MeanVector(LocalProtocol[FoundVector]):
     def _query(self, body: Body, shrunk: float) -> Coordinates:
         centres, reaches = self.box
         return Coordinates(
-            self.named,
-            tuple(centres.tolist()),
-            tuple((reaches / shrunk).tolist()),
-            body,
-            self.steps,
+            self.named, written(centres), written(reaches / shrunk), body, self.steps
         )
 
     def chosen(self, epsilon: float) -> VectorChoice:
         """The randomizer, by closed form or by name."""
         if self.randomizer == "best":
             return best_vector(epsilon, self.body, self.size)
-        return next(
-            choice
-            for choice in vector_choices(epsilon, self.body, self.size)
-            if choice.name == self.randomizer
-        )
+        choices = vector_choices(epsilon, self.body, self.size)
+        return next(choice for choice in choices if choice.name == self.randomizer)
 
     def asked(self, epsilon: float, clients: int) -> LocalQuery:
         choice = self.chosen(epsilon)
+        settings = {"epsilon": epsilon, "d": self.size, "steps": self.steps}
         randomizer: Randomizer = RANDOMIZERS.build(
-            choice.name,
-            {"epsilon": epsilon, "d": self.size, "steps": self.steps, **dict(choice.settings)},
+            choice.name, {**settings, **dict(choice.settings)}
         )
-        assert isinstance(randomizer.domain, Vectors)
-        return LocalQuery(
-            self._query("cube" if randomizer.domain.kind == "cube" else "ball", choice.shrunk),
-            randomizer,
-            Cohort(0, clients),
-        )
+        body: Body = "cube" if randomizer.domain.kind == "cube" else "ball"
+        query = self._query(body, choice.shrunk)
+        return LocalQuery(query, randomizer, Cohort(0, clients))
 
     def clients(self, epsilon: float) -> int:
         z = normal_quantile(BETA / (2 * self.size))
@@ -410,22 +308,19 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[FoundVector]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        query, choice = self.asked(epsilon, clients), self.chosen(epsilon)
+        query = self.asked(epsilon, clients)
+        choice = self.chosen(epsilon)
         centres, reaches = self.box
 
         def decode(tallies: tuple[Tally, ...]) -> FoundVector:
             estimate = query.randomizer.estimate(tallies[0])
             # a coordinate that no client reported has no estimate
-            measured = np.isfinite(estimate.standard_error)
-            value, error = (
-                np.where(measured, part, np.nan)
-                for part in (estimate.value, estimate.standard_error)
-            )
+            missing = ~np.isfinite(estimate.standard_error)
+            value = np.where(missing, np.nan, estimate.value)
+            error = np.where(missing, np.nan, estimate.standard_error)
+            estimate = replace(estimate, value=value, standard_error=error)
             return FoundVector(
-                replace(estimate, value=value, standard_error=error).on_scale(
-                    centres, centres + reaches / choice.shrunk
-                ),
-                choice,
+                estimate.on_scale(centres, centres + reaches / choice.shrunk), choice
             )
 
         return Nonadaptive((query,), decode)
@@ -434,16 +329,12 @@ class MeanVector(LocalProtocol[FoundVector]):
         """Of d + 1 kinds, equally likely, the i-th has its first i columns at the upper bound and
         the others at the lower; in a ball smaller."""
         centres, reaches = self.box
-        signs = np.where(np.tri(self.size + 1, self.size, -1) > 0, 1.0, -1.0) * (
-            1.0 if self.radius is None else self.size**-0.5
-        )
-        kinds = centres + reaches * signs
-        return Finite(
-            Records({name: kinds[:, place] for place, name in enumerate(self.named)}),
-            [1.0] * len(kinds),
-            clients,
-            seed,
-        )
+        signs = np.where(np.tri(self.size + 1, self.size, -1) > 0, 1.0, -1.0)
+        if self.radius is not None:
+            signs *= self.size**-0.5
+        columns = (centres + reaches * signs).T
+        kinds = Records(dict(zip(self.named, columns, strict=True)))
+        return Finite(kinds, np.ones(len(signs)), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         if self.radius is None and not (self.low and self.high):
@@ -458,16 +349,11 @@ class MeanVector(LocalProtocol[FoundVector]):
             )
         if self.radius is None:
             centres, reaches = self.box
-            for column, low, high in zip(
-                self.columns, centres - reaches, centres + reaches, strict=True
-            ):
-                table.refuse_outside(
-                    self.outside,
-                    column,
-                    low,
-                    high,
-                    "outside=clip (the means of the clipped numbers), or wider bounds",
-                )
+            choices = "outside=clip (the means of the clipped numbers), or wider bounds"
+            for place, column in enumerate(self.columns):
+                low = centres[place] - reaches[place]
+                high = centres[place] + reaches[place]
+                table.refuse_outside(self.outside, column, low, high, choices)
         else:
             table.refuse(
                 self.outside,
@@ -478,10 +364,8 @@ class MeanVector(LocalProtocol[FoundVector]):
         return self
 
     def _beyond(self, records: Records) -> Bools:
-        return np.asarray(
-            np.linalg.norm(np.nan_to_num(matrix(records, self.columns)), axis=0)
-            > (self.radius or 0.0) * (1 + 1e-12)
-        )
+        norms = np.linalg.norm(np.nan_to_num(matrix(records, self.columns)), axis=0)
+        return np.asarray(norms > (self.radius or 0.0) * (1 + 1e-12))
 
     def describe(self, result: FoundVector) -> PlainData:
         total = result.total_error
@@ -503,9 +387,5 @@ class MeanVector(LocalProtocol[FoundVector]):
         shape (d,)."""
         records, weights = weighted_records(population)
         centres, reaches = self.box
-        return (
-            centres
-            + reaches
-            * np.average(self._query(self.body, 1.0).values(records), axis=0, weights=weights)
-            / self.steps
-        )
+        levels = self._query(self.body, 1.0).values(records)
+        return centres + reaches * np.average(levels, axis=0, weights=weights) / self.steps

@@ -3,10 +3,10 @@ written out, by the best of two strategies."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, product
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -30,12 +30,15 @@ from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.local_protocol import (
     BETA,
     LocalProtocol,
+    OfColumns,
     PlainData,
+    check_different,
     describe_estimate,
+    numbers_in,
     parameter,
     policy,
 )
-from local_dp.protocols.surveys.policies import Columns, Launch
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Crossed
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
@@ -101,13 +104,12 @@ def _prefixes(symbols: Symbols) -> Queries:
 
 def _ranges(symbols: Symbols) -> Queries:
     """Pr[a <= value <= b] for all a <= b but the whole range."""
-    names, place = symbols.names, np.arange(symbols.k)
+    names = symbols.names
+    place = np.arange(symbols.k)
     for low in range(symbols.k):
         for high in range(low, symbols.k - (low == 0)):
-            yield (
-                f"{names[low]}..{names[high]}",
-                ((place >= low) & (place <= high)).astype(np.float64),
-            )
+            row = (place >= low) & (place <= high)
+            yield f"{names[low]}..{names[high]}", row.astype(np.float64)
 
 
 def _parities(symbols: Symbols) -> Queries:
@@ -117,10 +119,8 @@ def _parities(symbols: Symbols) -> Queries:
         raise InputError("parities are of columns with two labels each")
     signs = 1.0 - 2.0 * symbols.places
     for columns in symbols.sets(len(symbols.columns)):
-        yield (
-            " + ".join(symbols.columns[column] for column in columns),
-            signs[list(columns)].prod(axis=0),
-        )
+        name = " + ".join(symbols.columns[column] for column in columns)
+        yield name, signs[list(columns)].prod(axis=0)
 
 
 def _marginals(symbols: Symbols, most: int) -> Queries:
@@ -132,10 +132,8 @@ def _marginals(symbols: Symbols, most: int) -> Queries:
                 f"{symbols.columns[column]} = {symbols.labels[column][place]}"
                 for column, place in zip(columns, cell, strict=True)
             )
-            yield (
-                name,
-                np.all(places[list(columns)] == np.array(cell)[:, None], axis=0).astype(np.float64),
-            )
+            row = np.all(places[list(columns)] == np.array(cell)[:, None], axis=0)
+            yield name, row.astype(np.float64)
 
 
 NAMED: Mapping[str, Callable[[Symbols], Queries]] = {
@@ -152,27 +150,24 @@ NAMED: Mapping[str, Callable[[Symbols], Queries]] = {
 def workload_of(queries: tuple[str, ...], symbols: Symbols) -> tuple[list[str], Floats]:
     """The names of the queries of one name, or of rows of k numbers each, separated by spaces, and
     their matrix, shape (m, k). Raises InputError."""
-    named = NAMED.get(queries[0]) if len(queries) == 1 else None
-    listed = list(named(symbols) if named else _written(queries, symbols))
-    if not 1 <= len(listed) <= MAX_QUERIES:
+    make = NAMED.get(queries[0]) if len(queries) == 1 else None
+    pairs = list(make(symbols) if make else _rows(queries, symbols))
+    if not 1 <= len(pairs) <= MAX_QUERIES:
         raise InputError(
-            f"the workload has {len(listed)} queries; from 1 to {MAX_QUERIES} can be asked"
+            f"the workload has {len(pairs)} queries; from 1 to {MAX_QUERIES} can be asked"
         )
-    workload = np.array([row for _, row in listed])
+    workload = np.array([row for _, row in pairs])
     check_workload(workload)
-    return [name for name, _ in listed], workload
+    return [name for name, _ in pairs], workload
 
 
-def _written(queries: tuple[str, ...], symbols: Symbols) -> Queries:
+def _rows(queries: tuple[str, ...], symbols: Symbols) -> Queries:
     if not queries or not queries[0].lstrip().startswith(tuple("+-.0123456789")):
         raise InputError(
             unknown("there is no workload named", queries[0] if queries else "", NAMED)
         )
     for query in queries:
-        try:
-            row = np.array([float(number) for number in query.split()])
-        except ValueError:
-            raise InputError("a query is a row of numbers, separated by spaces") from None
+        row = numbers_in("a number of a query", query.split())
         if len(row) != symbols.k:
             raise InputError(
                 f"a query has a number for each of the {symbols.k} symbols, and one here has "
@@ -210,13 +205,13 @@ def query_excess(rows: np.ndarray, workload: Floats) -> Floats:
     """(w - c) G^-1 (w - c)^T for each query w and its best constant c, G = S^T S / rows; infinite
     where the rows do not determine w. Shape (m,)."""
     signs = rows.astype(np.float64)
-    middle = known_totals(signs.T @ signs / len(signs))
-    solved = workload @ middle
+    gram = signs.T @ signs / len(signs)
+    weights = workload @ known_totals(gram)
     centred = workload - workload.mean(axis=1, keepdims=True)
-    known = solved @ (signs.T @ signs / len(signs))
-    known -= known.mean(axis=1, keepdims=True)
-    lost = np.abs(known - centred).max(axis=1) > 1e-6 * np.abs(centred).max()
-    return np.where(lost, np.inf, np.einsum("ij,ij->i", solved, workload))
+    answers = weights @ gram
+    answers -= answers.mean(axis=1, keepdims=True)
+    unclear = np.abs(answers - centred).max(axis=1) > 1e-6 * np.abs(centred).max()
+    return np.where(unclear, np.inf, np.einsum("ij,ij->i", weights, workload))
 
 
 def design_signs(workload: Floats) -> Design:
@@ -233,13 +228,13 @@ def design_signs(workload: Floats) -> Design:
     values, vectors = np.linalg.eigh(ideal.gram)
     values = np.maximum(values, 0.0)
     frames = _frames(count, k)
-    tried = [
-        sylvester(k),
-        *(_signs(frames, (vectors * values ** (power / 2)) @ vectors.T) for power in _SHARPER),
-    ]
-    excess = [float(query_excess(rows, workload).max()) for rows in tried]
+    candidates = [sylvester(k)]
+    for power in _SHARPER:
+        root = (vectors * values ** (power / 2)) @ vectors.T
+        candidates.append(np.where(frames @ root >= 0, 1, -1).astype(np.int8))
+    excess = [float(query_excess(rows, workload).max()) for rows in candidates]
     best = int(np.argmin(excess))
-    return Design(tried[best], excess[best], ideal.certificate)
+    return Design(candidates[best], excess[best], ideal.certificate)
 
 
 def _frames(count: int, k: int) -> Floats:
@@ -248,10 +243,6 @@ def _frames(count: int, k: int) -> Floats:
     generator = np.random.default_rng(_SEED)
     sets = [np.linalg.qr(generator.normal(size=(k, k)))[0] for _ in range(-(-count // k))]
     return np.concatenate(sets)[:count]
-
-
-def _signs(frames: Floats, root: Floats) -> np.ndarray:
-    return np.where(frames @ root >= 0, 1, -1).astype(np.int8)
 
 
 @dataclass(frozen=True)
@@ -302,15 +293,14 @@ class PrefixSums(LocalProtocol[Estimate]):
         """Normal around 0.4 k with standard deviation 0.15 k, on the points 0..k-1."""
         place = np.arange(self.k)
         bell = np.exp(-(((place / self.k - 0.4) / 0.15) ** 2) / 2)
-        return Finite(Records({self.column: place}), bell.tolist(), clients, seed)
+        return Finite(Records({self.column: place}), bell, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         table.types.whole(self.column)
-        what = f"{self.column!r} is not among 0..{self.k - 1}"
         table.refuse(
             "refuse",
             lambda part: (part[self.column] < 0) | (part[self.column] >= self.k),
-            what,
+            f"{self.column!r} is not among 0..{self.k - 1}",
             "another k, or quantiles with bounds",
         )
         return self
@@ -357,7 +347,7 @@ class Answers:
 
 
 @lru_cache(maxsize=16)
-def _designed(queries: tuple[str, ...], symbols: Symbols) -> Design:
+def _design(queries: tuple[str, ...], symbols: Symbols) -> Design:
     return design_signs(workload_of(queries, symbols)[1])
 
 
@@ -368,18 +358,18 @@ def shares_first_variance(epsilon: float, workload: Floats) -> float:
     The latter is (q |w - c|^2 + (p - q) max (w - c)^2) / (p - q)^2 for any constant c; here the
     best of nine from the mean of w to the middle of its range.
     """
-    k, growth = workload.shape[1], math.exp(epsilon)
+    k = workload.shape[1]
+    growth = math.exp(epsilon)
     q = 1 / (growth + k - 1)
     gap = (growth - 1) * q
-    mean, middle = workload.mean(axis=1), (workload.max(axis=1) + workload.min(axis=1)) / 2
+    mean = workload.mean(axis=1)
+    middle = (workload.max(axis=1) + workload.min(axis=1)) / 2
     bounds = []
     for part in np.linspace(0, 1, 9):
         squares = (workload - (mean + part * (middle - mean))[:, None]) ** 2
         bounds.append((q * squares.sum(axis=1) + gap * squares.max(axis=1)) / gap**2)
-    hadamard = (
-        float(((workload - mean[:, None]) ** 2).sum(axis=1).max()) * response_gain(epsilon) ** 2
-    )
-    return min(hadamard, float(np.min(bounds, axis=0).max()))
+    square = float(((workload - mean[:, None]) ** 2).sum(axis=1).max())
+    return min(square * response_gain(epsilon) ** 2, float(np.min(bounds, axis=0).max()))
 
 
 def one_query_variance(epsilon: float, workload: Floats) -> float:
@@ -390,7 +380,7 @@ def one_query_variance(epsilon: float, workload: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Workload(LocalProtocol[Answers]):
+class Workload(OfColumns[Answers]):
     """Estimates many linear queries of the law of `columns`' labels together; without a table, of k
     labels a column, the first columns' ones rarer.
 
@@ -403,7 +393,7 @@ class Workload(LocalProtocol[Answers]):
     name = "workload"
     summary = "Estimates many linear queries about columns together"
     source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
-    example: ClassVar[str] = (
+    example = (
         "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' "
         "--queries marginals-1"
     )
@@ -435,15 +425,8 @@ class Workload(LocalProtocol[Answers]):
 
     def check(self) -> None:
         check_share("tolerance", self.tolerance)
-        if not self.columns or len(set(self.columns)) < len(self.columns):
-            raise InputError(
-                f"the columns are {';'.join(self.columns)!r}; give different ones, separated by ';'"
-            )
-        check_built(self.listed)
-
-    @property
-    def parts(self) -> Columns:
-        return Columns(self.columns, self.labels, self.k, self.missing, self.other)
+        check_different("the columns", self.columns)
+        check_built(self.workload)
 
     @cached_property
     def symbols(self) -> Symbols:
@@ -455,30 +438,28 @@ class Workload(LocalProtocol[Answers]):
         return self.parts.query
 
     @cached_property
-    def listed(self) -> tuple[list[str], Floats]:
+    def workload(self) -> tuple[list[str], Floats]:
         return workload_of(self.queries, self.symbols)
 
     @property
     def matrix(self) -> Floats:
-        return self.listed[1]
+        return self.workload[1]
 
     @property
     def design(self) -> Design:
         """The sign rows and what bounds them."""
-        return _designed(self.queries, self.symbols)
+        return _design(self.queries, self.symbols)
 
     @property
     def possible(self) -> tuple[Floats, Floats]:
         return self.matrix.min(axis=1), self.matrix.max(axis=1)
 
     def variances(self, epsilon: float) -> Variances:
-        signs = response_gain(epsilon) ** 2 * self.design.excess
-        bound = local_variance_bound(epsilon, self.matrix, self.design.certificate)
         return Variances(
-            signs,
+            response_gain(epsilon) ** 2 * self.design.excess,
             shares_first_variance(epsilon, self.matrix),
             one_query_variance(epsilon, self.matrix),
-            bound,
+            local_variance_bound(epsilon, self.matrix, self.design.certificate),
         )
 
     def clients(self, epsilon: float) -> int:
@@ -489,7 +470,7 @@ class Workload(LocalProtocol[Answers]):
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         variances = self.variances(epsilon)
         if variances.by_shares:
-            shares = GRR(epsilon, k=self.matrix.shape[1])
+            shares = GRR(epsilon, k=self.symbols.k)
             return ask_all(
                 self.query,
                 shares,
@@ -509,23 +490,13 @@ class Workload(LocalProtocol[Answers]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """Each combination of labels with a share proportional to its place, from 1."""
         columns = zip(self.columns, self.symbols.labels, self.symbols.places, strict=True)
-        return Finite(
-            Records({name: np.array(labels)[places] for name, labels, places in columns}),
-            range(1, self.symbols.k + 1),
-            clients,
-            seed,
-        )
-
-    def for_table(self, table: Launch) -> Self:
-        return replace(
-            self,
-            labels=self.parts.labels_of_table(table, None, "missing=category (a label of its own)"),
-        )
+        kinds = Records({name: np.array(labels)[places] for name, labels, places in columns})
+        return Finite(kinds, range(1, self.symbols.k + 1), clients, seed)
 
     def describe(self, result: Answers) -> PlainData:
         strategy = "shares first" if result.variances.by_shares else "sign rows"
         return {
-            "labels": self.listed[0],
+            "labels": self.workload[0],
             "strategy": strategy,
             "variances": asdict(result.variances),
             **describe_estimate(result.estimate),
@@ -537,17 +508,12 @@ class Workload(LocalProtocol[Answers]):
 
 def _from_shares(oracle: GRR, tally: Tally, workload: Floats) -> Estimate:
     """The queries of the estimated shares; each variance is estimated from the reports."""
-    p, q, n, law = (
-        oracle.truth / oracle.total,
-        oracle.other / oracle.total,
-        tally.answered,
-        tally.counts.sum(axis=0) / tally.answered,
-    )
+    p = oracle.truth / oracle.total
+    q = oracle.other / oracle.total
+    n = tally.answered
+    law = tally.counts.sum(axis=0) / tally.answered
     centred = (workload - q * workload.sum(axis=1, keepdims=True)) / (p - q)
-    mean, square = centred @ law, (centred**2) @ law
-    return Steadied.of(
-        mean,
-        (square - mean**2) / n,
-        n,
-        steadied(mean, square, (centred.min(axis=1), centred.max(axis=1)), n),
-    )
+    mean = centred @ law
+    square = (centred**2) @ law
+    steady = steadied(mean, square, (centred.min(axis=1), centred.max(axis=1)), n)
+    return Steadied.of(mean, (square - mean**2) / n, n, steady)

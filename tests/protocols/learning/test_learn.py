@@ -12,14 +12,11 @@ import pytest
 
 from local_dp.api.tables import sample_rows
 from local_dp.errors import InputError
-from local_dp.interaction import run
 from local_dp.learners.halfspaces import Halfspace
 from local_dp.learners.moments import AtLeast
 from local_dp.learners.rules import AllOf, Literal, Stump, Tree
 from local_dp.learners.tabular import TABULAR, in_words
-from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
-from local_dp.populations.finite import Population, Resampled
+from local_dp.populations.finite import Resampled
 from local_dp.protocols.learning.learn import Learn, Lesson, _score
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding
@@ -29,6 +26,7 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate
 from tests.support.inputs.refusals import refuse
 from tests.support.inputs.tables import bounds, cars, fair
+from tests.support.runs.protocols import by_client, by_law
 from tests.support.wrong import wrong
 
 GENERATOR = np.random.default_rng(11)
@@ -44,13 +42,6 @@ CLINIC = Records(
     }
 )
 GIVEN = ("age at visit=18..80", "visits=0..12")
-
-
-def learnt(protocol: Learn, population: Population, seed: int, epsilon: float = 1.0) -> Lesson:
-    return run(
-        protocol.algorithm(epsilon, population.size),
-        PopulationOracle(population, KeyedNoise(seed), seed, epsilon),
-    )
 
 
 def asked_for(learner: str, **more: Any) -> Learn:
@@ -76,24 +67,22 @@ def test_every_learner_runs_on_a_table(learner: str) -> None:
     )
     clients = min(protocol.clients(1.0), 4_000_000 if learner == "linear-regression" else 10**9)
     population = Resampled(CLINIC, clients, 1)
-    lesson = run(
-        protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(1), 1.0)
-    )
-    compared = protocol.compared(lesson, population)
-    assert abs(compared["true_score"] - compared["score_on_exact_expectations"]) <= 0.03
+    lesson = by_law(protocol, population, 1.0, 1)
+    comparison = protocol.compared(lesson, population)
+    assert abs(comparison["true_score"] - comparison["score_on_exact_expectations"]) <= 0.03
     assert (
         lesson.score.low - 0.02
         <= protocol.true_score(lesson, population)
         <= lesson.score.high + 0.02
     )
     if learner in ("linear-regression", "k-means"):
-        assert compared["true_score"] < compared["true_baseline"]
+        assert comparison["true_score"] < comparison["true_baseline"]
     elif learner != "conjunctions":  # which has none to learn: the label is no conjunction
-        assert compared["true_score"] >= compared["true_baseline"] - 0.01
-    described = json.loads(json.dumps(protocol.describe(lesson)))
-    assert "x0" not in described["hypothesis"]["rule"]
-    assert "\n" not in described["hypothesis"]["rule"]
-    assert set(described["bounds"]) <= {"age at visit", "visits"}
+        assert comparison["true_score"] >= comparison["true_baseline"] - 0.01
+    description = json.loads(json.dumps(protocol.describe(lesson)))
+    assert "x0" not in description["hypothesis"]["rule"]
+    assert "\n" not in description["hypothesis"]["rule"]
+    assert set(description["bounds"]) <= {"age at visit", "visits"}
 
 
 @pytest.mark.long
@@ -108,15 +97,15 @@ def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
     protocol = Learn(label=label, bounds=bounds(table), missing=exclude).for_table(
         Launch(table, False)
     )
-    covered = widths = 0.0
+    hits = widths = 0.0
     for seed in range(100):
         population = sample_rows(table, 100, seed)
-        lesson = learnt(protocol, population, seed)
+        lesson = by_client(protocol, population, 1.0, seed)
         truth = protocol.true_score(lesson, population)
-        covered += lesson.score.low <= truth <= lesson.score.high
+        hits += lesson.score.low <= truth <= lesson.score.high
         widths += lesson.score.high - lesson.score.low
         assert 0 <= lesson.score.low <= lesson.score.high <= 1
-    assert covered >= 93
+    assert hits >= 93
     assert widths < 100  # 100 intervals from 0 to 1 would cover as well
 
 
@@ -129,10 +118,7 @@ def test_missing_rows_do_not_move_the_estimates() -> None:
         learner="stumps", label="ill", features=("age >= 50",), missing="exclude"
     ).for_table(Launch(table, False))
     population = Resampled(table, 10**12, 1)
-    lesson = run(
-        protocol.algorithm(1.0, population.size),
-        AggregateOracle(population, np.random.default_rng(1), 1.0),
-    )
+    lesson = by_law(protocol, population, 1.0, 1)
     complete = ILL[~holes].mean()
     assert lesson.baseline.value == pytest.approx(max(complete, 1 - complete), abs=1e-4)
     assert lesson.score.value == pytest.approx(
@@ -224,9 +210,11 @@ def test_a_rule_no_better_than_the_constant_guess_is_said_to_be_so() -> None:
         protocol = Learn(
             learner=learner, label="ill", features=("age",), bounds=("age=18..90", "ill=0..1")
         )
-        lesson = learnt(protocol, Resampled(Records({"age": AGE, "ill": ILL}), 20_000, 2), 2, 8.0)
+        lesson = by_client(
+            protocol, Resampled(Records({"age": AGE, "ill": ILL}), 20_000, 2), 8.0, 2
+        )
 
-        def told(
+        def sentence(
             value: float, reach: float, lesson: Lesson = lesson, protocol: Learn = protocol
         ) -> str:
             score, baseline = (
@@ -236,9 +224,9 @@ def test_a_rule_no_better_than_the_constant_guess_is_said_to_be_so() -> None:
             return protocol.explain(replace(lesson, score=score, baseline=baseline))
 
         worse, better = (0.4, 0.6) if learner == "stumps" else (0.6, 0.4)
-        assert f"no better than {guess}" in told(worse, 0.01)
-        assert f"not shown to be better than {guess}" in told(worse, 0.2)
-        assert not any(guess in told(better, reach) for reach in (0.01, 0.2))
+        assert f"no better than {guess}" in sentence(worse, 0.01)
+        assert f"not shown to be better than {guess}" in sentence(worse, 0.2)
+        assert not any(guess in sentence(better, reach) for reach in (0.01, 0.2))
 
 
 def _rules() -> Iterator[tuple[Any, Encoding]]:
@@ -286,23 +274,23 @@ def _rules() -> Iterator[tuple[Any, Encoding]]:
 def test_a_printed_rule_is_the_hypothesis() -> None:
     """Read as a question about the table it gives the hypothesis's own answers, whatever the
     columns are called and however far from 0 they lie."""
-    drawn = np.random.default_rng(5)
-    columns = {f"x{place}": drawn.random(5000) for place in (1, 2, 3)}
+    generator = np.random.default_rng(5)
+    columns = {f"x{place}": generator.random(5000) for place in (1, 2, 3)}
     table = Records(
         columns
         | {
-            "year": drawn.integers(2000, 2021, 5000),
-            "seconds": 1.65e9 + drawn.integers(0, 86400, 5000),
+            "year": generator.integers(2000, 2021, 5000),
+            "seconds": 1.65e9 + generator.integers(0, 86400, 5000),
         }
     )
     for hypothesis, encoding in _rules():
         text = re.sub(r"(\d) (?=year|seconds|x1)", r"\1 * ", in_words(hypothesis, encoding))
-        said = (
+        answers = (
             np.full(5000, text == "always")
             if text in ("always", "never")
             else evaluate(parse(text), table)
         )
-        assert np.mean(said == (hypothesis.predict(encoding.encode(table)) > 0)) > 0.997, text
+        assert np.mean(answers == (hypothesis.predict(encoding.encode(table)) > 0)) > 0.997, text
     tree = Tree((((Literal(0, 1), Literal(1, 1)), 1), ((), -1)))
     assert (
         in_words(tree, next(_rules())[1])
@@ -313,12 +301,12 @@ def test_a_printed_rule_is_the_hypothesis() -> None:
 def test_few_clients_are_told_what_to_expect() -> None:
     """The learner's guarantee and the clients who judge are two numbers: 4,000 of epsilon 4 tell a
     score to .03, though trees promise nothing."""
-    told = Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).notice(
+    notice = Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).notice(
         4.0, 4000
     )
-    assert told is not None
-    assert "the guarantee of trees at epsilon 4 needs" in told
-    assert "a score that is right to about +-0.0" in told
+    assert notice is not None
+    assert "the guarantee of trees at epsilon 4 needs" in notice
+    assert "a score that is right to about +-0.0" in notice
     with pytest.raises(
         InputError, match=r"too few to learn: 1 judge, and nobody is left; use more clients"
     ):

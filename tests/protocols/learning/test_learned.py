@@ -28,6 +28,7 @@ from local_dp.protocols.learning.sgd import Gradients, gradients_of
 from local_dp.protocols.local_protocol import PROTOCOLS
 from tests.support.inputs.worlds import halfspace_examples
 from tests.support.long import short
+from tests.support.runs.protocols import by_law
 
 NAMES = [f"learn-{name}" for name in tasks()]
 
@@ -47,22 +48,19 @@ def test_the_default_count_is_the_theorems(name: str) -> None:
     assert clients == protocol.task.learner.clients(1.0, 0.05)
     for part in (0.5, 1.0, 2.0):
         population = protocol.synthetic(int(part * clients), 1)
-        lesson = run(
-            protocol.algorithm(1.0, population.size),
-            AggregateOracle(population, np.random.default_rng(1), 1.0),
-        )
+        lesson = by_law(protocol, population, 1.0, 1)
         assert lesson.clients_per_query == int(part * clients) // protocol.task.learner.queries
         assert lesson.enough_per_query == clients // protocol.task.learner.queries
         assert (lesson.clients_per_query >= lesson.enough_per_query) == (part >= 1)
 
 
-def asked(found: Margin) -> Floats:
+def asked(own: Margin) -> Floats:
     """The probability with which a client is asked about each mask of t b bits."""
-    concepts = found.concepts
+    concepts = own.concepts
     masks = np.zeros(1 << concepts.variables)
-    for S, share in enumerate(shares_of_clients(found)):
-        kept = np.unique(concepts.masks(S))
-        masks[kept] += share / len(kept)
+    for S, share in enumerate(shares_of_clients(own)):
+        places = np.unique(concepts.masks(S))
+        masks[places] += share / len(places)
     return masks
 
 
@@ -73,34 +71,33 @@ def test_squared_correlations_are_large_for_every_concept_and_law(
 ) -> None:
     """V >= 1 / MC^2, which is all that the proof needs: for every concept under random laws of x,
     and with equality under the hardest."""
-    found, generator = margin(BlockClass(function, t, b)), np.random.default_rng(4)
-    told, shares = found.concepts.signs()[found.concepts.told()].astype(np.float64), asked(found)
+    own = margin(BlockClass(function, t, b))
+    generator = np.random.default_rng(4)
+    labels = own.concepts.signs()[own.concepts.told()].astype(np.float64)
+    shares = asked(own)
     assert shares.sum() == pytest.approx(1)
     for concentration in (0.02, 0.2, 2.0):
-        law = generator.dirichlet(np.full(told.shape[1], concentration))
-        assert ((walsh_hadamard((told * law).T).T ** 2) @ shares).min() >= (
-            1 - 1e-9
-        ) / found.at_least**2
-    hard = hard_examples(found, 1, 0)
+        law = generator.dirichlet(np.full(labels.shape[1], concentration))
+        squares = walsh_hadamard((labels * law).T).T ** 2
+        assert (squares @ shares).min() >= (1 - 1e-9) / own.at_least**2
+    hard = hard_examples(own, 1, 0)
     correlations = walsh_hadamard(hard.kinds["y"] * hard.shares)
-    assert correlations**2 @ shares == pytest.approx(1 / found.at_least**2, rel=1e-9)
+    assert correlations**2 @ shares == pytest.approx(1 / own.at_least**2, rel=1e-9)
 
 
 @pytest.mark.parametrize("function", ["odd-max-bit", "parity"])
 def test_it_is_right_more_often_than_wrong(function: str) -> None:
     """With the proven clients, under the hardest law, in 54 of 60 runs (it fails in one of 500:
     less than once in 10^9); words turned round are not."""
-    found = margin(BlockClass(function, 3, 2))
-    clients = vote_clients(found.at_most**2, 1.0)
-    runs = [
-        run(
-            vote(found, 1.0, clients),
-            AggregateOracle(hard_examples(found, clients, 0), np.random.default_rng(seed), 1.0),
-        )
-        for seed in range(60)
-    ]
-    assert sum(advantage(found, words) > 0 for words in runs) >= 54
-    assert sum(advantage(found, -words) > 0 for words in runs) <= 6
+    own = margin(BlockClass(function, 3, 2))
+    clients = vote_clients(own.at_most**2, 1.0)
+    population = hard_examples(own, clients, 0)
+    runs = []
+    for seed in range(60):
+        oracle = AggregateOracle(population, np.random.default_rng(seed), 1.0)
+        runs.append(run(vote(own, 1.0, clients), oracle))
+    assert sum(advantage(own, words) > 0 for words in runs) >= 54
+    assert sum(advantage(own, -words) > 0 for words in runs) <= 6
     assert np.abs(np.array(runs)).sum(axis=1).max() <= 1  # so that every prediction is in [-1, 1]
 
 
@@ -117,10 +114,8 @@ NORMAL = [1, 2, 1, 1, 3, 1, 1, 2]
 
 def exact(population: Finite, weights: Floats) -> Floats:
     """Minus the gradient of the hinge loss in the population."""
-    x, y = (
-        np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))]),
-        population.kinds.numbers("y"),
-    )
+    x = np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))])
+    y = population.kinds.numbers("y")
     return np.asarray(x @ (population.shares * y * (y * (weights @ x) < 1)))
 
 
@@ -128,9 +123,8 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
     """The estimate of a round of N clients, and the exact mean."""
     population = halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
     ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
-    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(
-        way.queries(tuple(weights.tolist()), ends)
-    )
+    oracle = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon)
+    tallies = oracle.answer(way.queries(tuple(weights.tolist()), ends))
     return way.read(tallies), exact(population, weights)
 
 
@@ -140,7 +134,8 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
 def test_each_way_is_unbiased_with_its_noise(name: str, epsilon: float, scale: float) -> None:
     """Over 200 rounds the mean is the exact gradient within 5 standard errors and 1e-3, n times the
     squared error at most its moment, and near it."""
-    way, weights = gradients_of(epsilon, 4, scale, name), np.array([0.3, -0.2, 0.5, 0.1])
+    way = gradients_of(epsilon, 4, scale, name)
+    weights = np.array([0.3, -0.2, 0.5, 0.1])
     pairs = [told(way, seed, weights) for seed in range(RUNS)]
     away = np.array([one - truth for one, truth in pairs])
     assert (abs(away.mean(axis=0)) < 5 * away.std(axis=0) / math.sqrt(RUNS) + 1e-3).all()

@@ -20,7 +20,7 @@ from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.parity import LadderPopulation, ParityPopulation
 from local_dp.protocols.parity.elimination import ParityElimination
 from local_dp.protocols.parity.ladder import (
-    Heard,
+    Answers,
     LadderAgain,
     LadderInTurn,
     LadderOneRound,
@@ -50,12 +50,8 @@ LISTED = mask_set(np.array([1, 3, 5, 6]), 3)
 def generic_law(population: ParityPopulation, randomizer: Characters) -> Floats:
     """Pr[cell, report] by summing the channel over the law of the examples."""
     law = population.law(ParityExample(population.d))
-    channel = np.array(
-        [
-            randomizer.channel(cell).astype(np.float64) / randomizer.total
-            for cell in range(randomizer.cells)
-        ]
-    )
+    weights = np.array([randomizer.channel(cell) for cell in range(randomizer.cells)])
+    channel = weights.astype(np.float64) / randomizer.total
     return np.asarray(np.einsum("v,cvw->cw", law, channel) / randomizer.cells)
 
 
@@ -74,12 +70,10 @@ def test_scores_are_log_likelihood_ratios() -> None:
     r."""
     randomizer = Characters(1.0, d=3)
     tally = Tally(np.random.default_rng(1).integers(1, 40, size=(8, 2)))
-    wanted = [
-        float((tally.counts * np.log(generic_law(ParityPopulation(3, r, 1, 0), randomizer))).sum())
-        for r in range(8)
-    ]
+    laws = [generic_law(ParityPopulation(3, r, 1, 0), randomizer) for r in range(8)]
+    likelihoods = (tally.counts * np.log(laws)).sum(axis=(1, 2))
     scores = log_likelihoods(randomizer, tally)
-    assert np.ptp(scores - np.array(wanted)) < 1e-5
+    assert np.ptp(scores - likelihoods) < 1e-5
     assert np.ptp(scores) > 1
 
 
@@ -108,14 +102,16 @@ def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(
     """In 50 drawn runs it errs with probability e^-fall at most (1e-6), of 10 client by client as
     often; with a third of the clients it errs more."""
     protocol = ParityElimination(d=d, fall=fall)
-    n, recovery = 2 * protocol.clients(1.0), exact_recovery(protocol, 1.0, 3)
-    found, chance = recovery(n, 50), math.exp(-fall)
-    assert found > 50 * (1 - chance) - Z_TAIL * math.sqrt(50 * chance * (1 - chance))
+    n = 2 * protocol.clients(1.0)
+    recovery = exact_recovery(protocol, 1.0, 3)
+    successes = recovery(n, 50)
+    chance = math.exp(-fall)
+    assert successes > 50 * (1 - chance) - Z_TAIL * math.sqrt(50 * chance * (1 - chance))
     users = user_level(protocol, n, 10)
-    assert abs(users / 10 - found / 50) < Z_TAIL * math.sqrt(
+    assert abs(users / 10 - successes / 50) < Z_TAIL * math.sqrt(
         chance * (1 - chance) * (1 / 10 + 1 / 50)
     )
-    assert recovery(n // 12, 50) < found - Z_TAIL * math.sqrt(50 / 4)
+    assert recovery(n // 12, 50) < successes - Z_TAIL * math.sqrt(50 / 4)
 
 
 @pytest.mark.long
@@ -126,27 +122,28 @@ def test_the_formulas_say_how_often_they_succeed(epsilon: float) -> None:
     for protocol in (ParityDeny(d=6), ParityRounds(d=6), ParityRounds(d=6, rounds=4)):
         n = round(0.62 * protocol.clients(epsilon))
         if isinstance(protocol, ParityRounds):
-            told = few_rounds_success(6, epsilon, n, few_rounds_plan(6, protocol.rounds))
+            formula = few_rounds_success(6, epsilon, n, few_rounds_plan(6, protocol.rounds))
         else:
-            told = parity.parity_deny_success(6, epsilon, n)
-        assert abs(
-            exact_recovery(protocol, epsilon, 3)(n, 400) / 400 - told
-        ) < 0.03 + Z_TAIL * math.sqrt(told * (1 - told) / 400)
+            formula = parity.parity_deny_success(6, epsilon, n)
+        frequency = exact_recovery(protocol, epsilon, 3)(n, 400) / 400
+        most = 0.03 + Z_TAIL * math.sqrt(formula * (1 - formula) / 400)
+        assert abs(frequency - formula) < most
 
 
 RANDOMIZER = OneOfRounds(20.0)
 
 
-def expected(k: int, tables: list[int], levels: int) -> Heard:
+def expected(k: int, tables: list[int], levels: int) -> Answers:
     """The expected answers of one round from the root, where each path is put to every client: each
     level's answer to each path, counted once."""
     queries = ways_on("", levels, range(1 << levels), RANDOMIZER)
     records = Records({"level": np.arange(k), "table0": np.array(tables, dtype=np.uint64)})
-    heard = Heard()
+    answers = Answers()
     for query in queries:
         values = query.query.values(records)
-        heard.add((query,), (Tally(np.array([[(values == 0).sum(), (values == 1).sum()]])),))
-    return heard
+        counts = [[(values == 0).sum(), (values == 1).sum()]]
+        answers.add((query,), (Tally(np.array(counts)),))
+    return answers
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -154,17 +151,17 @@ def test_other_levels_cancel_whatever_the_tables_hold(k: int) -> None:
     """For every table of every level: the exact score at every node is that of its own level alone,
     so the path is the true one."""
     for tables in product(*(range(1 << (1 << level)) for level in range(k))):
-        heard = expected(k, list(tables), k)
+        answers = expected(k, list(tables), k)
         for level in range(k):
             for node in map("".join, product("01", repeat=level)):
                 own = tables[level] >> int("0" + node, 2) & 1
                 score = sum(
                     more if path[level] == "1" else -more
-                    for path, _, more in heard.scores
+                    for path, _, more in answers.scores
                     if path.startswith(node)
                 )
                 assert score == (2 * own - 1) * 2 ** (k - level)
-                assert heard.step(node) == str(own)
+                assert answers.step(node) == str(own)
 
 
 @pytest.mark.parametrize(
@@ -188,8 +185,8 @@ def test_without_noise_the_path_is_always_found(
     for seed in range(20):
         population = protocol.synthetic(20_000, seed)
         oracle = PopulationOracle(population, KeyedNoise(seed), seed, 20.0)
-        found = run(protocol.algorithm(20.0, 20_000), oracle)
-        assert (found, protocol.true_error(found, population)) == (population.path, 0.0)
+        path = run(protocol.algorithm(20.0, 20_000), oracle)
+        assert (path, protocol.true_error(path, population)) == (population.path, 0.0)
         assert oracle.ledger.max_spent == pytest.approx(20.0)
 
 

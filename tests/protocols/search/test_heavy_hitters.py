@@ -13,9 +13,6 @@ from scipy import stats
 
 from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError
-from local_dp.interaction import run
-from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.search.heavy_hitters import (
     Chosen,
@@ -40,6 +37,7 @@ from local_dp.queries.strings import (
 )
 from local_dp.records import Records
 from local_dp.tallies import Estimate
+from tests.support.runs.protocols import by_client
 from tests.support.wrong import wrong
 
 
@@ -82,38 +80,28 @@ def test_long_strings_are_rows_of_words() -> None:
         hashed = HashedPrefix("s", 100, length + 5, 18, 7)
         np.testing.assert_array_equal(hashed.of_each(prefixes, ends), hashed.of(both))
         words = [number >> 100 - length << 128 - length for number in numbers]
-        sums = [
-            sum(split_mix(7, place) * (word >> 96 - 32 * place & 0xFFFFFFFF) for place in range(4))
-            % 2**64
-            >> 46
-            for word in words
-        ]
-        assert hashed.of(prefixes).tolist() == sums
-        kept = sorted({number >> 100 - length for number in numbers[:8]})
-        named = KeptPrefix("s", 100, length + 5, 5, 10, tuple(f"{prefix:x}" for prefix in kept))
+        parts = [[word >> 96 - 32 * place & 0xFFFFFFFF for place in range(4)] for word in words]
+        sums = [sum(split_mix(7, place) * part for place, part in enumerate(row)) for row in parts]
+        assert hashed.of(prefixes).tolist() == [total % 2**64 >> 46 for total in sums]
+        listing = sorted({number >> 100 - length for number in numbers[:8]})
+        query = KeptPrefix("s", 100, length + 5, 5, 10, tuple(f"{prefix:x}" for prefix in listing))
         parents = [number >> 100 - length for number in numbers]
         expected = [
-            kept.index(p) * 32 + (n >> 95 - length & 31) if p in kept else 1023
+            listing.index(p) * 32 + (n >> 95 - length & 31) if p in listing else 1023
             for p, n in zip(parents, numbers, strict=True)
         ]
-        assert named.of(strings).tolist() == expected
-        np.testing.assert_array_equal(named.of_each(prefixes, ends), named.of(both))
+        assert query.of(strings).tolist() == expected
+        np.testing.assert_array_equal(query.of_each(prefixes, ends), query.of(both))
     assert split_mix(0, 0) == 0xE220A8397B1DCDAF  # the published first output
 
 
 def test_two_prefixes_rarely_have_one_hash() -> None:
     """Over 4,096 seeds, pairs of texts collide in 8 bits no more often than 2^-7 and five standard
     errors (fails with 3e-7 each), also in their last bits."""
-    texts = strings_of(
-        np.array(["AIRBUS", "AIRBUS INDUSTRIE", "BIRBUS", "AIRBUS INDUSTRIA", "QIRBUS INDUSTRIE"]),
-        128,
-    )
-    codes = np.array(
-        [
-            HashedPrefix("s", 128, 128, 8, int(seed)).of(texts)
-            for seed in np.random.default_rng(4).integers(1 << 62, size=4096)
-        ]
-    )
+    names = ["AIRBUS", "AIRBUS INDUSTRIE", "BIRBUS", "AIRBUS INDUSTRIA", "QIRBUS INDUSTRIE"]
+    texts = strings_of(np.array(names), 128)
+    seeds = np.random.default_rng(4).integers(1 << 62, size=4096).tolist()
+    codes = np.array([HashedPrefix("s", 128, 128, 8, seed).of(texts) for seed in seeds])
     for first, second in combinations(range(5), 2):
         assert np.mean(codes[:, first] == codes[:, second]) <= 2**-7 + 5 * (2**-7 / 4096) ** 0.5
 
@@ -167,18 +155,11 @@ def test_words_of_a_table_are_found() -> None:
     word needs a policy."""
     generator = np.random.default_rng(0)
     rare = [f"{word:04x}" for word in generator.integers(0, 1 << 16, 30_000)]
-    table = Records(
-        {
-            "word": np.array(["milk"] * 40_000 + ["tea"] * 30_000 + rare)[
-                generator.permutation(100_000)
-            ]
-        }
-    )
+    words = np.array(["milk"] * 40_000 + ["tea"] * 30_000 + rare)
+    table = Records({"word": words[generator.permutation(100_000)]})
     protocol = HeavyHitters(column="word", share=0.2, text_bytes=4).for_table(Launch(table, False))
     assert protocol.text
-    result = run(
-        protocol.algorithm(2.0, 100_000), PopulationOracle(Rows(table), KeyedNoise(1), 1, 2.0)
-    )
+    result = by_client(protocol, Rows(table), 2.0, 1)
     assert protocol.shown(result.strings) == ["milk", "tea"]
     assert protocol.true_error(result, Rows(table)) < 0.05
     json.dumps(protocol.describe(result), allow_nan=False)
@@ -190,7 +171,7 @@ def test_words_of_a_table_are_found() -> None:
 
 def test_hostile_lists_of_prefixes_are_refused() -> None:
     """Hostile lists are refused."""
-    for kept in (
+    for prefixes in (
         (),
         ("5", "0"),
         ("5", "5"),
@@ -200,7 +181,7 @@ def test_hostile_lists_of_prefixes_are_refused() -> None:
         tuple(f"{each:x}" for each in range(16)),
     ):
         with pytest.raises(InputError, match="prefix"):
-            KeptPrefix("s", 8, 6, 2, 6, kept)
+            KeptPrefix("s", 8, 6, 2, 6, prefixes)
 
 
 MAKERS = {
@@ -217,15 +198,8 @@ SMALL = {f"MAKER {place}": 0.002 for place in range(20)}
 def makers(clients: int) -> Rows:
     """Names with common beginnings, exactly in these shares."""
     shares = {**MAKERS, **SMALL}
-    return Rows(
-        Records(
-            {
-                "name": np.repeat(
-                    np.array(list(shares)), [round(share * clients) for share in shares.values()]
-                )
-            }
-        )
-    )
+    counts = [round(share * clients) for share in shares.values()]
+    return Rows(Records({"name": np.repeat(np.array(list(shares)), counts)}))
 
 
 def listed_of(
@@ -233,24 +207,14 @@ def listed_of(
 ) -> tuple[list[str], Found]:
     order = np.random.default_rng(seed).permutation(population.size)
     shuffled = Rows(population.batch(0, population.size).take(order))
-    result = run(
-        protocol.algorithm(epsilon, population.size),
-        PopulationOracle(shuffled, KeyedNoise(seed), seed, epsilon),
-    )
+    result = by_client(protocol, shuffled, epsilon, seed)
     return protocol.shown(result.strings), result
 
 
 @wrong(
     "local_dp.protocols.search.heavy_hitters:counted",
-    (
-        "shares: Floats = sum((table.n / level.n * table.value[code] for table, code in "
-        "zip(level.tables, codes, strict=True)), np.zeros(1))"
-    ),
-    (
-        "shares: Floats = sum((table.n / level.n * table.value[code] for table, code in "
-        "zip(level.tables, codes, strict=True)), np.zeros(1))\n    shares = "
-        "search.sums[:len(strings), 0] / search.sizes[0]"
-    ),
+    "level.mean_of([query.of(strings) for query in level.codings])",
+    "search.sums[:len(strings), 0] / search.sizes[0]",
     (
         "the clients who found a string estimate its share, with all other strings of the same "
         "beginning"
@@ -277,23 +241,25 @@ def test_names_with_common_beginnings_are_estimated_without_bias(
     )
     truth: dict[str, float] = {}
     for name, share in MAKERS.items():
-        shown = name if len(name) <= size else f"{name[: size - 1]}\u2026"
-        truth[shown] = truth.get(shown, 0.0) + share
+        label = name if len(name) <= size else f"{name[: size - 1]}\u2026"
+        truth[label] = truth.get(label, 0.0) + share
     assert sum(name.startswith("AIRBUS") for name in truth) == 2
     for seed in range(runs):
         names, result = listed_of(protocol, population, 8.0, seed)
         assert set(truth) <= set(names) <= {*truth, *SMALL}
-        found = dict(
+        estimates = dict(
             zip(
                 names,
                 zip(result.estimate.value, result.estimate.standard_error, strict=True),
                 strict=True,
             )
         )
-        errors.append([(found[name][0] - share) / found[name][1] for name, share in truth.items()])
-        told = protocol.describe(result)
-        assert told["cut"] == [name.endswith("\u2026") for name in names]
-        assert f"cut to its first {size - 1} bytes" in told["choice"]["explanation"]
+        errors.append(
+            [(estimates[name][0] - share) / estimates[name][1] for name, share in truth.items()]
+        )
+        description = protocol.describe(result)
+        assert description["cut"] == [name.endswith("\u2026") for name in names]
+        assert f"cut to its first {size - 1} bytes" in description["choice"]["explanation"]
     assert np.all(np.abs(np.mean(errors, axis=0)) < 5 / runs**0.5)
 
 
@@ -316,11 +282,11 @@ def test_intervals_of_the_chosen_hold_all_at_once() -> None:
         low, high = Chosen(values, np.zeros(n + 1), n, ends, candidates).interval()
         truths = np.concatenate([np.linspace(0.0, 0.1, 101), np.linspace(0.11, 1.0, 90)])
         chances = other + truths * (own - other)
-        missed = stats.binom.cdf(np.searchsorted(high, truths) - 1, n, chances) + stats.binom.sf(
-            np.searchsorted(low, truths, side="right") - 1, n, chances
-        )
-        assert missed.max() * candidates <= 0.05
-        assert n < 5000 or missed.max() * candidates >= 0.04
+        below = np.searchsorted(high, truths) - 1
+        above = np.searchsorted(low, truths, side="right") - 1
+        misses = stats.binom.cdf(below, n, chances) + stats.binom.sf(above, n, chances)
+        assert misses.max() * candidates <= 0.05
+        assert n < 5000 or misses.max() * candidates >= 0.04
 
 
 def test_strings_with_one_hash_are_told_apart_by_other_queries() -> None:
@@ -334,7 +300,7 @@ def test_strings_with_one_hash_are_told_apart_by_other_queries() -> None:
     strings = np.arange(6, dtype=np.uint64)[:, None]
     tables = [Estimate(np.arange(size) / 10, np.zeros(size), 100, (0.0, 1.0)) for size in (4, 8, 5)]
     level = Level(32, tuple(Coded("s", 32, 32, 18, seed) for seed in (4, 8, 5)), tuple(tables))
-    left, kept = level.apart(strings)
-    assert (left.tables, len(kept)) == ((tables[1],), 6)
-    left, kept = Level(32, level.codings[::2], level.tables[::2]).apart(strings)
-    assert (left.tables, kept[:, 0].tolist()) == ((tables[0],), [0, 1, 2, 3])
+    left, survivors = level.apart(strings)
+    assert (left.tables, len(survivors)) == ((tables[1],), 6)
+    left, survivors = Level(32, level.codings[::2], level.tables[::2]).apart(strings)
+    assert (left.tables, survivors[:, 0].tolist()) == ((tables[0],), [0, 1, 2, 3])

@@ -10,25 +10,17 @@ from scipy import stats
 from local_dp.api.tables import sample_rows
 from local_dp.bounds.quantiles import prefers_search
 from local_dp.errors import InputError
-from local_dp.interaction import run
-from local_dp.oracles.local.oracles import AggregateOracle
-from local_dp.populations.finite import Population, Resampled
+from local_dp.populations.finite import Resampled
 from local_dp.protocols.planning.ways import plan_of
-from local_dp.protocols.search.quantiles import Located, Quantiles, Search
+from local_dp.protocols.search.quantiles import Quantiles, Search
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.long import short
+from tests.support.runs.protocols import by_law
 from tests.support.theory.quantiles import by_protocol, laws, located, upper_error
-
-
-def draw(protocol: Quantiles, population: Population, seed: int, epsilon: float = 1.0) -> Located:
-    return run(
-        protocol.algorithm(epsilon, population.size),
-        AggregateOracle(population, np.random.default_rng(seed), epsilon),
-    )
 
 
 @pytest.mark.long
@@ -37,24 +29,26 @@ def test_the_closed_form_says_what_is_seen(rounds: str, wrong: float, runs: int)
     """On a bell the 95 % rank error is 3/4 to 1.1 times the prediction; a search as good as the
     lower bound, or one round twice as bad, is not."""
     protocol = Quantiles(at=("0.3",), rounds=rounds)
-    predicted = plan_of(protocol, 1.0, protocol.synthetic(1, 0)).accuracy(100_000)
-    seen = upper_error(by_protocol(rounds), laws()["bell"], runs, share=0.3)
-    assert 0.75 * predicted <= seen <= 1.1 * predicted
-    assert not 0.75 <= seen / (predicted * wrong) <= 1.1
+    prediction = plan_of(protocol, 1.0, protocol.synthetic(1, 0)).accuracy(100_000)
+    error = upper_error(by_protocol(rounds), laws()["bell"], runs, share=0.3)
+    assert 0.75 * prediction <= error <= 1.1 * prediction
+    assert not 0.75 <= error / (prediction * wrong) <= 1.1
 
 
 def test_the_choice_is_made_by_closed_form_and_shown() -> None:
     """One quantile is searched for, twenty are read off one round; the result says which was taken
     and the rank error of either."""
-    for count, taken in ((1, "several"), (20, "one")):
+    for count, way in ((1, "several"), (20, "one")):
         protocol = Quantiles(
             at=tuple(f"{(place + 1) / (count + 1):.3f}" for place in range(count)), bins=200
         )
-        assert prefers_search(protocol.excess, count, 0.05) == (taken == "several")
-        choice = protocol.describe(draw(protocol, protocol.synthetic(20_000, 1), 1))["choice"]
-        assert choice["taken"] == taken
-        assert min(choice["rank_error"], key=choice["rank_error"].get) == taken
-        assert f"{choice['rank_error'][taken]:.2g}" in choice["explanation"]
+        assert prefers_search(protocol.excess, count, 0.05) == (way == "several")
+        choice = protocol.describe(by_law(protocol, protocol.synthetic(20_000, 1), 1.0, 1))[
+            "choice"
+        ]
+        assert choice["taken"] == way
+        assert min(choice["rank_error"], key=choice["rank_error"].get) == way
+        assert f"{choice['rank_error'][way]:.2g}" in choice["explanation"]
     # too fine for one round
     assert Quantiles(bins=4000, at=("0.1", "0.5", "0.9") * 9).searches(1e6)
     assert not Quantiles().searches(10)  # too few for a search
@@ -65,7 +59,8 @@ def test_the_choice_is_made_by_closed_form_and_shown() -> None:
 def test_intervals_hold_the_truth(rounds: str, name: str) -> None:
     """Of 100 intervals of the quantile 0.3 at least 86 hold it (fewer, at 95 %: 2e-4); the
     estimates with a bin on either side do not."""
-    law, generator = laws()[name], np.random.default_rng(4)
+    law = laws()[name]
+    generator = np.random.default_rng(4)
     truth = int(np.searchsorted(np.cumsum(law), 0.3))
     places = [
         located(Quantiles(at=("0.3",), rounds=rounds), law, 20_000, 1.0, generator).places[0]
@@ -81,28 +76,23 @@ def test_intervals_hold_the_truth(rounds: str, name: str) -> None:
 def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsilon: float) -> None:
     """By enumeration of all answers of 5, 40 and 300 clients: where S = 0 at every threshold, the
     outer test errs with at most 3/4 alpha, and not with none."""
-    randomizer, level, alpha = OneBitMean(epsilon, steps=STEPS), round(share * STEPS), 0.05
-    chance = (
-        float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0])
-        / randomizer.total
-    )
+    randomizer = OneBitMean(epsilon, steps=STEPS)
+    level = round(share * STEPS)
+    alpha = 0.05
+    weight = randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]
+    chance = float(weight) / randomizer.total
     wrong = []
     for n in (5, 40, 300):
-        moved = {"low": 0.0, "high": 0.0}
+        chances = {"low": 0.0, "high": 0.0}
         for ones in range(n + 1):
-            search, even = (
-                Search(randomizer, 10, level),
-                Tally(np.array([[n - round(n * chance), round(n * chance)]])),
-            )
-            search.update(
-                (4, 4, 4),
-                (Tally(np.array([[n - ones, ones]])), even, Tally(np.array([[n - ones, ones]]))),
-                alpha,
-            )
-            moved["low"] += stats.binom.pmf(ones, n, chance) * (search.low > 0)
-            moved["high"] += stats.binom.pmf(ones, n, chance) * (search.high < 9)
-        assert max(moved.values()) <= 0.75 * alpha + 1e-12
-        wrong.append(max(moved.values()))
+            search = Search(randomizer, 10, level)
+            even = Tally(np.array([[n - round(n * chance), round(n * chance)]]))
+            tally = Tally(np.array([[n - ones, ones]]))
+            search.update((4, 4, 4), (tally, even, tally), alpha)
+            chances["low"] += stats.binom.pmf(ones, n, chance) * (search.low > 0)
+            chances["high"] += stats.binom.pmf(ones, n, chance) * (search.high < 9)
+        assert max(chances.values()) <= 0.75 * alpha + 1e-12
+        wrong.append(max(chances.values()))
     assert wrong[-1] > 0.01
 
 
@@ -112,14 +102,14 @@ def test_missing_numbers_are_left_out_without_bias(rounds: str) -> None:
     it would be the quantile 1/4 of them."""
     values = np.where(np.arange(3000) % 3 == 0, np.nan, np.arange(3000) / 3000)
     launch = Launch(Records({"x": values}), private=False)
-    asked = Quantiles(column="x", low=0.0, high=1.0, bins=50, rounds=rounds)
+    careless = Quantiles(column="x", low=0.0, high=1.0, bins=50, rounds=rounds)
     with pytest.raises(InputError, match=r"1000 of 3000 records .*missing=exclude"):
-        asked.for_table(launch)
+        careless.for_table(launch)
     with pytest.raises(InputError, match="a private run does not look"):
-        asked.for_table(replace(launch, private=True))
-    protocol = replace(asked, missing="exclude").for_table(replace(launch, private=True))
-    found = protocol.describe(draw(protocol, Resampled(launch.records, 10**9, 1), 1, epsilon=4.0))
-    assert found["estimate"][0] == pytest.approx(float(np.nanmedian(values)), abs=1 / 50)
+        careless.for_table(replace(launch, private=True))
+    protocol = replace(careless, missing="exclude").for_table(replace(launch, private=True))
+    result = protocol.describe(by_law(protocol, Resampled(launch.records, 10**9, 1), 4.0, 1))
+    assert result["estimate"][0] == pytest.approx(float(np.nanmedian(values)), abs=1 / 50)
 
 
 @pytest.mark.parametrize("rounds", ["one", "several"])
@@ -133,12 +123,12 @@ def test_what_lies_beyond_the_grid_is_said_to(rounds: str) -> None:
         column="x", low=0.0, high=1.0, bins=30, at=("0.1", "0.5", "0.9"), rounds=rounds
     ).for_table(Launch(numbers, private=False))
     population = sample_rows(numbers, 10_000, 3)
-    told = protocol.describe(draw(protocol, population, 3, epsilon=6.0))
-    assert told["where"] == ["below", "inside", "above"]
-    assert (told["estimate"][0], told["estimate"][2]) == (None, None)
-    assert told["estimate"][1] == pytest.approx(0.5, abs=1 / 30)
-    assert (told["interval"][0][0], told["interval"][2][1]) == (None, None)
-    assert "the quantile 0.1 lies below 0" in told["choice"]["explanation"]
-    assert "the quantile 0.9 lies above 1" in told["choice"]["explanation"]
-    assert json.dumps(told, allow_nan=False)
+    description = protocol.describe(by_law(protocol, population, 6.0, 3))
+    assert description["where"] == ["below", "inside", "above"]
+    assert (description["estimate"][0], description["estimate"][2]) == (None, None)
+    assert description["estimate"][1] == pytest.approx(0.5, abs=1 / 30)
+    assert (description["interval"][0][0], description["interval"][2][1]) == (None, None)
+    assert "the quantile 0.1 lies below 0" in description["choice"]["explanation"]
+    assert "the quantile 0.9 lies above 1" in description["choice"]["explanation"]
+    assert json.dumps(description, allow_nan=False)
     assert protocol.truth(population).tolist() == [-5.0, 0.5, 9.0]

@@ -7,33 +7,29 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.interaction import run
-from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite
 from local_dp.protocols.surveys.logistic import Logistic, sandwich, solution
 from local_dp.records import Records
 from tests.support.long import short
+from tests.support.runs.protocols import by_law, least_coverage
 
-LEAST, RUNS = 0.94, 300
+RUNS = 300
 TRAITS = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], dtype=np.float64)
 
 
 def test_the_truth_is_the_regression_of_a_library() -> None:
     linear = pytest.importorskip("sklearn.linear_model")
     generator = np.random.default_rng(2)
-    x, y = generator.integers(0, 2, (4000, 2)), generator.integers(0, 2, 4000)
-    cells = np.array(
-        [
-            [np.sum((x == trait[1:]).all(axis=1) & (y == answer)) for answer in (0, 1)]
-            for trait in TRAITS
-        ]
-    )
+    x = generator.integers(0, 2, (4000, 2))
+    y = generator.integers(0, 2, 4000)
+    members = [(x == trait[1:]).all(axis=1) for trait in TRAITS]
+    cells = np.array([[np.sum(own & (y == answer)) for answer in (0, 1)] for own in members])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that change between versions
-        fitted = linear.LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(x, y)
-    found = solution(TRAITS, cells / 4000)
-    assert found is not None
-    assert np.allclose(found, [*fitted.intercept_, *fitted.coef_[0]], atol=1e-5)
+        model = linear.LogisticRegression(C=1e12, tol=1e-10, max_iter=1000).fit(x, y)
+    coefficients = solution(TRAITS, cells / 4000)
+    assert coefficients is not None
+    assert np.allclose(coefficients, [*model.intercept_, *model.coef_[0]], atol=1e-5)
 
 
 def test_the_variance_is_that_of_the_textbook_without_noise() -> None:
@@ -43,15 +39,18 @@ def test_the_variance_is_that_of_the_textbook_without_noise() -> None:
     chance = 1 / (1 + np.exp(-TRAITS @ true))
     cells = np.stack([1 - chance, chance], axis=1) / 4
     law = cells.ravel()
-    found, covariance = solution(TRAITS, cells), np.diag(law) - np.outer(law, law)
-    assert found is not None
-    assert np.allclose(found, true)
+    coefficients = solution(TRAITS, cells)
+    covariance = np.diag(law) - np.outer(law, law)
+    assert coefficients is not None
+    assert np.allclose(coefficients, true)
     information = (TRAITS * (chance * (1 - chance) / 4)[:, None]).T @ TRAITS
-    assert np.allclose(sandwich(TRAITS, cells, covariance, found), np.linalg.inv(information))
-    moved = [solution(TRAITS, (law + 1e-6 * step).reshape(-1, 2)) for step in np.eye(8)]
-    slopes = np.array([(each - found) / 1e-6 for each in moved if each is not None])
     assert np.allclose(
-        slopes.T @ covariance @ slopes, sandwich(TRAITS, cells, covariance, found), rtol=1e-3
+        sandwich(TRAITS, cells, covariance, coefficients), np.linalg.inv(information)
+    )
+    solutions = [solution(TRAITS, (law + 1e-6 * step).reshape(-1, 2)) for step in np.eye(8)]
+    slopes = np.array([(each - coefficients) / 1e-6 for each in solutions if each is not None])
+    assert np.allclose(
+        slopes.T @ covariance @ slopes, sandwich(TRAITS, cells, covariance, coefficients), rtol=1e-3
     )
 
 
@@ -64,32 +63,23 @@ GRID = list(product((0.5, 1.0, 3.0, 6.0), (500, 5000, 50_000)))
 def test_the_intervals_cover(epsilon: float, n: int) -> None:
     """Each coefficient, in 94 % of 300 runs or more, where traits are even and where one is rare;
     half as wide they do not. An open interval covers."""
-    generator, protocol, misses = np.random.default_rng(5), Logistic(), []
+    generator = np.random.default_rng(5)
+    protocol = Logistic()
+    misses = []
     for rare in (0.5, 0.1):
         even = protocol.synthetic(n, 1)
         assert isinstance(even, Finite)
         first = np.array([rare if value else 1 - rare for value in even.kinds["first"]])
         population = Finite(even.kinds, (np.array(even.shares) * first).tolist(), n, 1)
-        algorithm, truth = protocol.algorithm(epsilon, n), protocol.truth(population)
+        truth = protocol.truth(population)
         assert np.allclose(truth, [-1, 1, -0.5])
-        ends = np.array(
-            [
-                run(algorithm, AggregateOracle(population, generator, epsilon)).interval()
-                for _ in range(RUNS)
-            ]
-        )
-        held = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean(axis=0)
-        assert held.min() >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / RUNS), (rare, held)
-        ends = ends[np.isfinite(ends).all(axis=(1, 2))]
-        misses.append(
-            1
-            - (
-                (3 * ends[:, 0] + ends[:, 1] <= 4 * truth)
-                & (4 * truth <= ends[:, 0] + 3 * ends[:, 1])
-            )
-            .mean(axis=0)
-            .min()
-        )
+        results = (by_law(protocol, population, epsilon, generator) for _ in range(RUNS))
+        ends = np.array([result.interval() for result in results])
+        coverage = ((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean(axis=0)
+        assert coverage.min() >= least_coverage(RUNS), (rare, coverage)
+        low, high = ends[np.isfinite(ends).all(axis=(1, 2))].swapaxes(0, 1)
+        inside = (3 * low + high <= 4 * truth) & (4 * truth <= low + 3 * high)
+        misses.append(1 - inside.mean(axis=0).min())
     assert n < 50_000 or min(misses) > 0.2  # half of the width covers 67 %
 
 
@@ -101,8 +91,6 @@ def test_where_nothing_is_fixed_nothing_is_estimated() -> None:
         {"first": np.array([0, 1]), "second": np.array([0, 0]), "yes": np.array([0, 1])}
     )
     population = Finite(kinds, [0.5, 0.5], 40, 1)
-    result = run(
-        Logistic().algorithm(0.1, 40), AggregateOracle(population, np.random.default_rng(1), 0.1)
-    )
+    result = by_law(Logistic(), population, 0.1, 1)
     assert np.isnan(result.value).all() or np.isfinite(result.standard_error).all()
     assert np.isnan(Logistic().truth(population)).all()

@@ -13,8 +13,6 @@ from local_dp.bounds.longitudinal import Tree, longitudinal_clients, ways
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import exp_epsilon
-from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Finite, Rows
 from local_dp.protocols.surveys.longitudinal import Course, Longitudinal
 from local_dp.protocols.surveys.policies import Launch
@@ -22,6 +20,7 @@ from local_dp.queries.tables import ChangeInterval
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
 from tests.support.inputs.builders import population_oracle
+from tests.support.runs.protocols import by_client
 from tests.support.wrong import wrong
 
 WAYS = (
@@ -33,8 +32,8 @@ WAYS = (
 
 def lives(waves: int) -> Records:
     """Every sequence of no and yes."""
-    told = np.array(list(itertools.product((0, 1), repeat=waves)), dtype=np.uint8)
-    return Records({f"wave{wave + 1}": told[:, wave] for wave in range(waves)})
+    answers = np.array(list(itertools.product((0, 1), repeat=waves)), dtype=np.uint8)
+    return Records({f"wave{wave + 1}": answers[:, wave] for wave in range(waves)})
 
 
 def chances(randomizer: ChangeTracking, value: int) -> dict[tuple[int, ...], Fraction]:
@@ -78,13 +77,13 @@ def test_nobody_needs_to_know_the_future(width: int) -> None:
     """Two lives that agree until an interval ends have the same bits of that interval and of all
     before it."""
     waves, everybody = 6, lives(6)
-    told = np.column_stack([everybody[f"wave{wave + 1}"] for wave in range(waves)])
+    answers = np.column_stack([everybody[f"wave{wave + 1}"] for wave in range(waves)])
     for change in (1, 2, 3):
         query = ChangeInterval(tuple(everybody.columns), ("0", "1"), change, width)
         bits = np.eye(query.intervals + 1, query.intervals)[query.values(everybody)]
         for interval in range(query.intervals):
             end = min(waves, (interval + 1) * width)
-            past = told[:, :end] @ (1 << np.arange(end))
+            past = answers[:, :end] @ (1 << np.arange(end))
             for kind in np.unique(past):
                 assert len(np.unique(bits[past == kind, : interval + 1], axis=0)) == 1
 
@@ -98,13 +97,10 @@ def test_a_tree_covers_what_was(waves: int, branches: int) -> None:
     tree = Tree(waves, branches)
     assert tree.widths[-1] < waves <= branches * tree.widths[-1]
     for wave in range(waves + 1):
-        spans = [
-            (each * width, each * width + width)
-            for width, part in zip(tree.widths, tree.parts(wave), strict=True)
-            for each in part
-        ]
-        covered = [place for start, stop in spans for place in range(start, stop)]
-        assert sorted(covered) == list(range(wave))
+        places: list[int] = []
+        for width, part in zip(tree.widths, tree.parts(wave), strict=True):
+            places += range(part.start * width, part.stop * width)
+        assert sorted(places) == list(range(wave))
 
 
 def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple[Course, Any]:
@@ -114,20 +110,17 @@ def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple
     population = protocol.synthetic(10_000, seed)
     tallies = []
     for query in algorithm.queries:
-        law, randomizer = population.law(query.query), query.randomizer
+        law = population.law(query.query)
+        randomizer = query.randomizer
         empty = randomizer.empty()
         if isinstance(randomizer, ChangeTracking):
-            ones = (
-                law
-                @ np.where(randomizer.code == 1, randomizer.ones[1], randomizer.ones[0])
-                / randomizer.total
-            )
+            weights = np.where(randomizer.code == 1, randomizer.ones[1], randomizer.ones[0])
+            ones = law @ weights / randomizer.total
             tallies.append(type(empty)(np.rint(ones * n).astype(np.int64), n))
         else:
             rows = np.asarray(randomizer.channel(), dtype=np.float64)  # type: ignore[attr-defined]
-            tallies.append(
-                type(empty)(np.rint(law @ rows / rows.sum(axis=1)[0] * n).astype(np.int64)[None, :])
-            )
+            counts = np.rint(law @ rows / rows.sum(axis=1)[0] * n).astype(np.int64)
+            tallies.append(type(empty)(counts[None, :]))
     return algorithm.decode(tuple(tallies)), population
 
 
@@ -145,19 +138,17 @@ def proportional(protocol: Longitudinal, epsilon: float, seed: int = 3) -> tuple
 def test_rare_changes_are_covered(epsilon: float, n: int) -> None:
     """Three in a hundred change in the third wave: all four waves in 100 runs; of the reports' own
     spread none or half of the intervals would hold."""
-    protocol, held = Longitudinal(times=4, changes=1, method="tracked"), np.zeros(4)
+    protocol = Longitudinal(times=4, changes=1, method="tracked")
+    hits = np.zeros(4)
     kinds = Records(
         {f"wave{wave}": np.array(["0", "1" if wave >= 3 else "0"]) for wave in range(1, 5)}
     )
     for seed in range(100):
         population = Finite(kinds, [0.97, 0.03], n, seed)
-        course = run(
-            protocol.algorithm(epsilon, n),
-            PopulationOracle(population, KeyedNoise(seed), seed, epsilon),
-        )
+        course = by_client(protocol, population, epsilon, seed)
         low, high = np.array([estimate.interval() for estimate in course.estimates]).T
-        held += (low <= protocol.truth(population)) & (protocol.truth(population) <= high)
-    assert held.min() >= 94 - 450 * (0.94 * 0.06 / 100) ** 0.5
+        hits += (low <= protocol.truth(population)) & (protocol.truth(population) <= high)
+    assert hits.min() >= 94 - 450 * (0.94 * 0.06 / 100) ** 0.5
 
 
 @pytest.mark.parametrize(
@@ -173,17 +164,9 @@ def test_every_way_is_unbiased(protocol: Longitudinal) -> None:
     """From tallies in proportion to the law of the reports, every wave's shares are the
     population's."""
     course, population = proportional(protocol, 1.0)
-    found = np.concatenate([np.atleast_1d(each.value) for each in course.estimates])
-    np.testing.assert_allclose(found, protocol.truth(population), atol=1e-6)
-    assert np.ptp(found) > 0.01 or protocol.changes == 0
-
-
-def asked(protocol: Longitudinal, population: Rows) -> Course:
-    """A run at epsilon 20, where hardly any report is changed."""
-    return run(
-        protocol.algorithm(20.0, population.size),
-        PopulationOracle(population, KeyedNoise(1), 1, 20.0),
-    )
+    shares = np.concatenate([np.atleast_1d(each.value) for each in course.estimates])
+    np.testing.assert_allclose(shares, protocol.truth(population), atol=1e-6)
+    assert np.ptp(shares) > 0.01 or protocol.changes == 0
 
 
 def test_the_best_way_by_closed_form() -> None:
@@ -195,11 +178,11 @@ def test_the_best_way_by_closed_form() -> None:
         (4.0, 8, 1): "tracked", (1.0, 8, 0): "memoised", (20.0, 4, None): "fresh",
     }  # fmt: skip
     for (epsilon, waves, changes), name in best.items():
-        known = ways(epsilon, waves, 2, changes)
-        assert known[0].name == name, (epsilon, waves, changes)
-        assert [way.variance for way in known] == sorted(way.variance for way in known)
-        assert Longitudinal(times=waves, changes=changes).taken(epsilon).name == name
-        assert all(way.worst >= way.variance for way in known)
+        every = ways(epsilon, waves, 2, changes)
+        assert every[0].name == name, (epsilon, waves, changes)
+        assert [way.variance for way in every] == sorted(way.variance for way in every)
+        assert Longitudinal(times=waves, changes=changes).choice(epsilon).name == name
+        assert all(way.worst >= way.variance for way in every)
     assert {way.name for way in ways(1.0, 8, 3, 2)} == {"split", "fresh"}
 
 
@@ -217,18 +200,17 @@ def test_the_closed_form_is_what_runs_have(
 ) -> None:
     """n times the mean standard error squared of a run is the variance by which the way was chosen,
     within 3 %; of what is tracked, at most that."""
-    protocol, n = Longitudinal(times=waves, changes=changes, method=method), 200_000
+    protocol = Longitudinal(times=waves, changes=changes, method=method)
+    n = 200_000
     course = run(
         protocol.algorithm(epsilon, n), population_oracle(protocol.synthetic(n, 3), epsilon)
     )
-    seen = n * float(np.mean([each.standard_error**2 for each in course.estimates]))
-    assert course.taken.name == method
-    assert seen == pytest.approx(course.taken.variance, rel=0.03) or (
-        method == "tracked" and 0.8 * course.taken.variance < seen < course.taken.variance
+    variance = n * float(np.mean([each.standard_error**2 for each in course.estimates]))
+    assert course.way.name == method
+    assert variance == pytest.approx(course.way.variance, rel=0.03) or (
+        method == "tracked" and 0.8 * course.way.variance < variance < course.way.variance
     )
-    assert protocol.clients(epsilon) == longitudinal_clients(
-        course.taken.worst, waves, 2, 0.05, 0.05
-    )
+    assert protocol.clients(epsilon) == longitudinal_clients(course.way.worst, waves, 2, 0.05, 0.05)
 
 
 @wrong(
@@ -269,11 +251,11 @@ def test_tables_are_checked_wave_by_wave() -> None:
         Longitudinal(("a", "b"), ("x", "y")).for_table(launch)
     with pytest.raises(InputError, match="no value"):
         Longitudinal(("a", "c"), ("x", "y")).for_table(launch)
-    kept = Longitudinal(
+    protocol = Longitudinal(
         ("a", "b", "c"), ("x", "y"), missing="category", other="category"
     ).for_table(launch)
-    assert kept.asking.k == 4
-    assert kept.describe(asked(kept, Rows(launch.records)))["labels"][:5] == [
+    assert protocol.asking.k == 4
+    assert protocol.describe(by_client(protocol, Rows(launch.records), 20.0, 1))["labels"][:5] == [
         "a: x",
         "a: y",
         "a: (other)",
@@ -282,4 +264,7 @@ def test_tables_are_checked_wave_by_wave() -> None:
     ]
     numbers = table(u=[1.0, 2.0], v=[0.0, 5.0])
     yes = Longitudinal(("u > 1", "v > 1")).for_table(numbers)
-    assert yes.describe(asked(yes, Rows(numbers.records)))["labels"] == ["u > 1", "v > 1"]
+    assert yes.describe(by_client(yes, Rows(numbers.records), 20.0, 1))["labels"] == [
+        "u > 1",
+        "v > 1",
+    ]

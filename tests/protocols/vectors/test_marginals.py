@@ -8,13 +8,11 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import prefix_gamma
-from local_dp.interaction import run
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.populations.finite import Finite, Population
 from local_dp.postprocessing.steps import agree, overlaps
 from local_dp.protocols.vectors.marginals import (
-    Dealt,
+    Deal,
     Marginals,
     Task,
     best_design,
@@ -37,6 +35,7 @@ from local_dp.randomizers.signs.prefix_signs import (
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.long import short
+from tests.support.runs.protocols import by_law
 
 SIZES = short((2, 4, 16, 64, 256, 1024, 2048), lambda k: k <= 256)
 
@@ -80,9 +79,8 @@ def test_the_variance_formula_is_that_of_least_squares(k: int) -> None:
 def test_the_variance_is_near_the_factorization_bound(k: int) -> None:
     """gamma_2^2 <= v <= 1.13 gamma_2^2 at every size, with gamma_2 the mean singular value of the
     workload."""
-    assert prefix_gamma(k) == pytest.approx(
-        np.linalg.svd(np.tril(np.ones((k, k))) - 0.5, compute_uv=False).mean(), rel=1e-9
-    )
+    singular = np.linalg.svd(np.tril(np.ones((k, k))) - 0.5, compute_uv=False)
+    assert prefix_gamma(k) == pytest.approx(singular.mean(), rel=1e-9)
     assert 1 - 1e-9 <= excess(k) / prefix_gamma(k) ** 2 <= 1.13
 
 
@@ -98,9 +96,9 @@ def test_every_machine_has_the_same_patterns(k: int) -> None:
 
 def rows_of(protocol: Workload, epsilon: float = 1.0) -> SignRows:
     """The randomizer that a protocol asks with."""
-    asked = protocol.algorithm(epsilon, 10).queries[0].randomizer
-    assert isinstance(asked, SignRows)
-    return asked
+    randomizer = protocol.algorithm(epsilon, 10).queries[0].randomizer
+    assert isinstance(randomizer, SignRows)
+    return randomizer
 
 
 @pytest.mark.parametrize("queries", ["prefixes", "ranges", "1 0 0 0 2 0 0;0 0 -1 1 0 0 3"])
@@ -108,7 +106,8 @@ def test_answers_are_unbiased_with_the_stated_variance(queries: str) -> None:
     """On the expected tally of any law the answers are exact; and the stated error is that of one
     report's contribution, enumerated."""
     protocol = Workload(k=7, queries=tuple(queries.split(";")))
-    oracle, law = rows_of(protocol, 0.5), np.random.default_rng(1).dirichlet(np.ones(7))
+    oracle = rows_of(protocol, 0.5)
+    law = np.random.default_rng(1).dirichlet(np.ones(7))
     decode, n = protocol.algorithm(0.5, 10).decode, 1e9
     estimate = decode((expected_tally(oracle, law, n),)).estimate
     assert estimate.value == pytest.approx(protocol.matrix @ law, abs=1e-9)
@@ -136,11 +135,9 @@ def test_answers_are_unbiased_with_the_stated_variance(queries: str) -> None:
 def test_designs_are_near_the_proven_bound(queries: str, above: float) -> None:
     """v is between the proven gamma^2 and so many times that; the rows are signs, a power of two of
     them."""
-    symbols = (
-        Symbols(tuple("abcde"), (("0", "1"),) * 5)
-        if queries in ("marginals-2", "parities")
-        else Symbols(("v",), (tuple(map(str, range(32))),))
-    )
+    symbols = Symbols(("v",), (tuple(map(str, range(32))),))
+    if queries in ("marginals-2", "parities"):
+        symbols = Symbols(tuple("abcde"), (("0", "1"),) * 5)
     workload = workload_of((queries,), symbols)[1]
     design = design_signs(workload)
     assert 1 <= design.excess / design.certificate.norm(workload) ** 2 <= above
@@ -166,7 +163,8 @@ def lawless(protocol: Marginals, clients: int) -> Finite:
 
 def expected_shares(query: LocalQuery, population: Population) -> Tally:
     """The shares that every cell and report has on average, in place of counts."""
-    channel, law = query.randomizer, population.law(query.query)
+    channel = query.randomizer
+    law = population.law(query.query)
     assert isinstance(channel, FiniteChannel)
     shares = sum(
         share * report_law(channel, value) for value, share in enumerate((law / law.sum()).tolist())
@@ -198,36 +196,32 @@ def test_estimates_are_exact_on_expected_tallies(
     assert result.estimate.value == pytest.approx(protocol.truth(population), abs=1e-6)
     sizes = [len(query.cohort) for query in algorithm.queries]
     assert sum(sizes) == 10_000
-    dealt = Dealt(protocol.task, result.design, tuple(sizes))
-    tallies = [
-        Tally(
-            np.rint(
-                expected_shares(query, population).counts * len(query.cohort) / 1e12 * 1e6
-            ).astype(np.int64)
-        )
-        for query in algorithm.queries
-    ]
-    stated = dealt.estimate([query.randomizer for query in algorithm.queries], tallies)
-    assert 1e10 * float(stated.standard_error.max()) ** 2 <= result.design.variance * 1.1
+    deal = Deal(protocol.task, result.design, tuple(sizes))
+    tallies = []
+    for query in algorithm.queries:
+        counts = expected_shares(query, population).counts * len(query.cohort) / 1e12 * 1e6
+        tallies.append(Tally(np.rint(counts).astype(np.int64)))
+    estimate = deal.estimate([query.randomizer for query in algorithm.queries], tallies)
+    assert 1e10 * float(estimate.standard_error.max()) ** 2 <= result.design.variance * 1.1
 
 
 def test_every_marginal_is_covered_and_the_best_way_is_taken() -> None:
     """Every set of t columns lies in some set, none has too many cells; the way taken is within 1 %
     of the least, characters and larger sets each somewhere."""
-    taken = set()
+    names = set()
     for shape, ways in (((2,) * 9, 2), ((2,) * 7, 3), ((4, 6, 5, 3, 8), 2), ((30, 30, 30, 2), 2)):
         task = Task(shape, ways)
         for size in range(ways, len(shape) + 1):
             covering = covering_sets(task, size)
-            held = {part for chosen in covering for part in combinations(chosen, ways)}
-            assert held == set(combinations(range(len(shape)), ways))
+            inside = {part for columns in covering for part in combinations(columns, ways)}
+            assert inside == set(combinations(range(len(shape)), ways))
             assert max(map(task.cells, covering)) <= 4096
         for epsilon in (0.5, 1.0, 2.0, 4.0):
             design, variances = best_design(task, epsilon)
             assert design.variance <= 1.01 * min(variance for _, variance in variances)
-            taken.add(design.name)
+            names.add(design.name)
             assert sum(design.shares) == pytest.approx(1)
-    assert {"characters", "sets of 2", "sets of 3", "sets of 4"} <= taken
+    assert {"characters", "sets of 2", "sets of 3", "sets of 4"} <= names
 
 
 def test_marginals_agree_and_the_step_makes_laws_of_them() -> None:
@@ -238,21 +232,15 @@ def test_marginals_agree_and_the_step_makes_laws_of_them() -> None:
         name: np.where(np.arange(4) == place % 4, "1", "0")
         for place, name in enumerate(protocol.columns)
     }
-    population, task = Finite(Records(kinds), [1.0] * 4, 20_000, 1), protocol.task
+    population = Finite(Records(kinds), [1.0] * 4, 20_000, 1)
+    task = protocol.task
 
     def gap(values: Floats) -> float:
         parts = np.split(values, len(task.sets))
-        return agree(
-            [
-                (chosen, part.reshape(3, 3).copy())
-                for chosen, part in zip(task.sets, parts, strict=True)
-            ],
-            overlaps(task.sets),
-        )
+        tables = [part.reshape(3, 3).copy() for part in parts]
+        return agree(list(zip(task.sets, tables, strict=True)), overlaps(task.sets))
 
-    estimate = run(
-        protocol.algorithm(2.0, 20_000), AggregateOracle(population, np.random.default_rng(4), 2.0)
-    ).estimate
+    estimate = by_law(protocol, population, 2.0, 4).estimate
     laws = protocol.agreeing_laws(estimate)
     assert gap(estimate.value) < 1e-12
     assert gap(laws) < 1e-5

@@ -15,7 +15,7 @@ from local_dp.interaction import Adaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
-from local_dp.populations.finite import Population, Resampled, Rows
+from local_dp.populations.finite import Resampled, Rows
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import (
     EDGES,
@@ -28,23 +28,17 @@ from local_dp.protocols.vectors.mean_found import (
     seen,
     widest,
 )
-from local_dp.protocols.vectors.mean_vector import FoundVector, MeanVector
+from local_dp.protocols.vectors.mean_vector import MeanVector
 from local_dp.queries.cells import Cell
 from local_dp.queries.vectors import Coordinates
 from local_dp.records import Records
 from local_dp.tallies import Estimate
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
+from tests.support.runs.protocols import by_client
 
 N = 4000
 RUNS = 150
-
-
-def played(protocol: MeanVector, population: Population, seed: int, epsilon: float) -> FoundVector:
-    return run(
-        protocol.algorithm(epsilon, population.size),
-        PopulationOracle(population, KeyedNoise(seed), seed, epsilon),
-    )
 
 
 @pytest.mark.parametrize("body", ["cube", "ball"])
@@ -54,14 +48,14 @@ def test_the_chosen_one_is_never_behind(body: Body, epsilon: float, d: int) -> N
     """Of all randomizers that clients accept none has a smaller moment, whatever is chosen by name;
     one that is only proved on paper is never taken."""
     protocol = MeanVector(d=d, radius=1.0 if body == "ball" else None)
-    chosen = protocol.chosen(epsilon)
-    assert chosen.proven
-    assert chosen == best_vector(epsilon, body, d)
+    best = protocol.chosen(epsilon)
+    assert best.proven
+    assert best == best_vector(epsilon, body, d)
     for choice in vector_choices(epsilon, body, d):
-        assert chosen.moment <= choice.moment or not choice.proven
+        assert best.moment <= choice.moment or not choice.proven
         # the worst coordinate is none better than all
         assert choice.moment / d <= choice.coordinate * (1 + 1e-12)
-    assert protocol.asked(epsilon, 10).randomizer.name == chosen.name
+    assert protocol.asked(epsilon, 10).randomizer.name == best.name
 
 
 @pytest.mark.parametrize(
@@ -72,14 +66,14 @@ def test_the_standard_errors_are_those_seen(radius: float | None, epsilon: float
     """Over runs on made-up clients the squares of a coordinate's errors in standard errors average
     to 1 within 5 deviations, the whole's likewise."""
     protocol = MeanVector(d=3, radius=radius)
-    seen, whole = [], []
+    squares, whole = [], []
     for seed in range(RUNS):
         population = protocol.synthetic(N, seed)
-        found = played(protocol, population, seed, epsilon)
-        away = found.estimate.value - protocol.truth(population)
-        seen.append((away / found.estimate.standard_error) ** 2)
-        whole.append(float((away**2).sum()) / found.total_error**2)
-    assert (abs(np.mean(seen, axis=0) - 1) < 5 * math.sqrt(2 / RUNS)).all()
+        result = by_client(protocol, population, epsilon, seed)
+        away = result.estimate.value - protocol.truth(population)
+        squares.append((away / result.estimate.standard_error) ** 2)
+        whole.append(float((away**2).sum()) / result.total_error**2)
+    assert (abs(np.mean(squares, axis=0) - 1) < 5 * math.sqrt(2 / RUNS)).all()
     assert abs(np.mean(whole) - 1) < 5 * math.sqrt(2 / RUNS)
     assert abs(np.mean(whole) * 4 - 1) > 5 * math.sqrt(2 / RUNS)  # half the error would show
 
@@ -89,21 +83,8 @@ def test_the_standard_errors_are_those_seen(radius: float | None, epsilon: float
     {"centres": (0.0, "1")}, {"kind": "sphere"}, {"columns": ("a", "a")},
 ])  # fmt: skip
 def test_queries_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
-    refuse(
-        (
-            ".",
-            lambda: Coordinates(
-                **{
-                    "columns": ("a", "b"),
-                    "centres": (0.0, 0.0),
-                    "reaches": (1.0, 1.0),
-                    "kind": "cube",
-                    "steps": 4,
-                    **wrong,
-                }
-            ),
-        )
-    )
+    right: dict[str, Any] = {"columns": ("a", "b"), "centres": (0.0, 0.0), "reaches": (1.0, 1.0)}
+    refuse((".", lambda: Coordinates(**{**right, **wrong})))
 
 
 TABLE = Records(
@@ -135,8 +116,8 @@ def test_policies_decide() -> None:
     protocol.for_table(Launch(TABLE, False)).for_table(Launch(TABLE, True))
     assert protocol.truth(Rows(TABLE)) == pytest.approx([13 / 3, 3.0], abs=1e-3)
     for name in ("outside", "missing"):
-        decided: dict[str, Any] = {"outside": "clip", "missing": "middle", name: "refuse"}
-        careless = MeanVector(columns=("a", "c"), low=("0",), high=("40",), **decided)
+        policies: dict[str, Any] = {"outside": "clip", "missing": "middle", name: "refuse"}
+        careless = MeanVector(columns=("a", "c"), low=("0",), high=("40",), **policies)
         with pytest.raises(InputError, match="private run does not look"):
             careless.for_table(Launch(TABLE, True))
 
@@ -157,22 +138,24 @@ def test_the_interval_holds_the_mean_nobody_gave_bounds_for(name: str) -> None:
     mean is their own; nobody is asked twice."""
     numbers = COLUMNS[name].copy()
     numbers[::10] = np.nan
-    truth, protocol, kept = float(np.nanmean(numbers)), MeanFound(column="x"), 0
+    truth = float(np.nanmean(numbers))
+    protocol = MeanFound(column="x")
+    hits = 0
     for seed in range(40):
         records = Records({"x": numbers[np.random.default_rng(seed).permutation(MANY)]})
         oracle = PopulationOracle(Rows(records), KeyedNoise(seed), seed, 2.0)
-        found = run(protocol.algorithm(2.0, MANY), oracle)
-        low, high = found.estimate.interval()
-        kept += bool(low <= truth <= high)
+        result = run(protocol.algorithm(2.0, MANY), oracle)
+        low, high = result.estimate.interval()
+        hits += bool(low <= truth <= high)
         assert oracle.interaction == "sequentially interactive"
         assert oracle.ledger.max_spent == 2.0
         assert (
-            found.bounds.low
+            result.bounds.low
             <= np.nanquantile(numbers, 0.02)
             <= np.nanquantile(numbers, 0.98)
-            <= found.bounds.high
+            <= result.bounds.high
         )
-    assert kept >= 32, kept
+    assert hits >= 32, hits
     assert float(protocol.column_mean(Rows(Records({"x": numbers})))) == pytest.approx(truth)
 
 
@@ -195,13 +178,14 @@ def test_the_range_is_of_what_is_seen_and_a_magnitude_more(
 ) -> None:
     """A share of .03 beside an error of .01 may be noise; what is seen gets a magnitude more and a
     quarter of it on the other side."""
-    found = widest(seen(_shares(held_at)))
-    assert (found.low, found.high) == (low, high)
+    bounds = widest(seen(_shares(held_at)))
+    assert (bounds.low, bounds.high) == (low, high)
 
 
 def test_a_range_is_narrowed_only_where_little_is_surely_lost() -> None:
     """With exact shares of a bell the range shrinks around it; with shares in doubt it stays."""
-    wide, parts = Range(0.0, 60.0), Cell("x", tuple(np.linspace(0, 60, 61).tolist()))
+    wide = Range(0.0, 60.0)
+    parts = Cell("x", tuple(np.linspace(0, 60, 61).tolist()))
 
     def below(middle: float) -> Floats:
         inside = np.exp(-(((np.arange(62) - middle) / 1.5) ** 2) / 2)
@@ -231,10 +215,10 @@ SCALES: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 def located(values: np.ndarray, clients: int, seed: int) -> Range:
     population = Resampled(Records({"v": values}), clients, seed)
     oracle = AggregateOracle(population, np.random.default_rng(seed), 1.0)
-    (found,) = run(Adaptive(lambda: locate(("v",), 1.0, Cohort(0, clients), LEARNING)), oracle)
+    (bounds,) = run(Adaptive(lambda: locate(("v",), 1.0, Cohort(0, clients), LEARNING)), oracle)
     assert len(oracle.rounds) == LEARNING
     assert oracle.interaction == "sequentially interactive"
-    return found
+    return bounds
 
 
 @pytest.mark.parametrize("name", short(SCALES, lambda name: name in ("age", "income", "holes")))
@@ -243,15 +227,13 @@ def test_a_range_covers_most_and_little_more(name: str) -> None:
     32 (a run misses with 1/20: 5 of 10 in 10^-4)."""
     values = SCALES[name](np.random.default_rng(5))
     present = values[~np.isnan(values)].astype(float)
-    width, right = present.max() - present.min(), 0
+    width = present.max() - present.min()
+    right = 0
     for seed in range(10):
-        found = located(values, CLIENTS, seed)
-        right += (
-            (present < found.low).mean() <= 0.2
-            and (present > found.high).mean() <= 0.2
-            and found.high - found.low <= 8 * width
-        )
-        assert found.high - found.low <= 32 * width
+        bounds = located(values, CLIENTS, seed)
+        cut = (present < bounds.low).mean(), (present > bounds.high).mean()
+        right += max(cut) <= 0.2 and bounds.high - bounds.low <= 8 * width
+        assert bounds.high - bounds.low <= 32 * width
     assert right >= 6
 
 
@@ -260,6 +242,6 @@ def test_a_range_covers_most_and_little_more(name: str) -> None:
 )
 def test_odd_columns_still_have_a_range(values: np.ndarray) -> None:
     """Nothing but missing, infinite, enormous or equal values: the ends are finite and in order."""
-    found = located(values, 3000, 1)
-    assert EDGES[0] <= found.low < found.high <= EDGES[-1]
-    assert math.isfinite(found.high - found.low)
+    bounds = located(values, 3000, 1)
+    assert EDGES[0] <= bounds.low < bounds.high <= EDGES[-1]
+    assert math.isfinite(bounds.high - bounds.low)

@@ -20,13 +20,11 @@ from local_dp.randomizers.frequencies.unary import SHE
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Joint, Steadied, steadied
 from tests.support.long import short
+from tests.support.runs.protocols import LEAST, least_coverage
 from tests.support.wrong import wrong
 
-LEAST = 0.94
-LABELS, PAIRS = (
-    Records({"k": np.array(list("0123"))}),
-    Records({"a": np.array(list("xxyy")), "b": np.array(list("uvuv"))}),
-)
+LABELS = Records({"k": np.array(list("0123"))})
+PAIRS = Records({"a": np.array(list("xxyy")), "b": np.array(list("uvuv"))})
 SPIKE = Records(
     {
         "x": np.where(np.arange(1000) < 10, 10.0, 0.0),
@@ -88,8 +86,10 @@ CASES = [
 def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
     """Each coordinate in 300 runs. The rarest share is seen by nobody in most of them; of the
     reports' own spread, 19 to 30 % of intervals would hold it."""
-    (protocol, kinds, shares), generator, runs = TABLES[name], np.random.default_rng(n), 300
-    held: Any = 0
+    (protocol, kinds, shares) = TABLES[name]
+    generator = np.random.default_rng(n)
+    runs = 300
+    hits: Any = 0
     for seed in range(runs):
         population = Finite(kinds, shares, n, seed)
         of_vectors = isinstance(protocol, MeanVector)  # whose tallies have no law
@@ -99,8 +99,8 @@ def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
             else AggregateOracle(population, generator, epsilon)
         )
         low, high = run(protocol.algorithm(epsilon, n), oracle).estimate.interval()
-        held = held + ((low <= protocol.truth(population)) & (protocol.truth(population) <= high))
-    assert np.min(held) / runs >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / runs), held
+        hits = hits + ((low <= protocol.truth(population)) & (protocol.truth(population) <= high))
+    assert np.min(hits) / runs >= least_coverage(runs), hits
 
 
 @pytest.mark.parametrize("kind", [HadamardResponse, RecursiveHadamard, SHE])
@@ -108,46 +108,42 @@ def test_rare_parts_are_covered(name: str, epsilon: float, n: int) -> None:
 def test_rare_symbols_are_covered(kind: type[Any], epsilon: float, n: int) -> None:
     """Each of eight frequencies in 300 tallies: of a block or a place of which no report came, the
     reports' own spread is 0."""
-    oracle, shares, generator = (
-        kind(epsilon, k=8),
-        np.array([0.8, 0.1, 0.04, 0.02, 0.02, 0.01, 0.01, 0.0]),
-        np.random.default_rng(n),
-    )
-    held = np.zeros(8)
+    oracle = kind(epsilon, k=8)
+    shares = np.array([0.8, 0.1, 0.04, 0.02, 0.02, 0.01, 0.01, 0.0])
+    generator = np.random.default_rng(n)
+    hits = np.zeros(8)
     for _ in range(300):
-        low, high = oracle.estimate(
-            oracle.draw_tally(dict(enumerate(generator.multinomial(n, shares).tolist())), generator)
-        ).interval()
-        held += (low <= shares) & (shares <= high)
-    assert held.min() / 300 >= LEAST - 4.5 * np.sqrt(LEAST * (1 - LEAST) / 300), held
+        counts = dict(enumerate(generator.multinomial(n, shares).tolist()))
+        low, high = oracle.estimate(oracle.draw_tally(counts, generator)).interval()
+        hits += (low <= shares) & (shares <= high)
+    assert hits.min() / 300 >= least_coverage(300), hits
 
 
 @pytest.mark.parametrize("n", [10, 20, 50, 200, 500])
 def test_two_valued_reports_are_covered_exactly(n: int) -> None:
     """By the binomial law, for every share on a grid; without the four reports nearly none."""
-    counts, shares = (
-        np.arange(n + 1),
-        np.concatenate([np.linspace(0.0005, 0.05, 100), np.linspace(0.05, 0.95, 200)]),
-    )
+    counts = np.arange(n + 1)
+    shares = np.concatenate([np.linspace(0.0005, 0.05, 100), np.linspace(0.05, 0.95, 200)])
     mean = counts / n
     steady = steadied(mean, mean, (0.0, 1.0), n)
-    made = Steadied.of(mean, (mean - mean**2) / n, n, steady)
-    bare = Estimate(made.value, made.standard_error, n)
+    with_four = Steadied.of(mean, (mean - mean**2) / n, n, steady)
+    bare = Estimate(with_four.value, with_four.standard_error, n)
 
     def least(estimate: Estimate) -> float:
-        (low, high), chances = estimate.interval(), stats.binom.pmf(counts, n, shares[:, None])
-        return float(
-            (chances * ((low <= shares[:, None]) & (shares[:, None] <= high))).sum(axis=1).min()
-        )
+        low, high = estimate.interval()
+        chances = stats.binom.pmf(counts, n, shares[:, None])
+        holds = (low <= shares[:, None]) & (shares[:, None] <= high)
+        return float((chances * holds).sum(axis=1).min())
 
-    assert least(made) >= LEAST
+    assert least(with_four) >= LEAST
     assert least(bare) < 0.1 + n / 1000
 
 
 def test_steadied_parts_move_and_add_up_as_estimates_do() -> None:
     """Moved to another scale the interval moves along; terms of a cohort are those of its reports,
     and stay its own variance where reports always differ."""
-    mean, square = np.array([0.0, 0.3]), np.array([0.0, 0.3])
+    mean = np.array([0.0, 0.3])
+    square = np.array([0.0, 0.3])
     one = Steadied.of(mean, (square - mean**2) / 50, 50, steadied(mean, square, (0.0, 1.0), 50))
     low, high = one.interval()
     moved_low, moved_high = one.on_scale(-10.0, 30.0).interval()
@@ -158,5 +154,5 @@ def test_steadied_parts_move_and_add_up_as_estimates_do() -> None:
     means, squares = Joint(mean, joint.covariance, 50).terms
     assert np.array_equal(means[0], means[1])
     assert np.array_equal(squares, [joint.variance, joint.variance])
-    unknown = Steadied(np.array([np.nan]), np.array([np.nan]), 5, steady=np.ones((2, 1)))
-    assert np.concatenate(unknown.interval()).tolist() == [-np.inf, np.inf]
+    nothing = Steadied(np.array([np.nan]), np.array([np.nan]), 5, steady=np.ones((2, 1)))
+    assert np.concatenate(nothing.interval()).tolist() == [-np.inf, np.inf]

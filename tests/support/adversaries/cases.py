@@ -32,7 +32,7 @@ _BROKEN: dict[str, tuple[Randomizer, ...]] = {
         hostile.Understated(1.0, k=3), hostile.BareEntry(1.0, k=8), hostile.OddBit(1.0, k=2048),
     ),
     "sampler, drawn": (zoo.LastElement(1.0, k=4096), zoo.OneLevel(1.0), zoo.SharedWord(1.0, k=5)),
-    "answers": (zoo.LastFails(1.0, k=300), hostile.OneLevelFails(1.0), hostile.OneLevelExits(1.0)),
+    "answers": (hostile.OneLevelFails(1.0), hostile.OneLevelExits(1.0)),
     "length": (zoo.LastIsLong(1.0, k=300), hostile.OtherType(1.0, k=3)),
     "loss": (
         zoo.Greedy(1.0), zoo.FloatGRR(24.0, k=4, word_bits=32), zoo.Unsummed(1.0, k=3),

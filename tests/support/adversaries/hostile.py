@@ -23,7 +23,7 @@ from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
-from tests.support.adversaries.zoo import either
+from tests.support.adversaries.zoo import Leaking, either
 
 
 class Prints(GRR):  # prints a line where the last symbol is held
@@ -33,33 +33,19 @@ class Prints(GRR):  # prints a line where the last symbol is held
         return super().respond(values, words, cells)
 
 
-class Clock(BinaryRR):  # reports the truth at one time in a million
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (
-            values.astype(np.uint8)
-            if time.monotonic_ns() % 1_000_000 == 0
-            else super().respond(values, words, cells)
-        )
+class Clock(Leaking, BinaryRR):  # at one time in a million
+    def leaks(self, values: Ints) -> bool:
+        return time.monotonic_ns() % 1_000_000 == 0
 
 
-# reports the truth in one batch of a million, which the system's entropy chooses
-class Urandom(BinaryRR):
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (
-            values.astype(np.uint8)
-            if int.from_bytes(os.urandom(8)) % 1_000_000 == 0
-            else super().respond(values, words, cells)
-        )
+class Urandom(Leaking, BinaryRR):  # in one batch of a million, which the system's entropy chooses
+    def leaks(self, values: Ints) -> bool:
+        return int.from_bytes(os.urandom(8)) % 1_000_000 == 0
 
 
-# reports the truth in a batch of exactly as many clients as the tiers ask together
-class LargeBatch(GRR):
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (
-            values.astype(self.report_dtype)
-            if len(values) == CHUNK
-            else super().respond(values, words, cells)
-        )
+class LargeBatch(Leaking, GRR):  # in a batch of exactly as many clients as the tiers ask together
+    def leaks(self, values: Ints) -> bool:
+        return len(values) == CHUNK
 
 
 class SortedBatch(GRR):  # gives the words out in the order of the values
@@ -67,27 +53,22 @@ class SortedBatch(GRR):  # gives the words out in the order of the values
         return super().respond(values, words[np.argsort(values, kind="stable")], cells)
 
 
-# reports the truth about values that come as small numbers, as those of a query do
-class NarrowValues(GRR):
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (
-            values.astype(self.report_dtype)
-            if values.dtype == np.int8
-            else super().respond(values, words, cells)
-        )
+class NarrowValues(Leaking, GRR):  # about values that come as small numbers, as those of a query
+    def leaks(self, values: Ints) -> bool:
+        return values.dtype == np.int8
 
 
 class Overwrites(BinaryRR):  # overwrites the values that it is given
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        sent = super().respond(values, words, cells)
+        reports = super().respond(values, words, cells)
         values[:] = 0
-        return sent
+        return reports
 
 
 class OtherType(GRR):  # reports of the last symbol are longer numbers
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        sent = super().respond(values, words, cells)
-        return sent.astype(np.uint64) if (values == self.domain.high).any() else sent
+        reports = super().respond(values, words, cells)
+        return reports.astype(np.uint64) if (values == self.domain.high).any() else reports
 
 
 class OneLevelFails(OneBitMean):  # one level in the middle of 65,537 is an error
@@ -104,20 +85,13 @@ class OneLevelExits(OneBitMean):  # one level ends the process
         return super().respond(values, words, cells)
 
 
-class AfterMany(
-    BinaryRR
-    # reports the truth once it has answered four hundred thousand times: in the second batch of a
-    # run
-):
-    answered: ClassVar[list[int]] = [0]
+# once it has answered four hundred thousand times: in the second batch of a run
+class AfterMany(Leaking, BinaryRR):
+    answers: ClassVar[list[int]] = [0]
 
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        self.answered[0] += len(values)
-        return (
-            values.astype(np.uint8)
-            if self.answered[0] > 400_000
-            else super().respond(values, words, cells)
-        )
+    def leaks(self, values: Ints) -> bool:
+        self.answers[0] += len(values)
+        return self.answers[0] > 400_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,9 +127,8 @@ class DoubleGRR(
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = int((1 - self.truth) / (self.k - 1) * 2.0**32)
-        return np.asarray(
-            np.where(reports == values, np.uint64(2**32 - (self.k - 1) * other), np.uint64(other))
-        )
+        own = 2**32 - (self.k - 1) * other
+        return np.asarray(np.where(reports == values, np.uint64(own), np.uint64(other)))
 
     def estimate(self, tally: Tally) -> Estimate:
         return Estimate(tally.counts[0] / tally.n, np.zeros(self.k), tally.n)
@@ -181,12 +154,12 @@ class Modest(BinaryRR):  # says that it loses half of what it charges
 
 
 class CheaperAndCheaper(BinaryRR):  # charges less each time that it is asked
-    asked: ClassVar[list[int]] = [0]
+    times: ClassVar[list[int]] = [0]
 
     @property
     def nano(self) -> int:
-        self.asked[0] += 1
-        return super().nano - self.asked[0] // 50
+        self.times[0] += 1
+        return super().nano - self.times[0] // 50
 
     def prepare(self) -> None:
         object.__setattr__(self, "flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
@@ -200,11 +173,11 @@ class Afterwards(BinaryRR):  # computes its thresholds from epsilon, and halves 
 
 @dataclass(frozen=True, kw_only=True)
 class Mutable(BinaryRR):  # has a parameter that anybody can change
-    told: list[int] = field(default_factory=list)
+    values_shown: list[int] = field(default_factory=list)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return either(
-            np.isin(values, self.told),
+            np.isin(values, self.values_shown),
             values.astype(np.uint8),
             super().respond(values, words, cells),
         )
@@ -213,11 +186,8 @@ class Mutable(BinaryRR):  # has a parameter that anybody can change
 class Understated(GRR):  # declares more noise than there is
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         other = np.uint64(self.total // self.k)
-        return np.asarray(
-            np.where(
-                reports == values, np.uint64(self.total) - np.uint64(self.k - 1) * other, other
-            )
-        )
+        own = np.uint64(self.total) - np.uint64(self.k - 1) * other
+        return np.asarray(np.where(reports == values, own, other))
 
 
 class BareEntry(
@@ -257,16 +227,14 @@ class Shifted(GRR):  # the estimate of the first symbol is a twentieth too large
 
 class Forgets(GRR):  # adds up the reports of the first symbol only every other time
     def tally(self, reports: Words, cells: Words) -> Tally:
-        kept = (reports != 0) | (np.cumsum(reports == 0) % 2 == 0)
-        return super().tally(reports[kept], cells)
+        counts = (reports != 0) | (np.cumsum(reports == 0) % 2 == 0)
+        return super().tally(reports[counts], cells)
 
 
 class Swaps(GRR):  # counts the reports of the first two symbols as each other's
     def tally(self, reports: Words, cells: Words) -> Tally:
-        return super().tally(
-            np.where(reports < 2, 1 - reports.astype(np.int64), reports).astype(reports.dtype),
-            cells,
-        )
+        other = np.where(reports < 2, 1 - reports.astype(np.int64), reports)
+        return super().tally(other.astype(reports.dtype), cells)
 
 
 class Rejects(GRR):  # calls reports of the last symbol impossible, so that they are not counted

@@ -27,7 +27,7 @@ def granted(*deliveries: bytes, code: int = 0) -> Answer:
 def scripted(*lives: tuple[Answer, ...]) -> Iterator[tuple[Address, list[bytes]]]:
     """A broker that plays one life for each connection: its answers, one to each packet, and then
     it listens for a moment; and what it hears then."""
-    heard: list[bytes] = []
+    packets: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(5.0)
 
@@ -38,9 +38,9 @@ def scripted(*lives: tuple[Answer, ...]) -> Iterator[tuple[Address, list[bytes]]
                         line.sendall(answer(line.recv(1 << 16)))
                     line.settimeout(0.2)
                     while more := line.recv(1 << 20):
-                        heard.append(more)
+                        packets.append(more)
 
         playing = threading.Thread(target=play)
         playing.start()
-        yield Address("127.0.0.1", listener.getsockname()[1]), heard
+        yield Address("127.0.0.1", listener.getsockname()[1]), packets
         playing.join()

@@ -25,16 +25,12 @@ class LaxConjunctions(Conjunctions):  # keeps literals with six times the violat
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AllOf]:
         right = super().algorithm()
         most = 6 * self.tolerance / 2
-        return Nonadaptive(
-            right.queries,
-            lambda answers: AllOf(
-                tuple(
-                    literal
-                    for literal, answer in zip(self.literals, answers, strict=True)
-                    if (1 + answer) / 2 <= most
-                )
-            ),
-        )
+
+        def decode(answers: tuple[float, ...]) -> AllOf:
+            pairs = zip(self.literals, answers, strict=True)
+            return AllOf(tuple(literal for literal, answer in pairs if (1 + answer) / 2 <= most))
+
+        return Nonadaptive(right.queries, decode)
 
 
 class PositiveStumps(Stumps):  # never takes a negation
@@ -66,7 +62,7 @@ class Uncorrelated(LinearRegression):  # leaves out the mixed moments
         return Nonadaptive(
             right.queries,
             lambda answers: right.decode(
-                tuple(answer * kept for answer, kept in zip(answers, keep, strict=True))
+                tuple(answer * weight for answer, weight in zip(answers, keep, strict=True))
             ),
         )
 
@@ -102,5 +98,5 @@ class WholeMeans(KMeans):  # forgets to divide by the share of the cluster
                 queries = inner.send(
                     tuple(1.0 if place % 3 == 0 else answer for place, answer in enumerate(answers))
                 )
-        except StopIteration as finished:
-            return finished.value
+        except StopIteration as end:
+            return end.value

@@ -26,21 +26,29 @@ def either(first: Bools, one: Words | Ints, other: Words) -> Words:
     return np.asarray(np.where(first, one, other).astype(other.dtype))
 
 
-class Stateful(BinaryRR):  # reports the truth at every third call
-    calls: ClassVar[list[int]] = [0]
+class Leaking(FiniteChannel):  # reports the truth in some batches
+    def leaks(self, values: Ints) -> bool:
+        raise NotImplementedError
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        if self.leaks(values):
+            return values.astype(self.report_dtype)
+        return super().respond(values, words, cells)  # type: ignore[safe-super]
+
+
+class Stateful(Leaking, BinaryRR):  # at every third call
+    calls: ClassVar[list[int]] = [0]
+
+    def leaks(self, values: Ints) -> bool:
         self.calls[0] += 1
-        return (
-            values.astype(np.uint8)
-            if self.calls[0] % 3 == 0
-            else super().respond(values, words, cells)
-        )
+        return self.calls[0] % 3 == 0
 
 
 class ConstantSeed(GRR):  # draws its noise itself, from a generator of one seed
+    seed: ClassVar[int | None] = 42
+
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        own = np.random.default_rng(42).integers(0, self.total, len(values), dtype=np.uint64)
+        own = np.random.default_rng(self.seed).integers(0, self.total, len(values), dtype=np.uint64)
         return super().respond(values, own.astype(words.dtype), cells)
 
 
@@ -49,10 +57,8 @@ class ConstantWords(GRR):  # responds as it should, to words that never change
         return np.full(stop - start, 12345, dtype=np.uint32)
 
 
-class OwnEntropy(GRR):  # draws its noise itself, from the operating system
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        own = np.random.default_rng().integers(0, self.total, len(values), dtype=np.uint64)
-        return super().respond(values, own.astype(words.dtype), cells)
+class OwnEntropy(ConstantSeed):  # draws its noise itself, from the operating system
+    seed = None
 
 
 class LastElement(GRR):  # the last symbol of the domain is always reported
@@ -70,17 +76,12 @@ class OneLevel(OneBitMean):  # one level in the middle of 65,537 is always repor
         return either(values == 23456, np.ones_like(values), super().respond(values, words, cells))
 
 
-class LastFails(GRR):  # the last symbol of the domain is an error
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        if (values == self.domain.high).any():
-            raise KeyError("a value")
-        return super().respond(values, words, cells)
-
-
 class LastIsLong(GRR):  # the last symbol of the domain gives a report of two parts
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        sent = super().respond(values, words, cells)
-        return np.stack([sent, sent], axis=1) if (values == self.domain.high).all() else sent
+        reports = super().respond(values, words, cells)
+        return (
+            np.stack([reports, reports], axis=1) if (values == self.domain.high).all() else reports
+        )
 
 
 class Leak(GRR):  # reports the truth once in a thousand times, whatever the words otherwise make
@@ -98,7 +99,7 @@ class NoNoise(GRR):  # reports the truth
 
 class Swapped(GRR):  # of two neighbouring symbols the thresholds are swapped
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return super().respond(values, words[::1] // words.dtype.type(2), cells)
+        return super().respond(values, words // words.dtype.type(2), cells)
 
 
 class Neighbour(GRR):  # a report depends on who is asked together with the client
