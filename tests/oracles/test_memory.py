@@ -36,9 +36,9 @@ def test_what_is_restored_is_what_was_stored() -> None:
                 places.tolist(), numbers.tolist(), outcomes.tolist(), strict=True
             ):
                 stored[place] = (number, outcome)
-        assert memo.added is not None
-        for added in memo.added:
-            other.restore(added)
+        assert memo.additions is not None
+        for addition in memo.additions:
+            other.restore(addition)
         every, own = np.arange(40), np.array(sorted(stored))
         for each in (memo, other):
             numbers_of = [stored[place][0] if place in stored else -1 for place in range(40)]
