@@ -54,18 +54,18 @@ def conform(randomizer: Randomizer, slack: float = SLACK) -> None:
         f"{randomizer.name} is {randomizer.evidence}: its loss cannot be enumerated, so it cannot "
         "conform"
     )
-    audited = audit(randomizer, drawn=False)
-    for each in audited.findings:
+    report = audit(randomizer, draws=False)
+    for each in report.findings:
         assert each.holds, f"{randomizer.name}: {each.check}: {each.said}" + (
             f": {each.witness}" if each.witness else ""
         )
     assert any(
-        each.check in ("sampler, enumerated", "sampler, boundaries") for each in audited.findings
+        each.check in ("sampler, enumerated", "sampler, boundaries") for each in report.findings
     ), f"{randomizer.name}: no word width can be enumerated"
-    if audited.loss is not None:
+    if report.loss is not None:
         least = randomizer.nano / NANO - slack
-        assert audited.loss >= least, (
-            f"{randomizer.name}: exact epsilon {audited.loss} is not within {slack} of "
+        assert report.loss >= least, (
+            f"{randomizer.name}: exact epsilon {report.loss} is not within {slack} of "
             f"{randomizer.epsilon}"
         )
     if isinstance(randomizer, FiniteChannel):
@@ -75,18 +75,16 @@ def conform(randomizer: Randomizer, slack: float = SLACK) -> None:
 
 def _check_log_probability(randomizer: FiniteChannel) -> None:
     """log_probability is the logarithm of weight over 2^word_bits."""
-    values, reports = (
-        randomizer.domain.some(MAX_VALUES)[:, None],
-        np.arange(randomizer.alphabet)[None, :],
-    )
+    values = randomizer.domain.some(MAX_VALUES)[:, None]
+    reports = np.arange(randomizer.alphabet)[None, :]
     for cell in {0, randomizer.cells // 2, randomizer.cells - 1}:
-        declared = np.exp(randomizer.log_probability(reports, values, np.array([[cell]])))
+        probabilities = np.exp(randomizer.log_probability(reports, values, np.array([[cell]])))
         exact = (
             randomizer.weight(reports, values, np.array([[cell]])).astype(np.float64)
             / randomizer.total
         )
         np.testing.assert_allclose(
-            declared,
+            probabilities,
             exact,
             rtol=1e-12,
             atol=0,
@@ -132,10 +130,10 @@ def _check_rebuilt(first: Randomizer | Query, again: Randomizer | Query) -> None
 
 def _refuses(randomizer: Randomizer, **wrong: Any) -> None:
     try:
-        made = replace(randomizer, **wrong)
+        other = replace(randomizer, **wrong)
     except InputError:
         return
-    raise AssertionError(f"{randomizer.name} accepts {wrong} and becomes {made}")
+    raise AssertionError(f"{randomizer.name} accepts {wrong} and becomes {other}")
 
 
 def conform_query(query: Query, records: Records) -> None:
@@ -147,10 +145,10 @@ def conform_query(query: Query, records: Records) -> None:
     )
     assert values.dtype.kind in "iu", f"{query.name}: values are {values.dtype}; give whole numbers"
     with np.errstate(all="ignore"):
-        written = np.asarray(query(records))  # before it is clipped
-    outside = [*np.nonzero(query.domain.clip(written) != written)[0], n][0]
+        raw = np.asarray(query(records))  # before it is clipped
+    outside = [*np.nonzero(query.domain.clip(raw) != raw)[0], n][0]
     assert outside == n, (
-        f"{query.name}: the value of record {outside} is {written[outside]}, which is not in "
+        f"{query.name}: the value of record {outside} is {raw[outside]}, which is not in "
         f"{query.domain}"
     )
     assert np.array_equal(query.values(records), values), (
@@ -191,44 +189,44 @@ def conform_protocol(
     population = protocol.synthetic(clients, 1)
     oracle = PopulationOracle(population, KeyedNoise(1), 1, epsilon)
 
-    def known(queries: tuple[LocalQuery, ...]) -> None:
-        for asked in queries:
-            assert asked.cohort.stop <= clients, (
-                f"{name}: it asks client {asked.cohort.stop - 1}, and its {clients} clients are 0 "
+    def check_names(queries: tuple[LocalQuery, ...]) -> None:
+        for query in queries:
+            assert query.cohort.stop <= clients, (
+                f"{name}: it asks client {query.cohort.stop - 1}, and its {clients} clients are 0 "
                 f"to {clients - 1}"
             )
-            for registry, made in (
-                (QUERIES, asked.query.name),
-                (RANDOMIZERS, asked.randomizer.name),
+            for registry, entry in (
+                (QUERIES, query.query.name),
+                (RANDOMIZERS, query.randomizer.name),
             ):
-                assert made in registry, (
-                    f"{name}: clients know no {registry.noun} {made!r}; install it with an entry "
+                assert entry in registry, (
+                    f"{name}: clients know no {registry.noun} {entry!r}; install it with an entry "
                     f"point under {registry.group}"
                 )
 
-    result = run(algorithm, Watched(oracle, known))
+    result = run(algorithm, Watched(oracle, check_names))
     assert oracle.ledger.max_spent <= epsilon, (
         f"{name}: a client spends {oracle.ledger.max_spent}, and its budget is {epsilon}"
     )
     assert oracle.rounds, f"{name}: it asks nobody"
     error = protocol.true_error(result, population)
     assert 0 <= error < math.inf, f"{name}: its error is {error}"
-    described = protocol.describe(result)
-    json.dumps(described)  # plain data, or a TypeError that names what is none
-    needed = {"estimate", "interval", "n"} | (
-        {"labels"} if isinstance(described.get("estimate"), list) else set()
+    description = protocol.describe(result)
+    json.dumps(description)  # plain data, or a TypeError that names what is none
+    fields = {"estimate", "interval", "n"} | (
+        {"labels"} if isinstance(description.get("estimate"), list) else set()
     )
     ways = (
         "describe a hypothesis, or an estimate with its interval, n and, of several numbers, labels"
     )
-    assert "hypothesis" in described or needed <= described.keys(), (
-        f"{name}: its result has {', '.join(described)}; {ways}"
+    assert "hypothesis" in description or fields <= description.keys(), (
+        f"{name}: its result has {', '.join(description)}; {ways}"
     )
-    assert ("hypothesis" in described) == bool(protocol.figureless), (
+    assert ("hypothesis" in description) == bool(protocol.figureless), (
         f"{name}: a protocol whose result is a hypothesis names it in `figureless`, and no other"
     )
     assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"
-    if "estimate" in described and not protocol.uncovered and runs:
+    if "estimate" in description and not protocol.uncovered and runs:
         conform_intervals(protocol, epsilon, clients, runs, failure)
 
 
@@ -249,9 +247,11 @@ def conform_intervals(
     intervals differs between runs, a list that the run chose, all must hold at once.
     """
     clients = clients or protocol.clients(epsilon)
-    made, held = people or partial(protocol.synthetic, clients), []
+    population_of, inside = people or partial(protocol.synthetic, clients), []
     algorithm = protocol.algorithm(epsilon, clients)
-    for oracle in islice(_oracles(algorithm, made, epsilon, np.random.default_rng(seed)), runs):
+    for oracle in islice(
+        _oracles(algorithm, population_of, epsilon, np.random.default_rng(seed)), runs
+    ):
         result = run(algorithm, oracle)
         low, high = (
             np.array(protocol.describe(result)["interval"], dtype=np.float64).reshape(-1, 2).T
@@ -264,10 +264,10 @@ def conform_intervals(
             "truths"
         )
         # an end that is no number is open
-        held.append(~((truth < low - ROUNDING) | (high + ROUNDING < truth)))
-    if len({len(each) for each in held}) > 1:
-        held = [np.all(each, keepdims=True) for each in held]
-    counts: Counts = np.sum(held, axis=0)
+        inside.append(~((truth < low - ROUNDING) | (high + ROUNDING < truth)))
+    if len({len(each) for each in inside}) > 1:
+        inside = [np.all(each, keepdims=True) for each in inside]
+    counts: Counts = np.sum(inside, axis=0)
     law = CountLaw.binomial(runs, COVERED)
     least = int(
         law.sizes[
@@ -295,7 +295,7 @@ def _oracles(
         run(algorithm, AggregateOracle(fixed, generator, epsilon))
     except RefusedError:
         while True:
-            drawn, noise, coins = generator.integers(1 << 53, size=3).tolist()
-            yield PopulationOracle(people(drawn), KeyedNoise(noise), coins, epsilon)
+            seed, noise, coins = generator.integers(1 << 53, size=3).tolist()
+            yield PopulationOracle(people(seed), KeyedNoise(noise), coins, epsilon)
     while True:
         yield AggregateOracle(fixed, generator, epsilon)

@@ -59,28 +59,28 @@ class _Sparse:
     """The rare symbols of a code, at these rows and places in the order of rows."""
 
     def __init__(
-        self, size: int, symbols: int, background: int, rows: Ints, places: Ints, held: Ints
+        self, size: int, symbols: int, background: int, rows: Ints, places: Ints, values: Ints
     ) -> None:
         self.size, self.symbols, self.background = size, symbols, background
-        own = np.bincount(rows * symbols + held, minlength=size * symbols).reshape(size, symbols)
+        own = np.bincount(rows * symbols + values, minlength=size * symbols).reshape(size, symbols)
         self.kinds, kind = np.unique(own, axis=0, return_inverse=True)
         self.kind = kind.ravel()  # of each row
-        self.keys, self.shared = self._together(rows, places, held)
+        self.keys, self.shared = self._together(rows, places, values)
 
     def _together(self, rows: Ints, places: Ints, symbol: Ints) -> tuple[Ints, Counts]:
         """The pairs of rows that share a place, as first * size + second, and how often each pair
         of symbols meets there."""
         order = np.argsort(places, kind="stable")
         rows, places, symbol = rows[order], places[order], symbol[order]
-        keys, met = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        keys, kinds = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for step in range(1, int(np.bincount(places).max(initial=0))):
             same = np.flatnonzero(places[step:] == places[:-step])
             for one, other in ((same, same + step), (same + step, same)):
                 keys.append(rows[one] * self.size + rows[other])
-                met.append(symbol[one] * self.symbols + symbol[other])
+                kinds.append(symbol[one] * self.symbols + symbol[other])
         distinct, which = np.unique(np.concatenate(keys), return_inverse=True)
         counts = np.bincount(
-            which.ravel() * self.symbols**2 + np.concatenate(met),
+            which.ravel() * self.symbols**2 + np.concatenate(kinds),
             minlength=len(distinct) * self.symbols**2,
         )
         return distinct, counts.reshape(len(distinct), self.symbols, self.symbols)
@@ -144,11 +144,11 @@ def _of_all(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
             f"{len(pairs)} pairs of symbols at {code.shape[1]} places are too many to enumerate",
         )
     holds = {symbol: (code == symbol).astype(np.float32) for pair in pairs for symbol in pair}
-    met = np.zeros((len(code), len(code)), dtype=np.int64)
+    digits = np.zeros((len(code), len(code)), dtype=np.int64)
     for a, b in pairs:
         # whole numbers below 2^24: exact
-        met = met * base + (holds[a] @ holds[b].T).astype(np.int64)
-    numbers, places = np.unique(met.ravel(), return_index=True)
+        digits = digits * base + (holds[a] @ holds[b].T).astype(np.int64)
+    numbers, places = np.unique(digits.ravel(), return_index=True)
     for key, place in zip(numbers.tolist(), places.tolist(), strict=True):
         counts = []
         for _ in pairs:
@@ -233,10 +233,8 @@ def _check_size(randomizer: Randomizer, entries: int) -> None:
 def _of_bit(randomizer: OneBit) -> Fraction:
     """The ratio of randomized response on a bit: only the true bits are enumerated, since every
     entry has one of two weights."""
-    values, cells = (
-        randomizer.domain.values()[None, :],
-        np.arange(randomizer.cells, dtype=np.int64)[:, None],
-    )
+    values = randomizer.domain.values()[None, :]
+    cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
     kept, told_apart = randomizer.total - randomizer.flip, False
     for first in range(0, randomizer.cells, block := max(1, _BLOCK // values.size)):
@@ -294,11 +292,11 @@ def _of_session(randomizer: FiniteChannel, silence: int) -> Fraction:
 def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Words]]) -> Fraction:
     """The worst ratio from the largest and the least weight of each report in every cell."""
     worst = Fraction(1)
-    seen: set[tuple[int, int]] = set()
+    extremes: set[tuple[int, int]] = set()
     for cell in range(randomizer.cells):
         most, least = ends_of(cell)
-        for high, low in {*zip(most.tolist(), least.tolist(), strict=True)} - seen:
-            seen.add((high, low))
+        for high, low in {*zip(most.tolist(), least.tolist(), strict=True)} - extremes:
+            extremes.add((high, low))
             if low == 0 < high:
                 raise RefusedError(
                     "unverifiable",
@@ -439,10 +437,10 @@ def _worst_of_bits(randomizer: BitVector) -> dict[tuple[int, int], Fraction]:
             "unverifiable",
             f"{randomizer.name}: its code and its weights of a 1 do not fit together",
         )
-    used = [symbol for symbol in range(len(ones)) if (code == symbol).any()]
+    symbols = [symbol for symbol in range(len(ones)) if (code == symbol).any()]
     if (
-        any(ones[symbol] in (0, total) for symbol in used)
-        and len({ones[symbol] for symbol in used}) > 1
+        any(ones[symbol] in (0, total) for symbol in symbols)
+        and len({ones[symbol] for symbol in symbols}) > 1
     ):
         raise RefusedError(
             "unverifiable",
@@ -450,8 +448,8 @@ def _worst_of_bits(randomizer: BitVector) -> dict[tuple[int, int], Fraction]:
         )
     return {
         (a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b]))
-        for a in used
-        for b in used
+        for a in symbols
+        for b in symbols
         if ones[a] != ones[b]
     }
 
@@ -518,11 +516,11 @@ def check_evidence(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVE
 def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
     """The error if the worst ratio exceeds the claim; empty if it does not."""
     # its parameter, loss or charge, each of which a class may override
-    claimed = min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)
-    if ratio <= exp_epsilon(claimed):
+    claim = min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)
+    if ratio <= exp_epsilon(claim):
         return ""
     return (
-        f"{randomizer.name} claims epsilon {claimed / NANO:g} but its channel has "
+        f"{randomizer.name} claims epsilon {claim / NANO:g} but its channel has "
         f"{math.log1p(float(ratio - 1)):.9g}"
     )
 

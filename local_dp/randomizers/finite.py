@@ -33,13 +33,13 @@ def in_blocks(
     n = len(first)
     if n <= block:
         return work(first, *others)
-    made: list[Column] = []
+    parts: list[Column] = []
     for start in range(0, n, block):
         part = slice(start, start + block)
-        made.append(
+        parts.append(
             work(first[part], *(other[part] if len(other) == n else other for other in others))
         )
-    return np.concatenate(made)
+    return np.concatenate(parts)
 
 
 MAX_CACHED = 1024  # entries of a law that is worth keeping
@@ -68,7 +68,7 @@ class FiniteChannel(Randomizer):
         """The number of public-coin cells, a power of two; 1 when no public coin is used."""
         return 1
 
-    @property
+    @cached_property
     def uses_coins(self) -> bool:
         return self.cells > 1
 
@@ -76,7 +76,7 @@ class FiniteChannel(Randomizer):
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         """2^word_bits Pr[report | value, cell] as whole numbers, elementwise under broadcasting."""
 
-    @property
+    @cached_property
     def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
         """The narrowest unsigned whole number that holds a report."""
         return np.dtype(
@@ -245,9 +245,9 @@ def flip_weight(nano: int, bits: int) -> int:
     return ceil_fraction(2**bits / (1 + exp_epsilon(nano)))
 
 
-def loses_little(kept: int, changed: int, nano: int) -> bool:
+def loses_little(truth: int, other: int, nano: int) -> bool:
     """Whether ln(kept / changed) is within SLACK of epsilon."""
-    return nano / NANO - math.log(kept / changed) <= SLACK
+    return nano / NANO - math.log(truth / other) <= SLACK
 
 
 @dataclass(frozen=True)
@@ -342,5 +342,5 @@ class OneBit(OneThreshold, Signs):
         return Tally(np.array([[len(reports) - ones, ones]], dtype=np.int64))
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        kept = np.uint64(self.total - self.flip)
-        return np.where(reports == self.encode(values, cells), kept, np.uint64(self.flip))
+        truth = np.uint64(self.total - self.flip)
+        return np.where(reports == self.encode(values, cells), truth, np.uint64(self.flip))

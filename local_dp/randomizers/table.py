@@ -53,10 +53,12 @@ class Guide:
         ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(1)
         unsent = (weights > 0).argmax(axis=1).tolist()  # reports before the first that is sent
         row, place = np.nonzero(np.arange(reports - 1) >= np.array(unsent)[:, None])
-        sent, lead = ends[row, place], 0
+        last_words, lead = ends[row, place], 0
         while True:
             lead += 1
-            patterns = (row.astype(np.uint64) << np.uint64(lead)) + (sent >> np.uint64(bits - lead))
+            patterns = (row.astype(np.uint64) << np.uint64(lead)) + (
+                last_words >> np.uint64(bits - lead)
+            )
             # ends inside one pattern
             most = int(np.bincount(patterns.astype(np.int64), minlength=1).max())
             if most <= 1 or lead == bits or rows << (lead + 1) > _MOST:
@@ -127,16 +129,16 @@ class TableChannel(FiniteChannel):
             return self.rounded(law)
 
     def prepare(self) -> None:
-        check_built(self._built)
+        check_built(self._tables)
 
     @cached_property
-    def _built(self) -> tuple[Words, Guide]:
-        return _built(_Recipe((type(self), *parameters(self).values()), self))
+    def _tables(self) -> tuple[Words, Guide]:
+        return _compile(_Recipe((type(self), *parameters(self).values()), self))
 
     @property
     def weights(self) -> Words:
         """The channel, shape (domain size, alphabet)."""
-        return self._built[0]
+        return self._tables[0]
 
     @property
     def alphabet(self) -> int:
@@ -149,7 +151,7 @@ class TableChannel(FiniteChannel):
             rows = values[some].astype(np.int64)
             if low:
                 rows -= low
-            reports[some] = self._built[1](rows, words[some])
+            reports[some] = self._tables[1](rows, words[some])
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
@@ -187,13 +189,13 @@ class _Recipe:
     """A randomizer whose table is computed once for its class and parameters."""
 
     key: tuple[object, ...]
-    made: TableChannel = field(compare=False)
+    randomizer: TableChannel = field(compare=False)
 
 
 @lru_cache(maxsize=64)
-def _built(recipe: _Recipe) -> tuple[Words, Guide]:
-    weights = recipe.made.table()
-    return weights, Guide.of(weights, recipe.made.word_bits)
+def _compile(recipe: _Recipe) -> tuple[Words, Guide]:
+    weights = recipe.randomizer.table()
+    return weights, Guide.of(weights, recipe.randomizer.word_bits)
 
 
 def _check_law(randomizer: TableChannel, law: Law) -> None:
@@ -260,25 +262,25 @@ def whole_weights(law: Law, growth: Fraction, bits: int) -> Words | None:
         rows = [[int(share * total) for share in row] for row in law]
         least = [math.ceil(min(column) * total) for column in zip(*law, strict=True)]
     most = [growth.numerator * each // growth.denominator for each in least]
-    filled = [_filled(row, least, most, total) for row in rows]
-    return None if any(row is None for row in filled) else np.array(filled, dtype=np.uint64)
+    weights = [_fill(row, least, most, total) for row in rows]
+    return None if any(row is None for row in weights) else np.array(weights, dtype=np.uint64)
 
 
-def _filled(row: list[int], least: list[int], most: list[int], total: int) -> list[int] | None:
+def _fill(row: list[int], least: list[int], most: list[int], total: int) -> list[int] | None:
     """The row within the limits and summing to the total; None if that cannot be."""
-    kept = [min(max(each, low), high) for each, low, high in zip(row, least, most, strict=True)]
-    left = total - sum(kept)
+    weights = [min(max(each, low), high) for each, low, high in zip(row, least, most, strict=True)]
+    left = total - sum(weights)
     for place in sorted(range(len(row)), key=lambda place: -row[place]):
         if left == 0:
             break
         more = (
-            min(left, most[place] - kept[place])
+            min(left, most[place] - weights[place])
             if left > 0
-            else max(left, least[place] - kept[place])
+            else max(left, least[place] - weights[place])
         )
-        kept[place] += more
+        weights[place] += more
         left -= more
-    return None if left else kept
+    return None if left else weights
 
 
 MAX_STEPS = 255

@@ -28,7 +28,7 @@ REPEATED = 256  # clients whose reports are asked for one by one
 def check_behaviour(randomizer: Randomizer) -> tuple[Finding, ...]:
     """Five checks. A failing one ends them, since later ones would fail for the same reason."""
     findings: list[Finding] = []
-    for check in (_words, _answered, _outside, _repeats, _narrow):
+    for check in (_check_words, _check_answers, _check_calls, _check_repeats, _check_narrow):
         findings.append(check(randomizer))
         if not findings[-1].holds:
             break
@@ -42,7 +42,7 @@ def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
     )
 
 
-def _words(randomizer: Randomizer) -> Finding:
+def _check_words(randomizer: Randomizer) -> Finding:
     """Whether it uses the words of the noise, and all of them: a seed of its own would draw
     others."""
     noise, which = KeyedNoise(3), Draw(1)
@@ -58,31 +58,31 @@ def _words(randomizer: Randomizer) -> Finding:
 
 def _with_own_words(randomizer: Randomizer) -> Witness | None:
     """The report that distinguishes the two ends of the domain best, by its own words."""
-    n, ends = 4 * REPEATED, [each.tolist() for each in randomizer.domain.some(2)[[0, -1]]]
+    n = 4 * REPEATED
+    ends = [each.tolist() for each in randomizer.domain.some(2)[[0, -1]]]
     words, coins = randomizer.draw(KeyedNoise(4), Draw(1), 0, n), coins_for(randomizer, 1).repeat(n)
-    sent = [
+    reports = [
         [bytes(each) for each in np.asarray(randomizer.respond(np.array([end] * n), words, coins))]
         for end in ends
     ]
     rates = {
-        report: (sent[0].count(report), sent[1].count(report)) for report in {*sent[0], *sent[1]}
+        report: (reports[0].count(report), reports[1].count(report))
+        for report in {*reports[0], *reports[1]}
     }
     report, (one, other) = max(rates.items(), key=lambda each: abs(each[1][0] - each[1][1]))
     inputs = (ends[0], ends[1]) if one >= other else (ends[1], ends[0])
     return Witness(
         inputs,
-        _shown(report),
+        _text(report),
         int(coins[0]),
         max(one, other) / min(one, other) if min(one, other) else None,
     )
 
 
-def _shown(report: bytes) -> str:
-    return (
-        f"report {report[0]}"
-        if len(report) == 1
-        else f"report {report[:8].hex()}{'..' if len(report) > 8 else ''}"
-    )
+def _text(report: bytes) -> str:
+    if len(report) == 1:
+        return f"report {report[0]}"
+    return f"report {report[:8].hex()}{'..' if len(report) > 8 else ''}"
 
 
 def _most(randomizer: Randomizer) -> int:
@@ -98,7 +98,7 @@ def _batches(randomizer: Randomizer) -> Iterator[Ints]:
     yield from (each[None] for each in randomizer.domain.some(within(randomizer, VALUES, ALONE)))
 
 
-def _answered(randomizer: Randomizer) -> Finding:
+def _check_answers(randomizer: Randomizer) -> Finding:
     """Every input gets a report of the declared type and length; else the first fault, with an
     input that shows it."""
     dtype, most = randomizer.report_dtype, max(1, CHUNK // randomizer.words)
@@ -111,7 +111,7 @@ def _answered(randomizer: Randomizer) -> Finding:
     def fault(values: Ints) -> tuple[str, str] | None:
         """The check that fails, and how."""
         try:
-            sent = np.asarray(
+            reports = np.asarray(
                 randomizer.respond(values.copy(), words[: len(values)].copy(), coins[: len(values)])
             )
         # the code is somebody else's, and may raise anything
@@ -120,12 +120,12 @@ def _answered(randomizer: Randomizer) -> Finding:
                 "answers",
                 f"fails with {type(error).__name__}, so that who does not answer tells its value",
             )
-        if sent.dtype == dtype.base and sent.shape == (len(values), *dtype.shape):
+        if reports.dtype == dtype.base and reports.shape == (len(values), *dtype.shape):
             return None
         return (
             "length",
             (
-                f"gives reports of {sent.dtype} and shape {list(sent.shape)}, where {len(values)} "
+                f"gives reports of {reports.dtype} and shape {list(reports.shape)}, where {len(values)} "
                 f"of {dtype} are declared"
             ),
         )
@@ -144,12 +144,12 @@ def _answered(randomizer: Randomizer) -> Finding:
                 f"{which} {sentence}",
                 Witness((value, other), f"no report, or one of another form ({check})", 0, None),
             )
-    tried = min(randomizer.domain.size, _most(randomizer))
+    count = min(randomizer.domain.size, _most(randomizer))
     sentence = (
-        f"{tried} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} "
+        f"{count} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} "
         "bytes"
     )
-    return Finding("answers", True, tried == randomizer.domain.size, sentence)
+    return Finding("answers", True, count == randomizer.domain.size, sentence)
 
 
 def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
@@ -172,7 +172,7 @@ def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
     )
 
 
-def _outside(randomizer: Randomizer) -> Finding:
+def _check_calls(randomizer: Randomizer) -> Finding:
     """While it answers it calls nothing with input or output of its own."""
     values, words, coins = _some(randomizer, max(1, min(VALUES, CHUNK // randomizer.words)))
     several = [slice(place, place + 1) for place in range(min(REPEATED, len(values)))] + [
@@ -201,37 +201,37 @@ def _outside(randomizer: Randomizer) -> Finding:
     )
 
 
-def _repeats(randomizer: Randomizer) -> Finding:
+def _check_repeats(randomizer: Randomizer) -> Finding:
     """The same words and coins give the same reports: again, in other order, in batches of other
     sizes, and one client by itself."""
     n = max(REPEATED, within(randomizer, CHUNK // randomizer.words))
     values, words, coins = inputs = _some(randomizer, n)
-    kept = [each.copy() for each in inputs]
+    originals = [each.copy() for each in inputs]
 
-    def sent(order: Ints) -> Words:
+    def report(order: Ints) -> Words:
         return np.ascontiguousarray(randomizer.respond(values[order], words[order], coins[order]))
 
     order = np.arange(n)
     first = np.ascontiguousarray(randomizer.respond(values, words, coins))
-    if any(not np.array_equal(one, other) for one, other in zip(inputs, kept, strict=True)):
+    if any(not np.array_equal(one, other) for one, other in zip(inputs, originals, strict=True)):
         return Finding(
             "repeats",
             False,
             True,
             "it writes into the values, words or coins that it is given",
-            _twice(kept[0], 0, "its input", "another one"),
+            _twice(originals[0], 0, "its input", "another one"),
         )
     parts = np.split(order, sorted({1, REPEATED - 1, n // 3, n - 1}))
     others = {
-        "asked again": (order, sent(order)),
-        "in other order": (order, sent(order[::-1])[::-1]),
+        "asked again": (order, report(order)),
+        "in other order": (order, report(order[::-1])[::-1]),
         "in batches of other sizes": (
             order,
-            np.concatenate([sent(part) for part in parts if len(part)]),
+            np.concatenate([report(part) for part in parts if len(part)]),
         ),
         "one by one": (
             order[:REPEATED],
-            np.concatenate([sent(order[place : place + 1]) for place in range(REPEATED)]),
+            np.concatenate([report(order[place : place + 1]) for place in range(REPEATED)]),
         ),
     }
     for manner, (clients, reports) in others.items():
@@ -245,7 +245,7 @@ def _repeats(randomizer: Randomizer) -> Finding:
                 False,
                 True,
                 sentence,
-                _differing(kept[0], first[clients], np.ascontiguousarray(reports)),
+                _differing(originals[0], first[clients], np.ascontiguousarray(reports)),
             )
     return Finding(
         "repeats",
@@ -266,7 +266,7 @@ def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
         np.ascontiguousarray(each).view(np.uint8).reshape(len(each), -1) for each in (first, second)
     )
     place = int((one != other).any(axis=1).argmax())
-    return _twice(values, place, _shown(one[place].tobytes()), _shown(other[place].tobytes()))
+    return _twice(values, place, _text(one[place].tobytes()), _text(other[place].tobytes()))
 
 
 def _twice(values: Ints, place: int, first: str, second: str) -> Witness:
@@ -279,7 +279,7 @@ def _twice(values: Ints, place: int, first: str, second: str) -> Witness:
     )
 
 
-def _narrow(randomizer: Randomizer) -> Finding:
+def _check_narrow(randomizer: Randomizer) -> Finding:
     """Values in narrower types, as queries give them, are the same values."""
     values, words, coins = _some(randomizer, REPEATED)
     wide = np.asarray(randomizer.respond(values, words, coins))

@@ -28,7 +28,7 @@ def check_bits(randomizer: BitVector, seed: int) -> Finding:
         )
     ]
     if 2 * len(odd) > len(values):
-        by_words, by_reports = _every_word(randomizer), _drawn(randomizer, seed)
+        by_words, by_reports = _every_word(randomizer), _check_draws(randomizer, seed)
         return by_reports if by_words is None or not by_reports.holds else by_words
     if len(odd):
         sentence = (
@@ -56,11 +56,11 @@ def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:
     """The inputs that do not send the bits of their words and weights, under the least words, the
     greatest and others."""
     weights, odd = _weights(randomizer, values), np.zeros(len(values), dtype=np.bool_)
-    drawn = words_for(randomizer, len(values), seed).reshape(weights.shape)
+    sample = words_for(randomizer, len(values), seed).reshape(weights.shape)
     for words in (
-        np.zeros_like(drawn),
-        np.full_like(drawn, (1 << randomizer.word_bits) - 1),
-        drawn,
+        np.zeros_like(sample),
+        np.full_like(sample, (1 << randomizer.word_bits) - 1),
+        sample,
     ):
         odd |= (_sent_bits(randomizer, values, words) != (words < weights)).any(axis=1)
     return odd
@@ -69,14 +69,14 @@ def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:
 def _odd_witness(randomizer: BitVector, odd: int, other: int, seed: int) -> Witness:
     """The bit of an odd input that is furthest from its weight, against a right input."""
     n = max(64, MAX_BITS // randomizer.places // 4)
-    sent = [
+    rates = [
         _sent_bits(randomizer, np.full(n, value), words_for(randomizer, n, seed)).mean(axis=0)
         for value in (odd, other)
     ]
-    declared = _weights(randomizer, np.array([odd]))[0] / 2.0**randomizer.word_bits
-    place = int(abs(sent[0] - declared).argmax())
-    bit = int(sent[0][place] > declared[place])
-    one, two = (float(each[place]) if bit else 1 - float(each[place]) for each in sent)
+    shares = _weights(randomizer, np.array([odd]))[0] / 2.0**randomizer.word_bits
+    place = int(abs(rates[0] - shares).argmax())
+    bit = int(rates[0][place] > shares[place])
+    one, two = (float(each[place]) if bit else 1 - float(each[place]) for each in rates)
     return Witness((odd, other), f"bit {bit} at place {place}", 0, one / two if two else None)
 
 
@@ -165,7 +165,7 @@ def _every_word(randomizer: BitVector) -> Finding | None:
     return Finding("sampler, enumerated", True, False, sentence)
 
 
-def _drawn(randomizer: BitVector, seed: int) -> Finding:
+def _check_draws(randomizer: BitVector, seed: int) -> Finding:
     """The share of ones at each place and at pairs of places, for some inputs: by the bound of
     `sampler.check_drawn`."""
     values = randomizer.domain.low + spread(randomizer.domain.size, VALUES)
@@ -178,21 +178,21 @@ def _drawn(randomizer: BitVector, seed: int) -> Finding:
             ]
             / 2.0**randomizer.word_bits
         )
-        sent = _sent_bits(
+        reports = _sent_bits(
             randomizer, np.full(each, value), words_for(randomizer, each, seed + value)
         ).astype(np.float64)
         # a place with itself, the next and the one after that, in a circle
         for step in range(min(3, randomizer.places)):
             both = ones if step == 0 else ones * np.roll(ones, step)
-            seen = (sent * np.roll(sent, step, axis=1)).mean(axis=0)
-            far = each * divergence(seen, both)
+            rates = (reports * np.roll(reports, step, axis=1)).mean(axis=0)
+            far = each * divergence(rates, both)
             if far.max() > bar:
                 place = int(far.argmax())
                 witness = _drawn_witness(randomizer, value, place, each, seed)
                 sentence = (
                     f"input {value} has a 1 at place "
                     f"{place}{f' and at the one {step} before it' if step else ''} with share "
-                    f"{seen[place]:.6g}"
+                    f"{rates[place]:.6g}"
                 )
                 sentence += (
                     f" where {both[place]:.6g} is declared, which chance does with probability "
@@ -212,10 +212,10 @@ def _drawn_witness(randomizer: BitVector, value: int, place: int, n: int, seed: 
     other = randomizer.domain.low if value != randomizer.domain.low else randomizer.domain.high
     shares = []
     for each in (value, other):
-        sent = _sent_bits(
+        reports = _sent_bits(
             randomizer, np.full(n, each), words_for(randomizer, n, seed + each)
         ).astype(np.int64)
-        both = 2 * sent[:, place - 1] + sent[:, place]
+        both = 2 * reports[:, place - 1] + reports[:, place]
         shares.append(np.bincount(both, minlength=4) / n)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.nan_to_num(
@@ -233,5 +233,7 @@ def _drawn_witness(randomizer: BitVector, value: int, place: int, n: int, seed: 
 
 
 def _sent_bits(randomizer: BitVector, values: Ints, words: Words) -> Bools:
-    sent = randomizer.respond(values, words, np.zeros(1, dtype=np.uint8))
-    return np.unpackbits(sent, axis=1, count=randomizer.places, bitorder="little").astype(np.bool_)
+    reports = randomizer.respond(values, words, np.zeros(1, dtype=np.uint8))
+    return np.unpackbits(reports, axis=1, count=randomizer.places, bitorder="little").astype(
+        np.bool_
+    )

@@ -36,7 +36,7 @@ class Bet:
     (Ville).
     """
 
-    chosen: Counts
+    choice: Counts
     joint: Counts
     delta: float
 
@@ -45,16 +45,14 @@ class Bet:
         scale = math.exp(epsilon) + self.delta
         payoff = np.array([[0.0, -math.exp(epsilon)], [1.0, 1 - math.exp(epsilon)]]) - self.delta
         growth = np.log1p(_STAKES[:, None, None] / scale * payoff)
-        best = int((growth * self.chosen).sum(axis=(1, 2)).argmax())
+        best = int((growth * self.choice).sum(axis=(1, 2)).argmax())
         return float((growth[best] * self.joint).sum())
 
-    def shown(self, bar: float) -> float:
+    def loss(self, bar: float) -> float:
         """The largest epsilon that the reports contradict, in nats; 0 if there is none."""
-        return (
-            crossing(0.0, _MOST, lambda epsilon: self.wealth(epsilon) >= bar, 40)[0]
-            if self.wealth(0.0) >= bar
-            else 0.0
-        )
+        if self.wealth(0.0) >= bar:
+            return crossing(0.0, _MOST, lambda epsilon: self.wealth(epsilon) >= bar, 40)[0]
+        return 0.0
 
 
 def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
@@ -67,24 +65,22 @@ def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
     best, worst = 0.0, None
     for place, (inputs, coin) in enumerate(cases):
         reports = [
-            _sent(randomizer, value, n, coin, seed + 2 * place + side)
+            _reports(randomizer, value, n, coin, seed + 2 * place + side)
             for side, value in enumerate(inputs)
         ]
         first, second = _symbols(np.concatenate(reports)).reshape(2, -1)
         for one, other, pair in ((first, second, inputs), (second, first, inputs[::-1])):
-            shown = _bet(one, other, randomizer.loss.epsilon, randomizer.loss.delta).shown(bar)
-            if worst is None or shown > best:
-                best, worst = (
-                    shown,
-                    Witness(
-                        (np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()),
-                        "some set of reports",
-                        coin,
-                        math.exp(shown),
-                    ),
+            loss = _bet(one, other, randomizer.loss.epsilon, randomizer.loss.delta).loss(bar)
+            if worst is None or loss > best:
+                best = loss
+                worst = Witness(
+                    (np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()),
+                    "some set of reports",
+                    coin,
+                    math.exp(loss),
                 )
     holds = best <= randomizer.loss.epsilon
-    drawn = (
+    evidence = (
         f"{2 * n * len(cases):,} reports show a loss of at least {best:.4g} nats with confidence "
         f"{1 - ALPHA:g}"
     )
@@ -93,9 +89,9 @@ def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
             "black box",
             True,
             False,
-            f"no violation of {randomizer.loss} was found: {drawn}; that is no proof",
+            f"no violation of {randomizer.loss} was found: {evidence}; that is no proof",
         )
-    return Finding("black box", False, False, f"{randomizer.loss} is violated: {drawn}", worst)
+    return Finding("black box", False, False, f"{randomizer.loss} is violated: {evidence}", worst)
 
 
 def _pairs(randomizer: Randomizer) -> list[tuple[Any, Any]]:
@@ -114,7 +110,7 @@ def _pairs(randomizer: Randomizer) -> list[tuple[Any, Any]]:
     return list(dict.fromkeys(pair for pair in some if pair[0] != pair[1]))
 
 
-def _sent(randomizer: Randomizer, value: Any, n: int, coin: int, seed: int) -> Words:
+def _reports(randomizer: Randomizer, value: Any, n: int, coin: int, seed: int) -> Words:
     """n reports of one input under one coin."""
     coins = (
         np.full(n, coin, dtype=np.uint64) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
@@ -133,9 +129,9 @@ def _symbols(reports: Words) -> Ints:
     wide = flat.dtype.itemsize * flat.shape[1]
     if wide == 1:
         return flat.view(np.uint8).ravel()
-    packed = flat.view(np.dtype(f"u{wide}" if wide in (2, 4, 8) else (np.void, wide))).ravel()
-    if len(np.unique(packed[:_LOOK])) <= SYMBOLS:
-        kinds, which = np.unique(packed, return_inverse=True)
+    keys = flat.view(np.dtype(f"u{wide}" if wide in (2, 4, 8) else (np.void, wide))).ravel()
+    if len(np.unique(keys[:_LOOK])) <= SYMBOLS:
+        kinds, which = np.unique(keys, return_inverse=True)
         if len(kinds) <= SYMBOLS:
             return which
     first: Any = flat[:, 0]

@@ -35,7 +35,7 @@ MAX_SINGLES = 1 << 12  # single reports whose estimates are compared one by one
 
 def check_decoding(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
     """The tally and the estimate; `seed` is that of the drawn reports."""
-    values = _held(randomizer.domain)
+    values = _sample_values(randomizer.domain)
     try:
         tally = _tally_found(randomizer, values)
     except NotImplementedError:
@@ -56,13 +56,13 @@ def check_decoding(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]
         return tally, Finding("estimate", True, False, "it has no estimate")
 
 
-def _held(domain: Domain) -> Ints:
+def _sample_values(domain: Domain) -> Ints:
     if isinstance(domain, Vectors):
         return domain.some(4)[:3]
     return np.array([domain.low, domain.high, domain.low + domain.size // 3])
 
 
-def _sent(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Words, Words]:
+def _reports(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Words, Words]:
     """Reports of clients with these values, and their coins, one for each report."""
     coins = coins_for(randomizer, len(values), seed + (1 << 40))
     reports = np.ascontiguousarray(
@@ -72,7 +72,7 @@ def _sent(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Words, Words
     return reports, coins
 
 
-def _tallied(randomizer: Randomizer, reports: Words, coins: Words) -> Tally:
+def _tally(randomizer: Randomizer, reports: Words, coins: Words) -> Tally:
     return randomizer.tally(
         reports, coins if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
     )
@@ -84,11 +84,11 @@ def _tally_found(randomizer: Randomizer, values: Ints) -> Finding:
     n = max(8, min(REPORTS, (1 << 20) // randomizer.words))
     generator = np.random.default_rng(12)
     # a seed of their own: words must not follow the values
-    reports, coins = _sent(randomizer, generator.choice(values, n), 13)
-    whole, order = _tallied(randomizer, reports, coins), generator.permutation(n)
+    reports, coins = _reports(randomizer, generator.choice(values, n), 13)
+    whole, order = _tally(randomizer, reports, coins), generator.permutation(n)
     cut = sum(
         (
-            _tallied(randomizer, reports[part], coins[part])
+            _tally(randomizer, reports[part], coins[part])
             for part in np.split(order, [n // 5, n // 2])
         ),
         randomizer.empty(),
@@ -122,7 +122,7 @@ def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
         ).astype(np.float64)
         allowed = np.full(1, _rounding(randomizer))
     else:
-        estimate, allowed, error_fault = _drawn(randomizer, values, seed)
+        estimate, allowed, error_fault = _groups(randomizer, values, seed)
     expected = _expected(randomizer, values, len(estimate))
     if expected is None:
         return Finding(
@@ -153,11 +153,9 @@ def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
 def _expected(randomizer: Randomizer, values: Ints, parameters: int) -> Floats | None:
     """The average of these values; None where only the randomizer knows what it estimates."""
     truths = _truths(randomizer, values, parameters)
-    return (
-        None
-        if randomizer.estimates != "averages" or truths.shape[1] != parameters
-        else np.asarray(np.array(SHARES) @ truths)
-    )
+    if randomizer.estimates != "averages" or truths.shape[1] != parameters:
+        return None
+    return np.asarray(np.array(SHARES) @ truths)
 
 
 def _truths(randomizer: Randomizer, values: Ints, parameters: int) -> Floats:
@@ -249,15 +247,20 @@ class _Bits:
 
 
 def _fault(
-    randomizer: Randomizer, means: Floats, held: Ints, tally: Tally, variance: Floats, reach: float
+    randomizer: Randomizer,
+    means: Floats,
+    values: Ints,
+    tally: Tally,
+    variance: Floats,
+    reach: float,
 ) -> str:
     """Of the exact means for each value and the exact variance of one report's estimate."""
-    truths = _truths(randomizer, held, means.shape[1])
+    truths = _truths(randomizer, values, means.shape[1])
     off = abs(means - truths).max(axis=1)
     if not bool((off <= 1e-9 + 2.0**-44 * reach).all()):
         return (
             f"the estimate is biased by {off.max():.3g} for clients that hold "
-            f"{held[off.argmax()].tolist()}"
+            f"{values[off.argmax()].tolist()}"
         )
     errors = np.atleast_1d(randomizer.estimate(tally).standard_error) ** 2 * float(tally.n)
     if np.allclose(errors, variance, rtol=1e-5, atol=1e-9 * max(1.0, reach**2)):
@@ -292,7 +295,7 @@ def _ones(randomizer: BitVector, values: Ints) -> Floats:
     )
 
 
-def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats, str]:
+def _groups(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats, str]:
     """The average estimate of groups of drawn clients, its allowed error in terms of their spread,
     and a fault of the standard error.
 
@@ -306,26 +309,26 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
     n = max(1, within(randomizer, min(CHUNK, (1 << 22) // randomizer.words)) // groups)
     generator = np.random.default_rng([seed, groups])
     mean = squares = np.zeros(1)
-    stated = 0.0
+    claim = 0.0
     # running moments, for one estimate may be of millions of parameters
     for group in range(groups):
         clients = values[generator.choice(len(values), n, p=SHARES)]
-        found = randomizer.estimate(
-            _tallied(randomizer, *_sent(randomizer, clients, 1000 * seed + group))
+        answer = randomizer.estimate(
+            _tally(randomizer, *_reports(randomizer, clients, 1000 * seed + group))
         )
-        estimate = np.atleast_1d(found.value)
-        stated += float(np.sum(np.broadcast_to(found.standard_error, estimate.shape) ** 2)) / groups
+        estimate = np.atleast_1d(answer.value)
+        claim += float(np.sum(np.broadcast_to(answer.standard_error, estimate.shape) ** 2)) / groups
         off = estimate - mean
         mean = mean + off / (group + 1)
         squares = squares + off * (estimate - mean)
     spread = np.sqrt(squares / (groups - 1) / groups)
-    seen = float(squares.sum()) / (groups - 1)
+    actual = float(squares.sum()) / (groups - 1)
     fault = ""
-    if not stated * _most(groups - 1, -1) <= seen <= stated * _most(groups - 1, 1):
+    if not claim * _most(groups - 1, -1) <= actual <= claim * _most(groups - 1, 1):
         where = f"is seen (all numbers together, {groups} drawn groups)"
         fault = (
-            f"the standard error is {math.sqrt(stated * n):.3g} / sqrt(n) where "
-            f"{math.sqrt(seen * n):.3g} {where}"
+            f"the standard error is {math.sqrt(claim * n):.3g} / sqrt(n) where "
+            f"{math.sqrt(actual * n):.3g} {where}"
         )
     return mean, errors * spread + DRAWN_TOLERANCE, fault
 
@@ -349,13 +352,13 @@ def _law_found(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Finding
     for value, law in zip(
         values.tolist(), laws.reshape(len(values), -1) / laws[0].sum(), strict=True
     ):
-        drawn = randomizer.draw_tally({value: n}, np.random.default_rng(seed))
+        tally = randomizer.draw_tally({value: n}, np.random.default_rng(seed))
         far = (
-            n * divergence(drawn.counts.ravel() / n, law)
-            if drawn.counts.size == law.size
+            n * divergence(tally.counts.ravel() / n, law)
+            if tally.counts.size == law.size
             else np.full(1, np.inf)
         )
-        if drawn.n != n or far.max() > math.log(2 * len(values) * law.size / ALPHA):
+        if tally.n != n or far.max() > math.log(2 * len(values) * law.size / ALPHA):
             witness = Witness(
                 (value, value), f"cell and report {int(far.argmax())} of a drawn tally", 0, None
             )

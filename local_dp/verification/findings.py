@@ -100,20 +100,18 @@ def within(randomizer: Randomizer, n: int, numbers: int = NUMBERS) -> int:
     return max(2, min(n, numbers // each))
 
 
-def divergence(seen: Floats, share: Floats) -> Floats:
+def divergence(rate: Floats, share: Floats) -> Floats:
     """KL(seen, share) of two coins, in nats, elementwise."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        heads = np.where(seen > 0, seen * np.log(seen / share), 0.0)
+        heads = np.where(rate > 0, rate * np.log(rate / share), 0.0)
         tails = np.where(
-            seen < 1, (1 - seen) * np.log((1 - seen) / np.maximum(1 - share, 0.0)), 0.0
+            rate < 1, (1 - rate) * np.log((1 - rate) / np.maximum(1 - share, 0.0)), 0.0
         )
     return np.asarray(np.maximum(heads + tails, 0.0))
 
 
 def spread(size: int, most: int) -> Ints:
     """At most `most` of 0..size-1, from end to end."""
-    return (
-        np.arange(size)
-        if size <= most
-        else np.unique(np.linspace(0, size - 1, most).astype(np.int64))
-    )
+    if size <= most:
+        return np.arange(size)
+    return np.unique(np.linspace(0, size - 1, most).astype(np.int64))

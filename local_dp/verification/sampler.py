@@ -45,29 +45,29 @@ UNFIT = (
 )
 
 
-def check_sampler(randomizer: Randomizer, seed: int = 7, drawn: bool = True) -> tuple[Finding, ...]:
+def check_sampler(randomizer: Randomizer, seed: int = 7, draws: bool = True) -> tuple[Finding, ...]:
     """The exact check where there is one, and the one by drawing; without `drawn` only where
     nothing is enumerated."""
     if type(randomizer) is WithCoin:
-        return check_own_coin(randomizer, seed), *check_sampler(randomizer.coined, seed, drawn)
+        return check_own_coin(randomizer, seed), *check_sampler(randomizer.coined, seed, draws)
     unlike = _unlike_inner(randomizer, seed) if isinstance(randomizer, PerCoin) else None
     if unlike is not None:
         return (unlike,)
     if isinstance(randomizer, PlaceVector) or (
         isinstance(randomizer, PerCoin) and _is_inner(randomizer)
     ):
-        return check_sampler(randomizer.inner, seed, drawn)
+        return check_sampler(randomizer.inner, seed, draws)
     if isinstance(randomizer, BitVector):
         return (check_bits(randomizer, seed),)
     if isinstance(randomizer, FiniteChannel | PerCoin):
         exact = _every_word(randomizer)
         runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
-        enumerated = [each for each in (exact, runs) if each is not None]
+        checks = [each for each in (exact, runs) if each is not None]
         some = [odd] if odd is not None else []
-        if drawn or not enumerated:
+        if draws or not checks:
             some.append(pairs_of(randomizer, PAIRS))
         findings = [check_drawn(randomizer, pairs, seed) for pairs in some]
-        return (*enumerated, *([min(findings, key=lambda each: each.holds)] if findings else []))
+        return (*checks, *([min(findings, key=lambda each: each.holds)] if findings else []))
     return ()
 
 
@@ -117,17 +117,13 @@ def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
     coins is no fault, unless reports have several places."""
     if type(randomizer).respond is PerCoin.respond:
         return None
-    generator, some, vector = (
-        np.random.default_rng(seed),
-        randomizer.domain.some(4 * PAIRS),
-        isinstance(randomizer.inner, Places),
-    )
+    generator = np.random.default_rng(seed)
+    some = randomizer.domain.some(4 * PAIRS)
+    vector = isinstance(randomizer.inner, Places)
     n = ENCODED if vector else DRAWN // (some[0].size)
     values = generator.choice(some, n)
-    coins, words = (
-        generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True),
-        words_for(randomizer, n, seed + 1),
-    )
+    coins = generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True)
+    words = words_for(randomizer, n, seed + 1)
     differ = np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(
         randomizer, values, words, coins
     )
@@ -154,7 +150,7 @@ def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
         False,
         True,
         sentence,
-        None if witness is None else _renamed(witness, pairs.values),
+        None if witness is None else _with_values(witness, pairs.values),
     )
 
 
@@ -216,19 +212,20 @@ def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
     block = max(1, (1 << 20) // words.shape[-1])
     counts = np.zeros((n, reports + 1), dtype=np.int64)
     for first in range(0, n, block):
-        values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
+        values = pairs.values[first : first + block]
+        coins = pairs.coins[first : first + block]
         each = (
             np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
         )
         times = words.shape[-1]
-        sent = randomizer.respond(
+        symbols = randomizer.respond(
             np.repeat(values, times, axis=0), each, np.repeat(coins, times)
         ).astype(np.int64)
-        sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(
+        symbols = np.where((symbols < 0) | (symbols > reports), reports, symbols) + np.repeat(
             np.arange(len(values)) * (reports + 1), words.shape[-1]
         )
         counts[first : first + block] = np.bincount(
-            sent, minlength=len(values) * (reports + 1)
+            symbols, minlength=len(values) * (reports + 1)
         ).reshape(len(values), -1)
     return counts
 
@@ -256,15 +253,13 @@ def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
 def _every_word(randomizer: Channel) -> Finding | None:
     """Over all words of a small width each report occurs exactly as often as its weight says; None
     if no width is small enough."""
-    narrowed = _narrow(randomizer)
-    if narrowed is None:
+    choice = _narrow(randomizer)
+    if choice is None:
         return None
-    narrow, pairs = narrowed
+    narrow, pairs = choice
     words = np.arange(1 << narrow.word_bits, dtype=np.uint32)
-    counts, weights = (
-        counted(narrow, pairs, words),
-        declared(narrow, pairs.values, pairs.coins).astype(np.int64),
-    )
+    counts = counted(narrow, pairs, words)
+    weights = declared(narrow, pairs.values, pairs.coins).astype(np.int64)
     wrong = (counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)
     coins = (
         "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
@@ -303,11 +298,11 @@ def _every_word(randomizer: Channel) -> Finding | None:
         False,
         True,
         sentence,
-        None if witness is None else _renamed(witness, pairs.values[same]),
+        None if witness is None else _with_values(witness, pairs.values[same]),
     )
 
 
-def _renamed(witness: Witness, values: Ints) -> Witness:
+def _with_values(witness: Witness, values: Ints) -> Witness:
     first, second = witness.inputs
     return replace(witness, inputs=(values[first].tolist(), values[second].tolist()))
 
@@ -343,11 +338,10 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
     end or midway, or a second run of a report."""
     dtype, last = np.dtype(f"u{randomizer.width // 8}"), np.uint64(randomizer.total - 1)
     places, coins = np.arange(len(pairs)), pairs.coins.astype(np.int64)
-    start, odd = np.zeros(len(pairs), dtype=np.uint64), np.zeros(len(pairs), dtype=np.bool_)
-    seen, goes_on = (
-        np.zeros((len(pairs), randomizer.alphabet), dtype=np.bool_),
-        np.ones(len(pairs), dtype=np.bool_),
-    )
+    start = np.zeros(len(pairs), dtype=np.uint64)
+    odd = np.zeros(len(pairs), dtype=np.bool_)
+    visits = np.zeros((len(pairs), randomizer.alphabet), dtype=np.bool_)
+    goes_on = np.ones(len(pairs), dtype=np.bool_)
     values, three = np.tile(pairs.values, 3), np.tile(pairs.coins, 3)
     report = randomizer.respond(pairs.values, start.astype(dtype), pairs.coins).astype(np.int64)
     while goes_on.any():
@@ -355,7 +349,11 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
         weight = randomizer.weight(inside, pairs.values, coins).astype(np.uint64)
         end = start + weight - np.uint64(1)
         wrong = (
-            (report != inside) | seen[places, inside] | (weight == 0) | (end < start) | (end > last)
+            (report != inside)
+            | visits[places, inside]
+            | (weight == 0)
+            | (end < start)
+            | (end > last)
         )
         probes = np.concatenate([end, start + weight // np.uint64(2), end + np.uint64(1)])
         at_end, midway, after = (
@@ -365,7 +363,7 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
         )
         wrong |= (at_end != report) | (midway != report)
         odd |= goes_on & wrong
-        seen[places, inside] = True
+        visits[places, inside] = True
         goes_on &= ~wrong & (end < last)
         start, report = end + np.uint64(1), after
     return odd
@@ -385,12 +383,12 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     shares = np.column_stack(
         [weights.astype(np.float64) / 2.0**randomizer.word_bits, np.zeros(len(pairs))]
     )
-    pooled = _pooled(counts, shares)
-    bar = math.log(2 * (counts.size + len(pooled)) / ALPHA)
+    pools = _pools(counts, shares)
+    bar = math.log(2 * (counts.size + len(pools)) / ALPHA)
     far = each * divergence(counts / each, shares)
     together = [
-        each * len(pairs) * float(divergence(np.array(seen), np.array(share)))
-        for seen, share in pooled
+        each * len(pairs) * float(divergence(np.array(rate), np.array(share)))
+        for rate, share in pools
     ]
     holds = bool(max(far.max(), *together) <= bar)
     sentence = (
@@ -401,9 +399,9 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     if holds:
         return Finding("sampler, drawn", True, False, sentence)
     pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
-    seen, share = counts[pair, report] / each, shares[pair, report]
+    rate, share = counts[pair, report] / each, shares[pair, report]
     sentence += (
-        f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where "
+        f": input {pairs.values[pair]} sends report {report} with share {rate:.6g} where "
         f"{share:.6g} is declared"
     )
     return Finding(
@@ -419,7 +417,8 @@ def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness
     """That pair's input and the one that sent the report most differently under the same coin, with
     the ratio of the counts."""
     same = np.flatnonzero(pairs.coins == pairs.coins[pair])
-    most, least = int(same[counts[same].argmax()]), int(same[counts[same].argmin()])
+    most = int(same[counts[same].argmax()])
+    least = int(same[counts[same].argmin()])
     first, second = (
         (pair, least)
         if counts[pair] - counts[least] >= counts[most] - counts[pair]
@@ -436,13 +435,13 @@ def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness
     )
 
 
-def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:
+def _pools(counts: Ints, shares: Floats) -> list[tuple[float, float]]:
     """Observed and declared share of the reports of about the same weight, over all pairs: a fault
     of every input adds up."""
     with np.errstate(divide="ignore"):
         kinds = np.where(shares > 0, np.rint(4 * np.log2(shares)), -1000)
-    drawn = counts.sum()
+    total = counts.sum()
     return [
-        (counts[kinds == kind].sum() / drawn, shares[kinds == kind].sum() / len(shares))
+        (counts[kinds == kind].sum() / total, shares[kinds == kind].sum() / len(shares))
         for kind in np.unique(kinds)
     ]

@@ -163,14 +163,14 @@ def _of_places(randomizer: BitVector | PlaceVector) -> Witness | None:
         [one / max(other, 1) for one, other in zip(*rows[place], strict=True)] for place in at
     )
     reports = [str(max(range(len(each)), key=each.__getitem__)) for each in ratios]
-    shown = (
+    text = (
         f"bits {''.join(reports)}"
         if isinstance(randomizer, BitVector)
         else f"reports {', '.join(reports)}"
     )
     return Witness(
         (first + low, second + low),
-        f"{shown} at places {', '.join(map(str, at))}",
+        f"{text} at places {', '.join(map(str, at))}",
         0,
         float(ratio) if ratio < 10**300 else None,
     )
@@ -211,12 +211,12 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
         raise InputError(f"{randomizer.name} takes no part in sessions, or uses a public coin")
     values, channel = randomizer.domain.values(), randomizer.channel().tolist()
     # who of the two has spoken, as `Speakers.bits` has it, and the ratio so far
-    reached = {(bytes(1), Fraction(1))}
+    states = {(bytes(1), Fraction(1))}
     for _ in range(rounds):
         further = set()
-        for (spoken, ratio), pair in product(reached, product(values, values)):
+        for (speakers, ratio), pair in product(states, product(values, values)):
             state = Speakers()
-            state.restore(_SESSION, spoken)
+            state.restore(_SESSION, speakers)
             places = (
                 state.once_only(_SESSION, silence, np.arange(2), np.array(pair))
                 - randomizer.domain.low
@@ -232,5 +232,5 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
                     )
                 if other:
                     further.add((state.bits(_SESSION), ratio * Fraction(one, other)))
-        reached = further
-    return max(ratio for _, ratio in reached)
+        states = further
+    return max(ratio for _, ratio in states)

@@ -276,7 +276,7 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
         def loss(self) -> Approximate:
             honest = super().loss
             return (
-                honest if "_built" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+                honest if "_tables" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
             )
 
     twin = Overstated(1.0)

@@ -111,7 +111,7 @@ def test_only_the_classes_of_this_library_are_built_in() -> None:
 
 @wrong(
     "local_dp.verification.audit:verify",
-    "fault or made_fault(randomizer, made)",
+    "fault or _difference(randomizer, reference, params)",
     "fault",
     "thresholds that were replaced after the randomizer was made are run as if they were verified",
     at="flip-1",

@@ -61,7 +61,7 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
 def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> None:
     """Reliability 13: over all narrow words each value sends each report exactly as often as
     declared, under every coin or all that are tried."""
-    findings = check_sampler(RANDOMIZERS[name].example(1.0, k), drawn=False)
+    findings = check_sampler(RANDOMIZERS[name].example(1.0, k), draws=False)
     assert all(each.holds for each in findings)
     assert any(each.check == "sampler, enumerated" for each in findings)
 

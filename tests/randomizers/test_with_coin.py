@@ -168,8 +168,8 @@ TAIL = 1e-6  # the probability that a statistical test of this file fails by cha
 
 @wrong(
     "local_dp.randomizers.signs.characters:Deny.respond",
-    "ruled_out(labelled, named) == agree",
-    "ruled_out(labelled, named) != agree",
+    "ruled_out(labelled, names) == agree",
+    "ruled_out(labelled, names) != agree",
     (
         "the sampler names more often what the example does not rule out, and is not the channel "
         "that is verified"

@@ -32,7 +32,7 @@ def clipped(rows: Rows, growth: Fraction) -> list[list[Fraction]]:
     """
     mean = [sum(column, Fraction(0)) / len(rows) for column in zip(*rows, strict=True)]
     return [
-        _filled(
+        _fill(
             [min(max(p, m / growth), m * growth) for p, m in zip(row, mean, strict=True)],
             mean,
             growth,
@@ -41,14 +41,14 @@ def clipped(rows: Rows, growth: Fraction) -> list[list[Fraction]]:
     ]
 
 
-def _filled(kept: list[Fraction], mean: list[Fraction], growth: Fraction) -> list[Fraction]:
+def _fill(row: list[Fraction], mean: list[Fraction], growth: Fraction) -> list[Fraction]:
     """With sum 1, within the same limits: their sums are 1 / g and g, so there is room."""
-    left = 1 - sum(kept, Fraction(0))
+    left = 1 - sum(row, Fraction(0))
     if not left:
-        return kept
-    room = [m * growth - p if left > 0 else p - m / growth for p, m in zip(kept, mean, strict=True)]
+        return row
+    room = [m * growth - p if left > 0 else p - m / growth for p, m in zip(row, mean, strict=True)]
     share = left / sum(room, Fraction(0))
-    return [p + share * each for p, each in zip(kept, room, strict=True)]
+    return [p + share * each for p, each in zip(row, room, strict=True)]
 
 
 def exact_rows(channel: FiniteChannel) -> list[list[Fraction]]:

@@ -24,8 +24,8 @@ Shares = TypeVar("Shares", float, Floats)
 def support_variance(p: float, q: float, share: Shares) -> Shares:
     """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with
     probability p, and each other one with probability q."""
-    seen = q + share * (p - q)
-    return seen * (1 - seen) / (p - q) ** 2
+    chance = q + share * (p - q)
+    return chance * (1 - chance) / (p - q) ** 2
 
 
 @dataclass(frozen=True)
@@ -225,11 +225,11 @@ class EvenDesign(Design):
         counts = generator.multinomial(int((n - seeing).sum()), np.full(size, 1 / size))
         for first in range(0, len(values), step := max(1, _BLOCK // size)):
             places = self.own(values[first : first + step])
-            drawn = generator.multinomial(
+            draws = generator.multinomial(
                 seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1])
             )
             # whole numbers below 2^53: exact
-            counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(
+            counts += np.bincount(places.ravel(), weights=draws.ravel(), minlength=size).astype(
                 np.int64
             )
         return Tally(counts.reshape(self.cells, self.alphabet))

@@ -168,6 +168,6 @@ class SignedBlocks(SignedOracle):
 
     def _by_block(self, means: Floats) -> Floats:
         """Of shape (blocks, size, ...), the last block filled up with zeros."""
-        filled = np.zeros((self.blocks * self.size, *means.shape[1:]))
-        filled[: self.k] = means
-        return filled.reshape(self.blocks, self.size, *means.shape[1:])
+        full = np.zeros((self.blocks * self.size, *means.shape[1:]))
+        full[: self.k] = means
+        return full.reshape(self.blocks, self.size, *means.shape[1:])

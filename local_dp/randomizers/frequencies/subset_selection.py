@@ -181,8 +181,8 @@ def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:
     symbols."""
     p = w * growth / (w * growth + order - w)
     q = (w - p) / (order - 1)
-    seen = q + (p - q) / k
-    return k * seen * (1 - seen) / (p - q) ** 2
+    chance = q + (p - q) / k
+    return k * chance * (1 - chance) / (p - q) ** 2
 
 
 @lru_cache(maxsize=1024)
@@ -237,10 +237,12 @@ def cycles(k: int) -> Counts:
 def _powers(order: int) -> Counts:
     """The powers of a generator, 1 first: of x modulo a primitive polynomial where the order is a
     power of two."""
-    for tried in range(order + 1, 2 * order, 2) if _binary(order) else range(2, order):
+    for candidate in range(order + 1, 2 * order, 2) if _binary(order) else range(2, order):
         powers, last = [1], 1
         while True:
-            last = min(2 * last, 2 * last ^ tried) if _binary(order) else last * tried % order
+            last = (
+                min(2 * last, 2 * last ^ candidate) if _binary(order) else last * candidate % order
+            )
             if last == 1:
                 break
             powers.append(last)

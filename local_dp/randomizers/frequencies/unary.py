@@ -56,8 +56,8 @@ class OwnPlace(BitVector, Supporting, FrequencyOracle):
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
         """The mean and the mean square of a report's estimate at each place, (b - q) / (p - q)."""
-        seen, (p, q) = tally.counts / tally.answered, self.chances
-        return (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
+        rates, (p, q) = tally.counts / tally.answered, self.chances
+        return (rates - q) / (p - q), (rates * (1 - q) ** 2 + (1 - rates) * q**2) / (p - q) ** 2
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Its `ends` are of reports of one place, or of none."""
@@ -101,9 +101,9 @@ class UnaryEncoding(OwnPlace, OfSymbols):
         decide."""
         n, k = len(values), self.places
         other, own = (weight << (64 - self.word_bits) for weight in self.ones)
-        drawn = noise.leading(which, start * k, (start + n) * k, 8, ties((other, own)))
-        bits, places = drawn.below(other), np.arange(n) * k + values
-        bits[places] = drawn.below_at(own, places)
+        draws = noise.leading(which, start * k, (start + n) * k, 8, ties((other, own)))
+        bits, places = draws.below(other), np.arange(n) * k + values
+        bits[places] = draws.below_at(own, places)
         if k % 8:
             return np.packbits(bits.reshape(n, k), axis=1, bitorder="little")
         return np.packbits(bits, bitorder="little").reshape(n, k // 8)  # the same, twice as fast
@@ -128,9 +128,9 @@ class SUE(UnaryEncoding):
 
     def _weights(self, bits: int) -> tuple[int, int]:
         square = exp_epsilon(nano_epsilon(self.epsilon))
-        scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
+        product = square.numerator * square.denominator << 2 * _ROOT_BITS
         # at most e^(eps / 2), and within 2^-128 of it
-        root = Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)
+        root = Fraction(math.isqrt(product), square.denominator << _ROOT_BITS)
         flip = ceil_fraction(2**bits / (1 + root))
         return flip, 2**bits - flip
 
@@ -175,8 +175,8 @@ class THE(UnaryEncoding):
 
     def _weights(self, bits: int) -> tuple[int, int]:
         nano = nano_epsilon(self.epsilon)
-        other, missed = _tails(nano, best_threshold(nano))
-        return ceil_fraction(2**bits * other), 2**bits - ceil_fraction(2**bits * missed)
+        other, miss = _tails(nano, best_threshold(nano))
+        return ceil_fraction(2**bits * other), 2**bits - ceil_fraction(2**bits * miss)
 
     def _fits(self, bits: int) -> bool:
         return self.epsilon <= 16  # beyond, a 1 elsewhere is too rare for 32 bits
@@ -197,8 +197,8 @@ def best_threshold(nano: int) -> int:
     large."""
 
     def spread(step: int) -> Fraction:
-        other, missed = _tails(nano, step)
-        return other * (1 - other) / (1 - missed - other) ** 2
+        other, miss = _tails(nano, step)
+        return other * (1 - other) / (1 - miss - other) ** 2
 
     return min(range(STEPS // 2, STEPS), key=spread)
 
@@ -217,7 +217,8 @@ class NoisyBit(TableChannel):
     domain = symbols(2)
 
     def law(self) -> Law:
-        a, ends = (-Decimal(self.nano) / NANO).exp(), (-self.reach, self.reach + 1)
+        a = (-Decimal(self.nano) / NANO).exp()
+        ends = (-self.reach, self.reach + 1)
         return [
             [
                 a ** abs(y - bit) / (1 + a) * (1 if y in ends else 1 - a)
@@ -283,10 +284,8 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """By the mean square of what a place reports for a bit: the mean is the bit."""
-        share, (none, one) = (
-            law @ self.truths(values),
-            self.inner.weights @ self.inner.decoded**2 / self.total,
-        )
+        share = law @ self.truths(values)
+        none, one = self.inner.weights @ self.inner.decoded**2 / self.total
         return np.asarray(none + share * (one - none) - share**2)
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:

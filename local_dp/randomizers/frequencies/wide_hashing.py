@@ -92,8 +92,8 @@ class WideHashing(PerCoin, Supporting):
         rows = self._rows(cells)
         table = np.zeros(1 << self.length, dtype=np.int64)
         for choice in range(1, self.inner.k):
-            picked = [row for place, row in enumerate(rows) if choice >> place & 1]
-            where = np.bitwise_xor.reduce(picked)
+            selection = [row for place, row in enumerate(rows) if choice >> place & 1]
+            where = np.bitwise_xor.reduce(selection)
             np.add.at(
                 table,
                 where.astype(np.int64),

@@ -58,14 +58,14 @@ class Padded(TableChannel):
     def table(self) -> Words:
         reports = self.signs * self.k + self.limit
         base, gain = self._split
-        held = self.held
-        sizes = held.sum(axis=1, keepdims=True)
+        members = self.held
+        sizes = members.sum(axis=1, keepdims=True)
         all_gains = [divmod(gain * self.limit, max(size, self.limit)) for size in range(self.k + 1)]
         each, over = (
             np.array(part, dtype=np.uint64)[sizes] for part in zip(*all_gains, strict=True)
         )
         gains = np.where(
-            held, each + (np.cumsum(held, axis=1).astype(np.uint64) <= over), np.uint64(0)
+            members, each + (np.cumsum(members, axis=1).astype(np.uint64) <= over), np.uint64(0)
         )
         dummies = np.where(
             np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0)
@@ -94,9 +94,9 @@ class Padded(TableChannel):
 
     def truths(self, values: Ints) -> Floats:
         """Which items are held; of a set of more than L items each counts less."""
-        held = self.held[values]
+        members = self.held[values]
         return np.asarray(
-            held * np.minimum(1, self.limit / np.maximum(1, held.sum(axis=1, keepdims=True)))
+            members * np.minimum(1, self.limit / np.maximum(1, members.sum(axis=1, keepdims=True)))
         )
 
     def seen(self, counts: Counts) -> Counts:
@@ -186,7 +186,8 @@ class PCKV(Padded):
 
     def spread(self, gains: Ints) -> Ints:
         """Plus signs of all keys, then minus signs."""
-        level, steps = np.maximum(self.digits - 1, 0).astype(np.uint64), np.uint64(self.steps)
+        level = np.maximum(self.digits - 1, 0).astype(np.uint64)
+        steps = np.uint64(self.steps)
         plus = gains // steps * level + gains % steps * level // steps
         return np.concatenate([plus, gains - plus], axis=1)
 
@@ -205,7 +206,8 @@ class PCKV(Padded):
         """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,),
         with Fieller's interval."""
         base, gain = self.odds
-        stands, keys = np.zeros((2 * self.k, 1, self.alphabet)), np.arange(self.k)
+        stands = np.zeros((2 * self.k, 1, self.alphabet))
+        keys = np.arange(self.k)
         stands[: self.k] = -2 * base / gain
         for sign, first in ((1, 0), (-1, self.k)):
             stands[keys, 0, first + keys] += 1 / gain
@@ -237,8 +239,8 @@ def sums_of(digits: Ints, steps: int, limit: int) -> Floats:
     """Which keys each record has, then the numbers there; of a record with more than `limit` keys
     each counts less; shape (values, 2 k)."""
     present = digits > 0
-    held = present * np.minimum(1, limit / np.maximum(1, present.sum(axis=1, keepdims=True)))
-    return np.concatenate([held, held * (2 * (digits - 1) / steps - 1)], axis=1)
+    share = present * np.minimum(1, limit / np.maximum(1, present.sum(axis=1, keepdims=True)))
+    return np.concatenate([share, share * (2 * (digits - 1) / steps - 1)], axis=1)
 
 
 MAX_RECORDS = 1 << 22
@@ -367,16 +369,16 @@ class PCKVUE(PerCoin):
         digits = digits_of(values.ravel().astype(np.int64), self.k, self.steps)
         words = words_of(coins.ravel(), 2) >> np.uint64(32)
         present: Bools = digits > 0
-        drawn = (
+        pick = (
             words[:, 0] * np.maximum(present.sum(axis=1), self.limit).astype(np.uint64)
             >> np.uint64(32)
         ).astype(np.int64)
-        taken = present & (np.cumsum(present, axis=1) == (drawn + 1)[:, None])
-        key = taken.argmax(axis=1)
+        choice = present & (np.cumsum(present, axis=1) == (pick + 1)[:, None])
+        key = choice.argmax(axis=1)
         minus = (words[:, 1] * np.uint64(self.steps) >> np.uint64(32)).astype(np.int64) >= digits[
             np.arange(len(key)), key
         ] - 1
-        codes: Ints = np.where(taken.any(axis=1), 1 + key + self.k * minus, 0)
+        codes: Ints = np.where(choice.any(axis=1), 1 + key + self.k * minus, 0)
         return codes.reshape(values.shape)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
@@ -393,14 +395,14 @@ class PCKVUE(PerCoin):
             self.limit / follows,
         )
         plus, minus = counts[:, 1] / n, counts[:, 2] / n
-        seen, signed = plus + minus, plus - minus
-        f, m = share * (seen - base), total * signed
+        rate, signed = plus + minus, plus - minus
+        f, m = share * (rate - base), total * signed
         return (
             f,
             m,
-            share**2 * seen * (1 - seen),
-            total**2 * (seen - signed**2),
-            share * total * signed * (1 - seen),
+            share**2 * rate * (1 - rate),
+            total**2 * (rate - signed**2),
+            share * total * signed * (1 - rate),
         )
 
     def truths(self, values: Ints) -> Floats:
@@ -411,10 +413,10 @@ class PCKVUE(PerCoin):
         sum m."""
         base, sign, follows = self.inner.inner.odds
         share, total = np.split(law @ self.truths(values), 2, axis=-1)
-        seen = base + (sign - base) * share / self.limit
-        spread = self.limit**2 * seen
+        rate = base + (sign - base) * share / self.limit
+        spread = self.limit**2 * rate
         return np.concatenate(
-            [spread * (1 - seen) / (sign - base) ** 2, spread / follows**2 - total**2], axis=-1
+            [spread * (1 - rate) / (sign - base) ** 2, spread / follows**2 - total**2], axis=-1
         )
 
     def estimate(self, tally: Tally) -> Estimate:

@@ -134,11 +134,11 @@ class Suspects(FiniteChannel, OfExamples):
         kind, fixed, weight, share, _ = (part[values] for part in self._parts)
         inside, wide = words.astype(np.uint64) // weight, fixed.astype(np.uint64) * weight
         beyond = (np.maximum(words, wide) - wide) // share
-        chosen = inside < fixed.astype(np.uint64)
+        is_fixed = inside < fixed.astype(np.uint64)
         place = np.where(
-            chosen, inside, np.minimum(beyond, (self.alphabet - 1 - fixed).astype(np.uint64))
+            is_fixed, inside, np.minimum(beyond, (self.alphabet - 1 - fixed).astype(np.uint64))
         ).astype(np.int64)
-        of_kind = (self.ruled(values) == kind[:, None]) == chosen[:, None]
+        of_kind = (self.ruled(values) == kind[:, None]) == is_fixed[:, None]
         reports: Words = (
             (np.cumsum(of_kind, axis=1) <= place[:, None]).sum(axis=1).astype(self.report_dtype)
         )
@@ -147,7 +147,9 @@ class Suspects(FiniteChannel, OfExamples):
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         values, reports = np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64)
         kind, fixed, weight, share, last = (part[values] for part in self._parts)
-        held = ruled_out(values.astype(np.uint16), self.listed[reports].astype(np.uint16)) == kind
+        is_kind = (
+            ruled_out(values.astype(np.uint16), self.listed[reports].astype(np.uint16)) == kind
+        )
         others = (self.alphabet - fixed).astype(np.uint64)
         # 2^64 is no uint64
         left = (
@@ -156,48 +158,46 @@ class Suspects(FiniteChannel, OfExamples):
             - others * share
             + np.uint64(1)
         )
-        return np.where(held, weight, np.where(reports == last, share + left, share))
+        return np.where(is_kind, weight, np.where(reports == last, share + left, share))
 
     def truths(self, values: Ints) -> Floats:
         return np.asarray(self.alphabet * (self.rows(values, 0) / self.total) - 1)
 
     def law(self, r: int) -> Floats:
         """Pr[report] over uniform examples of the parity r, shape (m,)."""
-        (agreeing, ruled), label = (
-            self._named,
-            sign(parity(np.arange(1 << self.d, dtype=np.uint64) & np.uint64(r))).astype(np.float64),
+        agreeing, excluding = self._name_chances
+        label = sign(parity(np.arange(1 << self.d, dtype=np.uint64) & np.uint64(r))).astype(
+            np.float64
         )
         plus = label > 0
-        each, other = (np.where(plus, part[0], part[1]) for part in (agreeing, ruled))
+        each, other = (np.where(plus, part[0], part[1]) for part in (agreeing, excluding))
         return self._over_examples((each + other) / 2, (each - other) / 2 * label)
 
     @cached_property
     def hidden(self) -> Floats:
         """Pr[w is named] over uniform examples of the parity w itself, shape (m,)."""
-        agreeing, _ = self._named
+        agreeing, _ = self._name_chances
         return self._over_examples((agreeing[0] + agreeing[1]) / 2, (agreeing[0] - agreeing[1]) / 2)
 
     @cached_property
     def blind(self) -> Floats:
         """Pr[w is named] over uniform examples with random labels, shape (m,)."""
-        agreeing, ruled = self._named
+        agreeing, excluding = self._name_chances
         return self._over_examples(
-            (agreeing + ruled).sum(axis=0) / 4,
-            (agreeing[0] - ruled[0] - agreeing[1] + ruled[1]) / 4,
+            (agreeing + excluding).sum(axis=0) / 4,
+            (agreeing[0] - excluding[0] - agreeing[1] + excluding[1]) / 4,
         )
 
     @cached_property
-    def _named(self) -> tuple[Floats, Floats]:
+    def _name_chances(self) -> tuple[Floats, Floats]:
         """Pr[w | (x, y)] of a w that agrees with the example and of one that it rules out: each of
         shape (labels +1 and -1, 2^d)."""
         member = np.zeros(1 << self.d)
         member[self.listed] = 1
-        m, sums, high, low = (
-            self.alphabet,
-            walsh_hadamard(member),
-            self.high / self.total,
-            self.low / self.total,
-        )
+        m = self.alphabet
+        sums = walsh_hadamard(member)
+        high = self.high / self.total
+        low = self.low / self.total
         count = np.stack([m - sums, m + sums]) / 2
         few = count <= self.half
         agreeing = np.where(few, (1 - count * high) / np.maximum(m - count, 1), low)

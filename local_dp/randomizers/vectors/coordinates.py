@@ -35,7 +35,7 @@ class CoordinateSigns(VectorCoin):
 
     @property
     @abstractmethod
-    def chosen(self) -> int:
+    def count(self) -> int:
         """b, how many."""
 
     @property
@@ -43,31 +43,29 @@ class CoordinateSigns(VectorCoin):
     def gain(self) -> float:
         """The size of a reported sign's value."""
 
-    def _picked(self, coins: Words) -> Ints:
+    def _coordinates(self, coins: Words) -> Ints:
         """The coordinates, shape (n, b): the chance of each to be first is 1 / d up to 2^-32."""
         first = (
             (coins.astype(np.uint64) >> np.uint64(32)) * np.uint64(self.d) >> np.uint64(32)
         ).astype(np.int64)
-        return (
-            first[:, None]
-            if self.chosen == 1
-            else (first[:, None] + np.arange(self.chosen)) % self.d
-        )
+        if self.count == 1:
+            return first[:, None]
+        return (first[:, None] + np.arange(self.count)) % self.d
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """For each coordinate the number of minus and of plus signs, shape (d, 2)."""
         bits = (
-            reports[:, None] if self.chosen == 1 else reports[:, None] >> np.arange(self.chosen) & 1
+            reports[:, None] if self.count == 1 else reports[:, None] >> np.arange(self.count) & 1
         )
-        return np.bincount((2 * self._picked(coins) + bits).ravel(), minlength=2 * self.d).reshape(
-            self.d, 2
-        )
+        return np.bincount(
+            (2 * self._coordinates(coins) + bits).ravel(), minlength=2 * self.d
+        ).reshape(self.d, 2)
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """d / b times the sum of gain^2 - x_j^2 over the coordinates: d / b clients share one
         report of each."""
         norms = ((law @ self.truths(values)) ** 2).sum(axis=-1, keepdims=True)
-        return np.asarray(self.d / self.chosen * (self.d * self.gain**2 - norms))
+        return np.asarray(self.d / self.count * (self.d * self.gain**2 - norms))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error
@@ -91,7 +89,7 @@ class RandomCoordinate(CoordinateSigns):
     name = "random-coordinate"
     summary = "Reports one bit of a random coordinate of a vector"
     source = "Nguyen et al. 2016 (Harmony); Duchi, Jordan, Wainwright 2013"
-    chosen = 1
+    count = 1
 
     @cached_property
     def inner(self) -> OneBitMean:
@@ -102,7 +100,7 @@ class RandomCoordinate(CoordinateSigns):
         return self.inner.total / (self.inner.slope * self.inner.steps)
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
-        return values[np.arange(len(values)), self._picked(coins)[:, 0]] + self.steps
+        return values[np.arange(len(values)), self._coordinates(coins)[:, 0]] + self.steps
 
 
 MAX_SIGNS = 12
@@ -130,28 +128,28 @@ class SampledSigns(CoordinateSigns):
     signs: int = 0
 
     @property
-    def chosen(self) -> int:
+    def count(self) -> int:
         """b. Raises InputError."""
         check_whole("signs", self.signs, 0, min(MAX_SIGNS, self.domain.d))
         return self.signs or best_signs(self.nano, self.domain.d)
 
     @cached_property
     def inner(self) -> GRR:
-        return GRR(self.epsilon, word_bits=self.word_bits, k=1 << self.chosen)
+        return GRR(self.epsilon, word_bits=self.word_bits, k=1 << self.count)
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
-        uniform = pieces_of(words_of(coins, -(-self.chosen // 4)), self.chosen) >> np.uint16(
+        uniform = pieces_of(words_of(coins, -(-self.count // 4)), self.count) >> np.uint16(
             16 - (2 * self.steps).bit_length() + 1
         )
-        coordinates = np.take_along_axis(values, self._picked(coins), axis=1)
+        coordinates = np.take_along_axis(values, self._coordinates(coins), axis=1)
         # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
-        codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.chosen))
+        codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.count))
         return codes
 
     @property
     def gain(self) -> float:
         """1 / m."""
-        return self.inner.total / (self.inner.total - (1 << self.chosen) * self.inner.other)
+        return self.inner.total / (self.inner.total - (1 << self.count) * self.inner.other)
 
     def average(self, tally: Tally) -> Floats:
         """The average value of all reports, each d / b times its signs: unbiased even if few
@@ -159,7 +157,7 @@ class SampledSigns(CoordinateSigns):
         return (
             self.gain
             * self.d
-            / self.chosen
+            / self.count
             * (tally.counts[:, 1] - tally.counts[:, 0])
             / tally.answered
         )
@@ -219,30 +217,30 @@ class NearestDirection(VectorCoin):
         super().check()
 
     @property
-    def chosen(self) -> int:
+    def count(self) -> int:
         """M."""
         return self.directions or best_directions(self.nano)
 
     @cached_property
     def inner(self) -> GRR:
-        return GRR(self.epsilon, word_bits=self.word_bits, k=max(2, self.chosen))
+        return GRR(self.epsilon, word_bits=self.word_bits, k=max(2, self.count))
 
     def _directions(self, coins: Words) -> tuple[Ints, Words]:
         """The directions before they are centred, shape (n, M, d), and the word that decides
         signs."""
-        count = self.chosen * self.d
+        count = self.count * self.d
         words = words_of(coins, -(-count // 4) + 1)
-        return normals_of(words, count).reshape(-1, self.chosen, self.d), words[:, -1]
+        return normals_of(words, count).reshape(-1, self.count, self.d), words[:, -1]
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
-        drawn, word = self._directions(coins)
+        normals, word = self._directions(coins)
         rows = values.astype(np.float64)
         norms = np.sqrt((rows**2).sum(axis=1))
         # odd numbers about 0
         uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (1 - (1 << _COIN))
-        turned = np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)
+        signs = np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)
         # whole numbers below 2^53: exact in any order
-        nearness = np.matmul(drawn.astype(np.float64), (rows * turned[:, None])[:, :, None])[
+        nearness = np.matmul(normals.astype(np.float64), (rows * signs[:, None])[:, :, None])[
             :, :, 0
         ]
         return np.asarray(nearness.argmax(axis=1))
@@ -250,16 +248,16 @@ class NearestDirection(VectorCoin):
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """The sum of the reported directions, centred and times M, and of its squares' leading
         parts, shape (2, d)."""
-        drawn, _ = self._directions(coins)
-        directions = drawn[np.arange(len(drawn)), reports].astype(
+        normals, _ = self._directions(coins)
+        directions = normals[np.arange(len(normals)), reports].astype(
             np.int64
-        ) * self.chosen - drawn.sum(axis=1, dtype=np.int64)
+        ) * self.count - normals.sum(axis=1, dtype=np.int64)
         return np.stack([directions.sum(axis=0), (directions**2).sum(axis=0)])
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """By `nearest_variance` of a unit vector; for 0, of which no direction is nearest, the
         first one is taken."""
-        growth, count = math.exp(self.epsilon), self.chosen
+        growth, count = math.exp(self.epsilon), self.count
         nothing = (
             self.d
             * (1 - 1 / count)
@@ -275,8 +273,8 @@ class NearestDirection(VectorCoin):
     @property
     def scale(self) -> float:
         """The factor from a reported direction, in the units of the tally, to its value."""
-        follows = (self.inner.total - self.chosen * self.inner.other) / self.inner.total
-        return 1 / (follows * largest_normal(self.chosen)[0] * self.chosen * UNIT)
+        follows = (self.inner.total - self.count * self.inner.other) / self.inner.total
+        return 1 / (follows * largest_normal(self.count)[0] * self.count * UNIT)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased up to 1e-5, shape (d,)."""

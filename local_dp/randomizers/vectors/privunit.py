@@ -66,10 +66,8 @@ class Cap:
         """The mean of <v, x>^2 of a report: 1 / d on the whole sphere, more in the cap."""
         from scipy.special import betaincc
 
-        within, probability = (
-            float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d),
-            self.chosen(epsilon),
-        )
+        within = float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d)
+        probability = self.chosen(epsilon)
         return probability * within / self.share + (1 - probability) * (1 / d - within) / (
             1 - self.share
         )
@@ -81,13 +79,15 @@ def best_cap(epsilon: float, d: int) -> Cap:
     return Cap.of(d, lowest(0.0, 1.0 - 1e-12, lambda height: -Cap.of(d, height).mean(epsilon), 52))
 
 
-def _across(drawn: Floats, towards: Floats) -> Floats:
+def _across(directions: Floats, towards: Floats) -> Floats:
     """Drawn directions made orthogonal to unit vectors, of length 1; where nothing is left, the
     axis furthest from the vector is taken."""
-    across: Floats = drawn - (drawn * towards).sum(axis=1)[:, None] * towards
-    lost = np.flatnonzero((across**2).sum(axis=1) < 1e-12)
-    least = abs(towards[lost]).argmin(axis=1)
-    across[lost] = np.eye(towards.shape[1])[least] - towards[lost, least][:, None] * towards[lost]
+    across: Floats = directions - (directions * towards).sum(axis=1)[:, None] * towards
+    vanishing = np.flatnonzero((across**2).sum(axis=1) < 1e-12)
+    least = abs(towards[vanishing]).argmin(axis=1)
+    across[vanishing] = (
+        np.eye(towards.shape[1])[least] - towards[vanishing, least][:, None] * towards[vanishing]
+    )
     across /= np.sqrt((across**2).sum(axis=1))[:, None]
     return across
 
@@ -299,19 +299,19 @@ class ProjUnit(OfSphere, Coined):
     def projected(self, rows: Floats, coins: Words) -> Floats:
         """The projections of vectors, shape (n, d) to (n, k)."""
         first, second, third = self._signs(coins)
-        filled = np.zeros((self.filled, len(rows)))
-        filled[: self.d] = rows.T
-        mixed = walsh_hadamard(walsh_hadamard(filled * first) * second) * third
+        columns = np.zeros((self.filled, len(rows)))
+        columns[: self.d] = rows.T
+        mixed = walsh_hadamard(walsh_hadamard(columns * first) * second) * third
         sums: Floats = mixed.reshape(-1, self.chosen, len(rows)).sum(axis=0).T
         return sums * (math.sqrt(self.chosen / self.filled) / self.filled)
 
     def _directions(self, rows: Floats, coins: Words) -> Floats:
         """Those of the projections: unit vectors."""
-        projected = self.projected(rows, coins)
-        norms = np.sqrt((projected**2).sum(axis=1))
-        lost = norms < 1e-12
-        projected[lost, 0] = 1.0  # nothing is left: any direction will do
-        return projected / np.where(lost, 1.0, norms)[:, None]
+        projections = self.projected(rows, coins)
+        norms = np.sqrt((projections**2).sum(axis=1))
+        vanishing = norms < 1e-12
+        projections[vanishing, 0] = 1.0  # nothing is left: any direction will do
+        return projections / np.where(vanishing, 1.0, norms)[:, None]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         reports: Any = np.empty((len(values), self.chosen), dtype="<i2")
@@ -359,16 +359,16 @@ class ProjUnit(OfSphere, Coined):
         )
 
 
-def mean_length(filled: int, k: int) -> float:
+def mean_length(dimensions: int, k: int) -> float:
     """c, the mean length of a uniform projection of a unit vector of D dimensions on k: E
     sqrt(Beta(k / 2, (D - k) / 2))."""
-    if k == filled:
+    if k == dimensions:
         return 1.0
     return math.exp(
         math.lgamma((k + 1) / 2)
-        + math.lgamma(filled / 2)
+        + math.lgamma(dimensions / 2)
         - math.lgamma(k / 2)
-        - math.lgamma((filled + 1) / 2)
+        - math.lgamma((dimensions + 1) / 2)
     )
 
 
@@ -379,9 +379,9 @@ def projunit_moment(epsilon: float, d: int, k: int) -> float:
     s = E[h^2] k / D, the mean square along the vector, for h = <v, x> of PrivUnit in k dimensions
     and a projection of squared length k / D on average.
     """
-    filled = 1 << (d - 1).bit_length()
-    along, square = _along(epsilon, filled, k)
-    return (along + (d - 1) / (filled - 1) * (1 - along)) * square
+    dimensions = 1 << (d - 1).bit_length()
+    along, square = _along(epsilon, dimensions, k)
+    return (along + (d - 1) / (dimensions - 1) * (1 - along)) * square
 
 
 def projunit_on_axis(epsilon: float, d: int, k: int) -> float:
@@ -391,11 +391,11 @@ def projunit_on_axis(epsilon: float, d: int, k: int) -> float:
     return along * square
 
 
-def _along(epsilon: float, filled: int, k: int) -> tuple[float, float]:
+def _along(epsilon: float, dimensions: int, k: int) -> tuple[float, float]:
     """s, and 1 / (c m)^2."""
     cap = best_cap(epsilon, k)
-    return cap.square(epsilon, k) * k / filled, 1 / (
-        mean_length(filled, k) * cap.mean(epsilon)
+    return cap.square(epsilon, k) * k / dimensions, 1 / (
+        mean_length(dimensions, k) * cap.mean(epsilon)
     ) ** 2
 
 
@@ -403,8 +403,8 @@ def _along(epsilon: float, filled: int, k: int) -> tuple[float, float]:
 def least_projection(nano: int, d: int) -> int:
     """The least power of two, `LEAST` or more where d allows, within 2 % of the error of no
     projection."""
-    epsilon, filled = nano / NANO, 1 << (d - 1).bit_length()
-    whole, k = projunit_moment(epsilon, d, filled), min(LEAST, filled)
+    epsilon, dimensions = nano / NANO, 1 << (d - 1).bit_length()
+    whole, k = projunit_moment(epsilon, d, dimensions), min(LEAST, dimensions)
     while projunit_moment(epsilon, d, k) > 1.02 * whole:
         k *= 2
     return k
