@@ -56,12 +56,12 @@ def conform(randomizer: Randomizer, slack: float = SLACK) -> None:
     )
     report = audit(randomizer, draws=False)
     for each in report.findings:
-        assert each.holds, f"{randomizer.name}: {each.check}: {each.said}" + (
-            f": {each.witness}" if each.witness else ""
-        )
-    assert any(
-        each.check in ("sampler, enumerated", "sampler, boundaries") for each in report.findings
-    ), f"{randomizer.name}: no word width can be enumerated"
+        witness = f": {each.witness}" if each.witness else ""
+        assert each.holds, f"{randomizer.name}: {each.check}: {each.said}{witness}"
+    checks = {each.check for each in report.findings}
+    assert checks & {"sampler, enumerated", "sampler, boundaries"}, (
+        f"{randomizer.name}: no word width can be enumerated"
+    )
     if report.loss is not None:
         least = randomizer.nano / NANO - slack
         assert report.loss >= least, (
@@ -77,19 +77,12 @@ def _check_log_probability(randomizer: FiniteChannel) -> None:
     """log_probability is the logarithm of weight over 2^word_bits."""
     values = randomizer.domain.some(MAX_VALUES)[:, None]
     reports = np.arange(randomizer.alphabet)[None, :]
+    fault = f"{randomizer.name}: log_probability and weight disagree"
     for cell in {0, randomizer.cells // 2, randomizer.cells - 1}:
-        probabilities = np.exp(randomizer.log_probability(reports, values, np.array([[cell]])))
-        exact = (
-            randomizer.weight(reports, values, np.array([[cell]])).astype(np.float64)
-            / randomizer.total
-        )
-        np.testing.assert_allclose(
-            probabilities,
-            exact,
-            rtol=1e-12,
-            atol=0,
-            err_msg=f"{randomizer.name}: log_probability and weight disagree",
-        )
+        entries = reports, values, np.array([[cell]])
+        shares = randomizer.weight(*entries).astype(np.float64) / randomizer.total
+        probabilities = np.exp(randomizer.log_probability(*entries))
+        np.testing.assert_allclose(probabilities, shares, rtol=1e-12, atol=0, err_msg=fault)
 
 
 def _check_parameters(randomizer: Randomizer) -> None:
@@ -98,22 +91,9 @@ def _check_parameters(randomizer: Randomizer) -> None:
     assert randomizer.nano <= randomizer.epsilon * NANO + 1e-3, (
         f"{randomizer.name}: charges {randomizer.nano} nano-nats"
     )
-    for epsilon in (
-        0,
-        -1.0,
-        math.nan,
-        math.inf,
-        -math.inf,
-        1e-10,
-        5e-324,
-        25.0,
-        2**63,
-        10**400,
-        True,
-        "1",
-        None,
-        [1.0],
-    ):
+    for epsilon in (0, -1.0, math.nan, math.inf, -math.inf, 1e-10, 5e-324, 25.0, 2**63, 10**400):
+        _refuses(randomizer, epsilon=epsilon)
+    for epsilon in (True, "1", None, [1.0]):
         _refuses(randomizer, epsilon=epsilon)
     for bits in (-1, 33, 63, 65, 8.0, True, "8"):
         _refuses(randomizer, word_bits=bits)
@@ -155,7 +135,8 @@ def conform_query(query: Query, records: Records) -> None:
         f"{query.name}: asked again, it answers otherwise"
     )
     for row in range(min(n, MAX_VALUES)):
-        assert np.array_equal(query.values(records.take(slice(row, row + 1)))[0], values[row]), (
+        alone = query.values(records.take(slice(row, row + 1)))
+        assert np.array_equal(alone[0], values[row]), (
             f"{query.name}: the value of record {row} depends on others"
         )
     assert query.values(records.take(slice(0, 0))).shape == query.domain.shape(0), (
@@ -177,57 +158,54 @@ def conform_protocol(
     `runs` more measure the intervals of its estimate, unless `uncovered` gives a reason. A right
     protocol fails these with probability `failure` at most.
     """
-    name, model, clients = (
-        protocol.name,
-        type(protocol).model(),
-        clients or protocol.clients(epsilon),
-    )
-    algorithm = protocol.algorithm(epsilon, clients)
+    name, clients = protocol.name, clients or protocol.clients(epsilon)
+    algorithm, model = protocol.algorithm(epsilon, clients), type(protocol).model()
     assert type(algorithm) is _MODELS[model], (
         f"{name}: its algorithm is {type(algorithm).__name__}, and its annotation says {model}"
     )
     population = protocol.synthetic(clients, 1)
     oracle = PopulationOracle(population, KeyedNoise(1), 1, epsilon)
-
-    def check_names(queries: tuple[LocalQuery, ...]) -> None:
-        for query in queries:
-            assert query.cohort.stop <= clients, (
-                f"{name}: it asks client {query.cohort.stop - 1}, and its {clients} clients are 0 "
-                f"to {clients - 1}"
-            )
-            for registry, entry in (
-                (QUERIES, query.query.name),
-                (RANDOMIZERS, query.randomizer.name),
-            ):
-                assert entry in registry, (
-                    f"{name}: clients know no {registry.noun} {entry!r}; install it with an entry "
-                    f"point under {registry.group}"
-                )
-
-    result = run(algorithm, Watched(oracle, check_names))
+    result = run(algorithm, Watched(oracle, partial(_check_queries, name, clients)))
     assert oracle.ledger.max_spent <= epsilon, (
         f"{name}: a client spends {oracle.ledger.max_spent}, and its budget is {epsilon}"
     )
     assert oracle.rounds, f"{name}: it asks nobody"
     error = protocol.true_error(result, population)
     assert 0 <= error < math.inf, f"{name}: its error is {error}"
-    description = protocol.describe(result)
+    _check_description(protocol, protocol.describe(result))
+    assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"
+    if "estimate" in protocol.describe(result) and not protocol.uncovered and runs:
+        conform_intervals(protocol, epsilon, clients, runs, failure)
+
+
+def _check_queries(name: str, clients: int, queries: tuple[LocalQuery, ...]) -> None:
+    """They ask clients that there are, by names that clients know."""
+    for asked_query in queries:
+        last = asked_query.cohort.stop - 1
+        assert last < clients, (
+            f"{name}: it asks client {last}, and its {clients} clients are 0 to {clients - 1}"
+        )
+        names = (QUERIES, asked_query.query.name), (RANDOMIZERS, asked_query.randomizer.name)
+        for registry, entry in names:
+            assert entry in registry, (
+                f"{name}: clients know no {registry.noun} {entry!r}; install it with an entry "
+                f"point under {registry.group}"
+            )
+
+
+def _check_description(protocol: LocalProtocol[Any], description: dict[str, Any]) -> None:
+    name, is_hypothesis = protocol.name, "hypothesis" in description
     json.dumps(description)  # plain data, or a TypeError that names what is none
-    fields = {"estimate", "interval", "n"} | (
-        {"labels"} if isinstance(description.get("estimate"), list) else set()
+    fields = {"estimate", "interval", "n"}
+    if isinstance(description.get("estimate"), list):
+        fields.add("labels")
+    assert is_hypothesis or fields <= description.keys(), (
+        f"{name}: its result has {', '.join(description)}; describe a hypothesis, or an estimate "
+        "with its interval, n and, of several numbers, labels"
     )
-    ways = (
-        "describe a hypothesis, or an estimate with its interval, n and, of several numbers, labels"
-    )
-    assert "hypothesis" in description or fields <= description.keys(), (
-        f"{name}: its result has {', '.join(description)}; {ways}"
-    )
-    assert ("hypothesis" in description) == bool(protocol.figureless), (
+    assert is_hypothesis == bool(protocol.figureless), (
         f"{name}: a protocol whose result is a hypothesis names it in `figureless`, and no other"
     )
-    assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"
-    if "estimate" in description and not protocol.uncovered and runs:
-        conform_intervals(protocol, epsilon, clients, runs, failure)
 
 
 def conform_intervals(
@@ -249,16 +227,12 @@ def conform_intervals(
     clients = clients or protocol.clients(epsilon)
     population_of, inside = people or partial(protocol.synthetic, clients), []
     algorithm = protocol.algorithm(epsilon, clients)
-    for oracle in islice(
-        _oracles(algorithm, population_of, epsilon, np.random.default_rng(seed)), runs
-    ):
+    oracles = _oracles(algorithm, population_of, epsilon, np.random.default_rng(seed))
+    for oracle in islice(oracles, runs):
         result = run(algorithm, oracle)
-        low, high = (
-            np.array(protocol.describe(result)["interval"], dtype=np.float64).reshape(-1, 2).T
-        )
-        truth = np.atleast_1d(
-            np.asarray(protocol.truth_of(result, oracle.population), dtype=np.float64)
-        )
+        interval = np.array(protocol.describe(result)["interval"], dtype=np.float64)
+        low, high = interval.reshape(-1, 2).T
+        truth = np.array(protocol.truth_of(result, oracle.population), dtype=np.float64, ndmin=1)
         assert truth.shape == low.shape, (
             f"{protocol.name}: it states {low.size} intervals, and `truth_of` gives {truth.size} "
             "truths"
@@ -269,11 +243,8 @@ def conform_intervals(
         inside = [np.all(each, keepdims=True) for each in inside]
     counts: Counts = np.sum(inside, axis=0)
     law = CountLaw.binomial(runs, COVERED)
-    least = int(
-        law.sizes[
-            np.searchsorted(np.cumsum(law.shares), failure / max(1, counts.size), side="right")
-        ]
-    )
+    chance = failure / max(1, counts.size)
+    least = int(law.sizes[np.searchsorted(np.cumsum(law.shares), chance, side="right")])
     worst = int(counts.min(initial=runs))
     assert worst >= least, (
         f"{protocol.name}: an interval of 95 % contains the truth in {worst} of {runs} runs; by "

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Bools, Counts, Ints, Words
+from local_dp.arrays import Bools, Counts, Floats, Ints, Words
 from local_dp.checks import check_built
 from local_dp.randomizers.finite import FiniteChannel, in_blocks, report_law
 from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
@@ -147,6 +147,15 @@ class BitVector(Places):
         ]
         # of a single place, words are a plain array
         return np.packbits(words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little")
+
+    def ones_of(self, values: Ints) -> Words:
+        """The weight of a 1 at each place, shape (values, places)."""
+        symbols = self.code[values - self.domain.low]
+        return np.asarray(np.array(self.ones, dtype=np.uint64)[symbols])
+
+    def shares_of(self, values: Ints) -> Floats:
+        """The probability of a 1 at each place, shape (values, places)."""
+        return self.ones_of(values) / 2.0**self.word_bits
 
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""

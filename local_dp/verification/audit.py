@@ -133,13 +133,15 @@ def _difference(
     return f"it was changed after it was made: {', '.join(sorted(changes))}" if changes else ""
 
 
+_PLAIN = (int, float, str)
+
+
 def _params(randomizer: Randomizer) -> dict[str, Parameter]:
     """Its parameters, by name. Raises TypeError for what is no parameter."""
     params = dict(randomizer.params().items())
     for value in params.values():
-        if type(value) not in (int, float, str) and not (
-            type(value) is tuple and all(type(part) in (float, str) for part in value)
-        ):
+        parts, kinds = (value, (float, str)) if type(value) is tuple else ((value,), _PLAIN)
+        if not all(type(part) in kinds for part in parts):
             raise TypeError(
                 f"{value!r:.40} is a {type(value).__name__}, not a number, a text or a tuple of "
                 "them"

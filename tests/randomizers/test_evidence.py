@@ -91,11 +91,8 @@ class Uneven(RoundedGRR):  # the corners are no whole number of steps apart
 
 @wrong(
     "local_dp.randomizers.evidence:_lines",
-    (
-        "np.isin(first, corners) & np.isin(second, corners) & (level >= 0) & (level <= "
-        "randomizer.equal)"
-    ),
-    "np.isin(first, corners) & np.isin(second, corners) & (level >= 0)",
+    "between & (level >= 0) & (level <= randomizer.equal)",
+    "between & (level >= 0)",
     "a value beyond its corners loses more than they do",
     at="rounded-grr-0",
 )

@@ -39,7 +39,7 @@ ALPHA = 1e-6  # failure probability of each statistical check
 
 @wrong(
     "local_dp.randomizers.evidence:_of_bit",
-    "told_apart or bool((bits != bits[:, :1]).any())",
+    "differ or bool((bits != bits[:, :1]).any())",
     "False",
     "a randomized bit is said to lose nothing",
     at="1.0",
