@@ -172,9 +172,10 @@ def conform_protocol(
     assert oracle.rounds, f"{name}: it asks nobody"
     error = protocol.true_error(result, population)
     assert 0 <= error < math.inf, f"{name}: its error is {error}"
-    _check_description(protocol, protocol.describe(result))
+    description = protocol.describe(result)
+    _check_description(protocol, description)
     assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"
-    if "estimate" in protocol.describe(result) and not protocol.uncovered and runs:
+    if "estimate" in description and not protocol.uncovered and runs:
         conform_intervals(protocol, epsilon, clients, runs, failure)
 
 

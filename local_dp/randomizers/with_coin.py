@@ -59,29 +59,18 @@ class WithCoin(Randomizer):
         return build_named(self.inner, self.setting, epsilon=self.epsilon).word_bits == bits
 
     def prepare(self) -> None:
-        randomizer = self.coined
-        if not randomizer.uses_coins:
-            raise InputError(
-                f"{randomizer.name} uses no public coin: there is nothing to send along"
-            )
-        if (
-            randomizer.loss != self.loss
-            or randomizer.evidence not in ("enumerated", "per coin")
-            or type(randomizer).draw is not Randomizer.draw
-        ):
-            raise InputError(
-                f"the coin of {randomizer.name} cannot be sent along: for a loss that is enumerated, "
-                "pure and of each report alone"
-            )
-        if (
-            not isinstance(randomizer, FiniteChannel)
-            and type(randomizer).cells_of is not Randomizer.cells_of
-        ):
-            raise InputError(
-                f"the coin of {randomizer.name} cannot be sent along: nobody could tell which coins "
-                "there are"
-            )
-        object.__setattr__(self, "estimates", randomizer.estimates)
+        inner = self.coined
+        kind, name = type(inner), inner.name
+        if not inner.uses_coins:
+            raise InputError(f"{name} uses no public coin: there is nothing to send along")
+        fault = f"the coin of {name} cannot be sent along: "
+        per_coin = inner.evidence in ("enumerated", "per coin")
+        if inner.loss != self.loss or not per_coin or kind.draw is not Randomizer.draw:
+            raise InputError(fault + "for a loss that is enumerated, pure and of each report alone")
+        listed_cells = isinstance(inner, FiniteChannel) or kind.cells_of is Randomizer.cells_of
+        if not listed_cells:
+            raise InputError(fault + "nobody could tell which coins there are")
+        object.__setattr__(self, "estimates", inner.estimates)
 
     @cached_property
     def coined(self) -> Randomizer:

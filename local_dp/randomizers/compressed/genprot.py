@@ -67,27 +67,18 @@ class OfChannel(FiniteChannel):
         return self._channel.domain
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        rows = cells.astype(np.int64) * self.domain.size + (
-            values.astype(np.int64) - self.domain.low
-        )
-        return self._guide(rows, words).astype(self.report_dtype, copy=False)
+        rows = values.astype(np.int64) + cells.astype(np.int64) * self.domain.size
+        return self._guide(rows - self.domain.low, words).astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        places = (
-            np.asarray(cells, dtype=np.int64),
-            np.asarray(values, dtype=np.int64) - self.domain.low,
-            np.asarray(reports, dtype=np.int64),
-        )
-        return self.weights[places]
+        entries = cells, np.asarray(values) - self.domain.low, reports
+        return self.weights[tuple(np.asarray(each, dtype=np.int64) for each in entries)]
 
     @cached_property
     def _law(self) -> Floats:
         """Pr[list and choice | value], shape (values, cells alphabet)."""
-        return (
-            np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1)
-            / self.total
-            / self.cells
-        )
+        weights = np.moveaxis(self.weights.astype(np.float64), 1, 0)
+        return weights.reshape(self.domain.size, -1) / self.total / self.cells
 
     @cached_property
     def decoded(self) -> Floats:
@@ -304,20 +295,16 @@ def chosen(marks: Floats) -> Floats:
     B)] + Pr[no mark] / T, B the number of other marked ones."""
     samples, shares = marks.shape[-1], []
     for place in range(samples):
-        others = [np.ones(marks.shape[:-1])]  # Pr[B = b]
+        zero = np.zeros(marks.shape[:-1])
+        others = [zero + 1]  # Pr[B = b]
         for other in range(samples):
-            if other == place:
-                continue
-            p, zero = marks[..., other], np.zeros(marks.shape[:-1])
-            others = [
-                low * (1 - p) + high * p
-                for low, high in zip([*others, zero], [zero, *others], strict=True)
-            ]
+            if other != place:
+                p = marks[..., other]
+                pairs = zip([*others, zero], [zero, *others], strict=True)
+                others = [low * (1 - p) + high * p for low, high in pairs]
         own = marks[..., place]
-        shares.append(
-            sum(own * each / (1 + count) for count, each in enumerate(others))
-            + (1 - own) * others[0] / samples
-        )
+        marked_chance = sum(own * each / (1 + count) for count, each in enumerate(others))
+        shares.append(marked_chance + (1 - own) * others[0] / samples)
     return np.stack(shares, axis=-1)
 
 
@@ -333,11 +320,10 @@ def worst_ratio(samples: int, low: float, high: float) -> float:
 
 
 def _at(samples: int, own: float, others: float) -> float:
-    chance = (
-        -math.expm1(samples * math.log1p(-others)) / (samples * others)
-        if others < 1
-        else 1 / samples
-    )
+    if others < 1:
+        chance = -math.expm1(samples * math.log1p(-others)) / (samples * others)
+    else:
+        chance = 1 / samples
     return own * chance + (1 - own) * (1 - others) ** (samples - 1) / samples
 
 

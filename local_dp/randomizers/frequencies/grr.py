@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.finite import ceil_fraction, loses_little, too_narrow
 from local_dp.randomizers.frequencies.base import DirectOracle, OfSymbols
@@ -63,7 +63,7 @@ class GRR(DirectOracle, OfSymbols):
     source = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
 
     def _fits(self, bits: int) -> bool:
-        nano = nano_epsilon(self.epsilon)
+        nano = self.nano
         other = _other_weight(nano, symbols(self.k).size, bits)
         return loses_little(2**bits - (self.k - 1) * other, other, nano)
 

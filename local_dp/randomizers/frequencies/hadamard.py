@@ -13,7 +13,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import OneBit
 from local_dp.randomizers.frequencies.base import (
     FiniteOracle,
@@ -205,7 +205,7 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
 
     @cached_property
     def layout(self) -> Blocks:
-        return Blocks(symbols(self.k).size, best_blocks(nano_epsilon(self.epsilon), self.k), 1)
+        return Blocks(symbols(self.k).size, best_blocks(self.nano, self.k), 1)
 
     @property
     def alphabet(self) -> int:
@@ -271,9 +271,7 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
                 f"b is {self.b!r}; give 1 to {k.bit_length()} bits for {k} symbols, or 0 for the "
                 "best number"
             )
-        return Blocks(
-            k, 1 << (self.b - 1) if self.b else best_blocks(nano_epsilon(self.epsilon), k), 0
-        )
+        return Blocks(k, 1 << (self.b - 1) if self.b else best_blocks(self.nano, k), 0)
 
     @property
     def alphabet(self) -> int:

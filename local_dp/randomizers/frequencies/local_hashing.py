@@ -14,7 +14,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.base import (
     CodedOracle,
     EvenDesign,
@@ -270,7 +270,7 @@ class OLH(LocalHashing):
 
     @cached_property
     def hash(self) -> LinearHash:
-        return best_hash(nano_epsilon(self.epsilon), symbols(self.k).size)
+        return best_hash(self.nano, symbols(self.k).size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,7 +334,7 @@ class PIRappor(TwoWeights, HashDesign):
 
     @cached_property
     def hash(self) -> LinearHash:
-        return best_hash(nano_epsilon(self.epsilon), symbols(self.k).size, MAX_REPORTS)
+        return best_hash(self.nano, symbols(self.k).size, MAX_REPORTS)
 
     @property
     def alphabet(self) -> int:

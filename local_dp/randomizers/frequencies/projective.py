@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.domains import symbols
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.base import EvenDesign, TwoWeights
 from local_dp.randomizers.frequencies.local_hashing import prime_power, recurring
 from local_dp.randomizers.frequencies.subset_selection import total_variance
@@ -39,7 +39,7 @@ class PGR(TwoWeights, EvenDesign):
     @property
     def _geometry(self) -> tuple[int, int]:
         """g and t, the geometry of the vectors of length t; (k, 2) stands for single points."""
-        return best_geometry(nano_epsilon(self.epsilon), symbols(self.k).size)
+        return best_geometry(self.nano, symbols(self.k).size)
 
     @cached_property
     def differences(self) -> Counts:

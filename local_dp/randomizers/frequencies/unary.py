@@ -13,7 +13,7 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.loss import NANO, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, ties
 from local_dp.randomizers.finite import ceil_fraction, flip_weight, loses_little, too_narrow
 from local_dp.randomizers.frequencies.base import (
@@ -77,9 +77,7 @@ class UnaryEncoding(OwnPlace, OfSymbols):
 
     def _fits(self, bits: int) -> bool:
         (other, own), total = self._weights(bits), 1 << bits
-        return loses_little(
-            own * (total - other), other * (total - own), nano_epsilon(self.epsilon)
-        )
+        return loses_little(own * (total - other), other * (total - own), self.nano)
 
     @cached_property
     def code(self) -> Ints:
@@ -127,7 +125,7 @@ class SUE(UnaryEncoding):
     source = "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        square = exp_epsilon(nano_epsilon(self.epsilon))
+        square = exp_epsilon(self.nano)
         product = square.numerator * square.denominator << 2 * _ROOT_BITS
         # at most e^(eps / 2), and within 2^-128 of it
         root = Fraction(math.isqrt(product), square.denominator << _ROOT_BITS)
@@ -150,7 +148,7 @@ class OUE(UnaryEncoding):
     source = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        return flip_weight(nano_epsilon(self.epsilon), bits), 2**bits // 2
+        return flip_weight(self.nano, bits), 2**bits // 2
 
 
 STEPS = 128  # of the thresholds between 0 and 1 that are tried
@@ -174,7 +172,7 @@ class THE(UnaryEncoding):
     source = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        nano = nano_epsilon(self.epsilon)
+        nano = self.nano
         other, miss = _tails(nano, best_threshold(nano))
         return ceil_fraction(2**bits * other), 2**bits - ceil_fraction(2**bits * miss)
 

@@ -11,7 +11,6 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
-from local_dp.loss import nano_epsilon
 from local_dp.randomizers.finite import flip_weight, loses_little
 from local_dp.randomizers.frequencies.base import OfSymbols, support_variance
 from local_dp.randomizers.frequencies.unary import OwnPlace
@@ -47,10 +46,10 @@ class ChangeTracking(OwnPlace):
 
     def _fits(self, bits: int) -> bool:
         (flip, _), total = self._weights(bits), 1 << bits
-        return loses_little(total - flip, flip, nano_epsilon(self.epsilon))
+        return loses_little(total - flip, flip, self.nano)
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        flip = flip_weight(nano_epsilon(self.epsilon), bits)
+        flip = flip_weight(self.nano, bits)
         return flip, 2**bits - flip if self.intervals == 1 else 2**bits // 2
 
     @cached_property
