@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Self, TypeAlias
+from typing import NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain, levels, parameters
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import FiniteChannel, too_narrow
+from local_dp.randomizers.finite import FiniteChannel, of_moments, too_narrow
 from local_dp.tallies import Estimate, Tally
 
 # reports at a time: their indices stay in cache, and the allocator keeps their memory
@@ -155,33 +155,26 @@ class TableChannel(FiniteChannel):
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return self.weights[
-            np.asarray(values, dtype=np.int64) - self.domain.low,
-            np.asarray(reports, dtype=np.int64),
-        ]
+        rows = np.asarray(values, dtype=np.int64) - self.domain.low
+        return self.weights[rows, np.asarray(reports, dtype=np.int64)]
 
     @cached_property
     def stands(self) -> Floats:
         """The value of each report, shape (alphabet, parameters): the least squares inverse of the
         channel."""
-        domain = self.domain
-        means = (
-            np.linspace(0, 1, domain.size)[:, None]
-            if domain.kind == "levels"
-            else np.eye(domain.size)
-        )
+        size = self.domain.size
+        means = np.eye(size)
+        if self.domain.kind == "levels":
+            means = np.linspace(0, 1, size)[:, None]
         return np.linalg.pinv(self.weights / self.total) @ means
 
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.answered
         law = tally.counts[0] / n
-        mean = law @ self.stands
-        error = np.sqrt(np.maximum(law @ self.stands**2 - mean**2, 0.0) / n)
-        return (
-            Estimate(mean[0], error[0], n)
-            if self.domain.kind == "levels"
-            else Estimate(mean, error, n)
-        )
+        mean, square = law @ self.stands, law @ self.stands**2
+        if self.domain.kind == "levels":
+            mean, square = mean[0], square[0]
+        return of_moments(mean, square, n)
 
 
 @dataclass(frozen=True)
@@ -201,42 +194,34 @@ def _compile(recipe: _Recipe) -> tuple[Words, Guide]:
 def _check_law(randomizer: TableChannel, law: Law) -> None:
     """Raises InputError unless every row sums to 1 and each report's probabilities are within a
     factor e^epsilon, up to rounding."""
-    if (
-        not hasattr(law, "__len__")
-        or len(law) != randomizer.domain.size
-        or len({len(row) for row in law}) != 1
-    ):
-        raise InputError(
-            f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one "
-            "length, one for each value"
-        )
+    size, low = randomizer.domain.size, randomizer.domain.low
+
+    def refuse(fault: str) -> NoReturn:
+        raise InputError(f"{randomizer.name}: {fault}")
+
+    if not hasattr(law, "__len__") or len(law) != size or len(set(map(len, law))) != 1:
+        refuse(f"its law does not have {size} rows of one length, one for each value")
     shares = np.array([[float(share) for share in row] for row in law])
-    sums, low = shares.sum(axis=1), randomizer.domain.low
-    wrong = (abs(sums - 1) > _ROUNDING) | (shares < 0).any(axis=1)
+    sums = shares.sum(axis=1)
+    negative = (shares < 0).any(axis=1)
+    wrong = (abs(sums - 1) > _ROUNDING) | negative
     if wrong.any():
         row = int(wrong.argmax())
-        fault = (
-            "include a negative one"
-            if (shares[row] < 0).any()
-            else f"sum to {sums[row]:.12g}, not to 1"
-        )
-        raise InputError(
-            f"{randomizer.name}: the probabilities of value {low + row} {fault}; correct its row "
-            "of `law`"
-        )
+        fault = "include a negative one" if negative[row] else f"sum to {sums[row]:.12g}, not to 1"
+        refuse(f"the probabilities of value {low + row} {fault}; correct its row of `law`")
     if len(law) > 1 and all(list(row) == list(law[0]) for row in law):
-        raise InputError(
-            f"{randomizer.name}: all values have the same law, so nothing can be estimated; make "
-            "it depend on the value"
+        refuse(
+            "all values have the same law, so nothing can be estimated; make it depend on the value"
         )
     above = shares.max(axis=0) > (1 + _ROUNDING) * float(randomizer.growth) * shares.min(axis=0)
     if above.any():
-        column = shares[:, (report := int(above.argmax()))]
-        likely = (
-            f"report {report} is more than e^epsilon times as likely for value "
-            f"{low + int(column.argmax())} as for value {low + int(column.argmin())}"
+        report = int(above.argmax())
+        column = shares[:, report]
+        most, least = low + int(column.argmax()), low + int(column.argmin())
+        refuse(
+            f"report {report} is more than e^epsilon times as likely for value {most} as for value "
+            f"{least}: {column.max():.6g} to {column.min():.6g}"
         )
-        raise InputError(f"{randomizer.name}: {likely}: {column.max():.6g} to {column.min():.6g}")
 
 
 def precise() -> AbstractContextManager[Context]:
@@ -271,13 +256,8 @@ def _fill(row: list[int], least: list[int], most: list[int], total: int) -> list
     weights = [min(max(each, low), high) for each, low, high in zip(row, least, most, strict=True)]
     left = total - sum(weights)
     for place in sorted(range(len(row)), key=lambda place: -row[place]):
-        if left == 0:
-            break
-        more = (
-            min(left, most[place] - weights[place])
-            if left > 0
-            else max(left, least[place] - weights[place])
-        )
+        room = most[place] - weights[place], least[place] - weights[place]
+        more = min(left, room[0]) if left > 0 else max(left, room[1])
         weights[place] += more
         left -= more
     return None if left else weights

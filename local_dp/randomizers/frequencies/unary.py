@@ -15,16 +15,23 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, ties
-from local_dp.randomizers.finite import ceil_fraction, flip_weight, loses_little, too_narrow
+from local_dp.randomizers.finite import (
+    ceil_fraction,
+    flip_weight,
+    loses_little,
+    of_moments,
+    too_narrow,
+)
 from local_dp.randomizers.frequencies.base import (
     FrequencyOracle,
     OfSymbols,
     Supporting,
     joint_of_places,
+    steady_estimate,
 )
 from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.table import Law, TableChannel
-from local_dp.tallies import Estimate, Joint, Steadied, Tally, steadied
+from local_dp.tallies import Estimate, Joint, Tally
 
 _ROOT_BITS = 128  # of a square root, far beyond a word's
 
@@ -57,14 +64,14 @@ class OwnPlace(BitVector, Supporting, FrequencyOracle):
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
         """The mean and the mean square of a report's estimate at each place, (b - q) / (p - q)."""
         rates, (p, q) = tally.counts / tally.answered, self.chances
-        return (rates - q) / (p - q), (rates * (1 - q) ** 2 + (1 - rates) * q**2) / (p - q) ** 2
+        mean, square = rates - q, rates * (1 - q) ** 2 + (1 - rates) * q**2
+        return mean / (p - q), square / (p - q) ** 2
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Its `ends` are of reports of one place, or of none."""
         p, q = self.chances
-        each = (np.pad(weights, ((0, 0), (0, 1))) - q * weights.sum(axis=1, keepdims=True)) / (
-            p - q
-        )
+        blind = q * weights.sum(axis=1, keepdims=True)
+        each = (np.pad(weights, ((0, 0), (0, 1))) - blind) / (p - q)
         return joint_of_places(
             tally.answered, weights, *self._moments(tally), (each.min(axis=1), each.max(axis=1))
         )
@@ -215,13 +222,10 @@ class NoisyBit(TableChannel):
     domain = symbols(2)
 
     def law(self) -> Law:
-        a = (-Decimal(self.nano) / NANO).exp()
-        ends = (-self.reach, self.reach + 1)
+        a, places = (-Decimal(self.nano) / NANO).exp(), range(-self.reach, self.reach + 2)
+        scale = [1 / (1 + a) * (1 if y in (places[0], places[-1]) else 1 - a) for y in places]
         return [
-            [
-                a ** abs(y - bit) / (1 + a) * (1 if y in ends else 1 - a)
-                for y in range(ends[0], ends[1] + 1)
-            ]
+            [a ** abs(y - bit) * each for y, each in zip(places, scale, strict=True)]
             for bit in (0, 1)
         ]
 
@@ -242,13 +246,8 @@ class NoisyBit(TableChannel):
         return np.asarray((count - none) / (one - none))
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, counts = tally.answered, tally.counts[0]
-        mean = counts @ self.decoded / n
-        return Estimate(
-            np.asarray(mean),
-            np.sqrt(np.asarray(max(0.0, counts @ self.decoded**2 / n - mean**2) / n)),
-            n,
-        )
+        law = tally.counts[0] / tally.answered
+        return of_moments(law @ self.decoded, law @ self.decoded**2, tally.n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,7 +282,7 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
     def variance(self, values: Ints, law: Floats) -> Floats:
         """By the mean square of what a place reports for a bit: the mean is the bit."""
         share = law @ self.truths(values)
-        none, one = self.inner.weights @ self.inner.decoded**2 / self.total
+        none, one = self.inner.weights @ self.inner.decoded**2 / self.inner.total
         return np.asarray(none + share * (one - none) - share**2)
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
@@ -292,10 +291,7 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
         return law @ self.inner.decoded, law @ self.inner.decoded**2
 
     def estimate(self, tally: Tally) -> Estimate:
-        mean, square = self._moments(tally)
-        return Steadied.of(
-            mean, (square - mean**2) / tally.n, tally.n, steadied(mean, square, (0.0, 1.0), tally.n)
-        )
+        return steady_estimate(*self._moments(tally), (0.0, 1.0), tally.n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return joint_of_places(tally.answered, weights, *self._moments(tally))

@@ -12,7 +12,7 @@ from local_dp.checks import check_whole
 from local_dp.domains import Domain, bit_strings, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.finite import ceil_fraction, of_moments, too_narrow
 from local_dp.randomizers.frequencies.base import joint_of_reports
 from local_dp.randomizers.places import PerCoin, PlaceVector
 from local_dp.randomizers.table import TableChannel
@@ -56,23 +56,19 @@ class Padded(TableChannel):
         check_whole("limit", self.limit, 1, self.k)
 
     def table(self) -> Words:
-        reports = self.signs * self.k + self.limit
+        reports, limit = self.signs * self.k + self.limit, self.limit
         base, gain = self._split
         members = self.held
         sizes = members.sum(axis=1, keepdims=True)
-        all_gains = [divmod(gain * self.limit, max(size, self.limit)) for size in range(self.k + 1)]
-        each, over = (
-            np.array(part, dtype=np.uint64)[sizes] for part in zip(*all_gains, strict=True)
-        )
-        gains = np.where(
-            members, each + (np.cumsum(members, axis=1).astype(np.uint64) <= over), np.uint64(0)
-        )
-        dummies = np.where(
-            np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0)
-        )
+        shares = [divmod(gain * limit, max(size, limit)) for size in range(self.k + 1)]
+        each, over = np.array(shares, dtype=np.uint64).T[:, sizes]
+        extra = np.cumsum(members, axis=1).astype(np.uint64) <= over
+        gains = np.where(members, each + extra, np.uint64(0))
+        missing = np.arange(limit) < limit - sizes
+        dummies = np.where(missing, np.uint64(gain), np.uint64(0))
         table: Words = np.concatenate([self.spread(gains), dummies], axis=1) + np.uint64(base)
         # what rounding left over: the same for all
-        table[:, -1] += np.uint64(self.total - reports * base - self.limit * gain)
+        table[:, -1] += np.uint64(self.total - reports * base - limit * gain)
         return table
 
     @cached_property
@@ -137,9 +133,8 @@ class PaddingSampling(Padded):
     def estimate(self, tally: Tally) -> Estimate:
         """The k shares, unbiased where no set has more than `limit` items, shape (k,)."""
         n, (base, gain) = tally.answered, self.odds
-        return Estimate.between(
-            (-base / gain, (1 - base) / gain), (self.seen(tally.counts) / n - base) / gain, n
-        )
+        ends, shares = (-base / gain, (1 - base) / gain), self.seen(tally.counts) / n
+        return Estimate.between(ends, (shares - base) / gain, n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,11 +191,10 @@ class PCKV(Padded):
         (2 k,)."""
         n, (base, gain) = tally.answered, self.odds
         plus, minus = self.seen(tally.counts).reshape(2, self.k) / n
-        share, total = (plus + minus - 2 * base) / gain, (plus - minus) / gain
-        spread = np.concatenate(
-            [(plus + minus) * (1 - plus - minus), plus + minus - (plus - minus) ** 2]
-        )
-        return Estimate(np.concatenate([share, total]), np.sqrt(spread / n) / gain, n)
+        both, signs = plus + minus, plus - minus
+        spread = np.concatenate([both * (1 - both), both - signs**2])
+        value = np.concatenate([both - 2 * base, signs]) / gain
+        return Estimate(value, np.sqrt(spread / n) / gain, n)
 
     def means(self, tally: Tally) -> Ratio:
         """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,),
@@ -262,35 +256,25 @@ class SignedPlace(TableChannel):
     def table(self) -> Words:
         growth, total = exp_epsilon(self.nano), self.total
         other = ceil_fraction(total / (growth + 3))
-        wrong = max(
-            ceil_fraction(total / (2 * (growth + 1))),
-            -(-other * total // (2 * (total - 2 * other))),
-        )
-        right = total // 2 - wrong
+        none, half = total - 2 * other, total // 2
+        wrong = max(ceil_fraction(total / (2 * (growth + 1))), -(-other * total // (2 * none)))
+        right = half - wrong
         if right <= wrong or right <= other:
             raise too_narrow(self)
-        half = total // 2
-        return np.array(
-            [[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]],
-            dtype=np.uint64,
-        )
+        rows = [[none, other, other], [half, right, wrong], [half, wrong, right]]
+        return np.array(rows, dtype=np.uint64)
 
     @property
     def odds(self) -> tuple[float, float, float]:
         """b: the chance that none becomes a sign; a: that a sign stays one; and a (2 p - 1), the
         mean reported sign of plus."""
-        none, plus, _ = (self.weights / self.total).tolist()
-        return none[1] + none[2], plus[1] + plus[2], plus[1] - plus[2]
+        (_, up, down), (_, right, wrong), _ = (self.weights / self.total).tolist()
+        return up + down, right + wrong, right - wrong
 
     def estimate(self, tally: Tally) -> Estimate:
         n, gain = tally.answered, self.odds[2]
         law = tally.counts[0] / n
-        mean = (law[1] - law[2]) / gain
-        return Estimate(
-            np.asarray(mean),
-            np.sqrt(np.asarray(max(0.0, (law[1] + law[2]) / gain**2 - mean**2) / n)),
-            n,
-        )
+        return of_moments((law[1] - law[2]) / gain, (law[1] + law[2]) / gain**2, n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,9 +329,7 @@ class PCKVUE(PerCoin):
     name = "pckv-ue"
     summary = "Reports one key and its sign in one small report a key"
     source = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-UE)"
-    estimates = (
-        "for each key the share that holds it, and the sum of its numbers by the number of clients"
-    )
+    estimates = PCKV.estimates
     k: int = 2
     limit: int = 2
     steps: int = 2
@@ -367,17 +349,14 @@ class PCKVUE(PerCoin):
     def encode(self, values: Ints, coins: Words) -> Ints:
         values, coins = np.broadcast_arrays(values, coins)
         digits = digits_of(values.ravel().astype(np.int64), self.k, self.steps)
-        words = words_of(coins.ravel(), 2) >> np.uint64(32)
+        words, half = words_of(coins.ravel(), 2) >> np.uint64(32), np.uint64(32)
         present: Bools = digits > 0
-        pick = (
-            words[:, 0] * np.maximum(present.sum(axis=1), self.limit).astype(np.uint64)
-            >> np.uint64(32)
-        ).astype(np.int64)
+        size = np.maximum(present.sum(axis=1), self.limit).astype(np.uint64)
+        pick = (words[:, 0] * size >> half).astype(np.int64)
         choice = present & (np.cumsum(present, axis=1) == (pick + 1)[:, None])
         key = choice.argmax(axis=1)
-        minus = (words[:, 1] * np.uint64(self.steps) >> np.uint64(32)).astype(np.int64) >= digits[
-            np.arange(len(key)), key
-        ] - 1
+        level = (words[:, 1] * np.uint64(self.steps) >> half).astype(np.int64)
+        minus = level >= digits[np.arange(len(key)), key] - 1
         codes: Ints = np.where(choice.any(axis=1), 1 + key + self.k * minus, 0)
         return codes.reshape(values.shape)
 

@@ -19,11 +19,13 @@ from local_dp.optimise import lowest
 from local_dp.randomizers.places import Coined
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.vectors.base import (
+    COIN,
     normal_means,
     of_moment,
     of_moments,
     pieces_of,
     signs_of,
+    turns,
     words_of,
 )
 from local_dp.tallies import Estimate, Tally
@@ -31,7 +33,6 @@ from local_dp.tallies import Estimate, Tally
 UNIT = 1 << 14  # a coordinate of 1 in a report
 _BLOCK = 1 << 9  # clients at a time
 _SLACK = 1e-9  # nats kept back for the rounding of the cap's share
-_COIN = 20  # bits that decide the sign of a vector shorter than 1
 _HEIGHT = 44  # bits that decide how near to the vector, within the cap or the rest
 
 
@@ -84,10 +85,10 @@ def _across(directions: Floats, towards: Floats) -> Floats:
     axis furthest from the vector is taken."""
     across: Floats = directions - (directions * towards).sum(axis=1)[:, None] * towards
     vanishing = np.flatnonzero((across**2).sum(axis=1) < 1e-12)
-    least = abs(towards[vanishing]).argmin(axis=1)
-    across[vanishing] = (
-        np.eye(towards.shape[1])[least] - towards[vanishing, least][:, None] * towards[vanishing]
-    )
+    axes = towards[vanishing]
+    least = abs(axes).argmin(axis=1)
+    axes *= -axes[np.arange(len(axes)), least][:, None]
+    across[vanishing] = np.eye(towards.shape[1])[least] + axes
     across /= np.sqrt((across**2).sum(axis=1))[:, None]
     return across
 
@@ -98,8 +99,7 @@ def turned(rows: Floats, words: Words, steps: int) -> Floats:
     norms = np.sqrt((rows**2).sum(axis=1))
     towards: Floats = rows / np.maximum(norms, 1)[:, None]
     towards[norms == 0, 0] = 1.0  # nothing has no direction: any will do
-    uniform = (words & np.uint64((1 << _COIN) - 1)).astype(np.float64) * 2 + (1 - (1 << _COIN))
-    towards *= np.where(uniform * steps > norms * (1 << _COIN), -1.0, 1.0)[:, None]
+    towards *= turns(words & np.uint64((1 << COIN) - 1), norms, steps)[:, None]
     return towards
 
 
@@ -194,14 +194,11 @@ class PrivUnit(OfSphere):
         Student's t, the law of sqrt(d - 1) h / sqrt(1 - h^2)."""
         from scipy.special import stdtrit
 
-        within = ((words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64) + 0.5) / (
-            1 << _HEIGHT
-        )
-        share = self.cap.share
+        drawn_height = (words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64)
+        within = (drawn_height + 0.5) / (1 << _HEIGHT)
+        share, in_cap = self.cap.share, words[:, 0] < np.uint64(self.threshold)
         # Pr[<v, x> above it]
-        above = np.where(
-            words[:, 0] < np.uint64(self.threshold), share * within, share + (1 - share) * within
-        )
+        above = np.where(in_cap, share * within, share + (1 - share) * within)
         student: Floats = stdtrit(self.d - 1, above)
         return -student / np.sqrt(student**2 + (self.d - 1))
 
@@ -288,13 +285,8 @@ class ProjUnit(OfSphere, Coined):
     def _signs(self, coins: Words) -> Ints:
         """D1, D2 and D3, shape (3, D, n)."""
         each = -(-self.filled // 64)
-        words = words_of(coins, 3 * each)
-        return np.stack(
-            [
-                signs_of(words[:, first : first + each], self.filled).T
-                for first in range(0, 3 * each, each)
-            ]
-        )
+        words = words_of(coins, 3 * each).reshape(-1, 3, each)
+        return np.stack([signs_of(words[:, place], self.filled).T for place in range(3)])
 
     def projected(self, rows: Floats, coins: Words) -> Floats:
         """The projections of vectors, shape (n, d) to (n, k)."""
@@ -364,12 +356,8 @@ def mean_length(dimensions: int, k: int) -> float:
     sqrt(Beta(k / 2, (D - k) / 2))."""
     if k == dimensions:
         return 1.0
-    return math.exp(
-        math.lgamma((k + 1) / 2)
-        + math.lgamma(dimensions / 2)
-        - math.lgamma(k / 2)
-        - math.lgamma((dimensions + 1) / 2)
-    )
+    above, below = ((k + 1) / 2, dimensions / 2), (k / 2, (dimensions + 1) / 2)
+    return math.exp(sum(map(math.lgamma, above)) - math.lgamma(below[0]) - math.lgamma(below[1]))
 
 
 def projunit_moment(epsilon: float, d: int, k: int) -> float:
