@@ -135,12 +135,12 @@ def test_local_hashing_against_the_best_sets(epsilon: float) -> None:
     growth = math.exp(epsilon)
     for k in [*range(2, 131), 256, 1000, 1024, 4096]:
         family = best_hash(nano_epsilon(epsilon), k)
-        spent = k * subset_variance(epsilon, family.points, family.points // family.g, 1 / k)
+        cost = k * subset_variance(epsilon, family.points, family.points // family.g, 1 / k)
         bound = minimax(k, growth)
-        assert bound * (1 - 1e-9) <= spent <= 1.21 * bound
-        assert spent <= k * subset_variance(epsilon, k, 1, 1 / k) * (1 + 1e-9)
+        assert bound * (1 - 1e-9) <= cost <= 1.21 * bound
+        assert cost <= k * subset_variance(epsilon, k, 1, 1 / k) * (1 + 1e-9)
         if epsilon == 1.0 and k in (64, 256, 1024, 4096):
-            assert (family.g, spent / bound) == (4, pytest.approx(1, abs=3e-3))
+            assert (family.g, cost / bound) == (4, pytest.approx(1, abs=3e-3))
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
@@ -220,13 +220,11 @@ def test_every_two_symbols_are_neighbours_on_two_cycles(k: int) -> None:
     """The k - 1 cycles visit every symbol once; over them each of the k (k - 1) / 2 pairs is next
     to each other twice, so sets of two are all pairs."""
     places = cycles(k)
-    visited = np.argsort(places, axis=1)
+    order = np.argsort(places, axis=1)
     assert (np.sort(places, axis=1) == np.arange(k)).all()
-    pairs = np.sort(
-        np.stack([visited, np.roll(visited, -1, axis=1)], axis=-1).reshape(-1, 2), axis=1
-    )
-    found, times = np.unique(pairs, axis=0, return_counts=True)
-    assert (len(found), set(times.tolist())) == (k * (k - 1) // 2, {2})
+    pairs = np.sort(np.stack([order, np.roll(order, -1, axis=1)], axis=-1).reshape(-1, 2), axis=1)
+    neighbours, times = np.unique(pairs, axis=0, return_counts=True)
+    assert (len(neighbours), set(times.tolist())) == (k * (k - 1) // 2, {2})
 
 
 @pytest.mark.parametrize(("epsilon", "k"), [(0.62, 6), (1.28, 9), (2.42, 24), (1.73, 14)])
@@ -251,11 +249,11 @@ def test_between_the_fields_little_is_lost() -> None:
             continue
         least = _variances(growth, k, np.floor(k / (growth + 1)), k)
         middle = np.floor(order / (growth + 1))
-        taken = np.minimum(
+        best = np.minimum(
             _variances(growth, order, np.maximum(middle, 2.0), k),
             _variances(growth, k, np.ones(len(growth)), k),
         )
-        losses = taken / least - 1
+        losses = best / least - 1
         assert losses.min() > -1e-9
         worst[k] = (float(losses.max()), (int(losses.argmax()) + 1) / 100)
     assert {k: round(loss, 3) for k, (loss, _) in worst.items() if loss > 0.04} == {
@@ -264,8 +262,8 @@ def test_between_the_fields_little_is_lost() -> None:
     }
     for k in (6, 9, 24, 14):
         loss, epsilon = worst[k]
-        spent = k * subset_variance(epsilon, *best_blocks(nano_epsilon(epsilon), k), 1 / k)
-        assert spent == pytest.approx((1 + loss) * minimax(k, math.exp(epsilon)), rel=1e-6)
+        cost = k * subset_variance(epsilon, *best_blocks(nano_epsilon(epsilon), k), 1 / k)
+        assert cost == pytest.approx((1 + loss) * minimax(k, math.exp(epsilon)), rel=1e-6)
 
 
 def _variances(growth: Floats, order: int, w: Floats, k: int) -> Floats:
@@ -275,8 +273,8 @@ def _variances(growth: Floats, order: int, w: Floats, k: int) -> Floats:
     for size in (np.clip(w, 1, order - 1), np.clip(w + 1, 1, order - 1)):
         p = size * growth / (size * growth + order - size)
         q = (size - p) / (order - 1)
-        seen = q + (p - q) / k
-        totals.append(k * seen * (1 - seen) / (p - q) ** 2)
+        rate = q + (p - q) / k
+        totals.append(k * rate * (1 - rate) / (p - q) ** 2)
     return np.asarray(np.minimum(*totals))
 
 
@@ -285,9 +283,9 @@ def pair_chances(sets: AffineSets, shares: list[int]) -> set[Fraction]:
     shares: over all coins, in rationals."""
     weights = np.repeat(np.array(shares, dtype=object), sets.inner.order)
     together = np.zeros((sets.k, sets.k), dtype=object)
-    held = sets.holds.astype(np.int64)
+    members = sets.holds.astype(np.int64)
     for codes in sets.codes:
-        together += held[:, codes].T @ (weights[:, None] * held[:, codes])
+        together += members[:, codes].T @ (weights[:, None] * members[:, codes])
     return {
         Fraction(int(each), int(weights.sum()) * sets.cells)
         for each in together[np.triu_indices(sets.k, 1)]
@@ -329,14 +327,14 @@ def test_the_variance_of_affine_sets_by_enumeration(epsilon: float, k: int) -> N
     and the total variance, the bound up to 1e-12."""
     sets = AffineSets(epsilon, k=k)
     weights = sets.inner.channel().astype(object)
-    held = sets.holds.astype(np.int64)
-    seen = np.sum([(weights @ held)[np.ix_(codes, codes)] for codes in sets.codes], axis=0)
-    chances = seen / (sets.inner.total * sets.cells)
+    members = sets.holds.astype(np.int64)
+    sums = np.sum([(weights @ members)[np.ix_(codes, codes)] for codes in sets.codes], axis=0)
+    chances = sums / (sets.inner.total * sets.cells)
     p, q = sets.chances
     np.testing.assert_allclose(np.diag(chances).astype(float), p, rtol=1e-12)
     np.testing.assert_allclose(chances[~np.eye(k, dtype=bool)].astype(float), q, rtol=1e-12)
-    named = q + (p - q) / k
-    assert k * named * (1 - named) / (p - q) ** 2 == pytest.approx(
+    rate = q + (p - q) / k
+    assert k * rate * (1 - rate) / (p - q) ** 2 == pytest.approx(
         minimax(k, math.exp(epsilon)), rel=1e-12
     )
     assert exact_ratio(sets) <= exp_epsilon(nano_epsilon(epsilon))
@@ -358,8 +356,8 @@ def test_every_k_up_to_64_meets_the_bound() -> None:
         if largest_field(k) < k:
             sets = AffineSets(1.0, k=k)
             (p, q), alphabet = sets.chances, sets.alphabet
-            named = q + (p - q) / k
-            worst = max(worst, k * named * (1 - named) / (p - q) ** 2 / minimax(k, math.e) - 1)
+            rate = q + (p - q) / k
+            worst = max(worst, k * rate * (1 - rate) / (p - q) ** 2 / minimax(k, math.e) - 1)
             assert alphabet <= 1696
             assert all(
                 best_choice(epsilon, k).total <= 1.01 * minimax(k, math.exp(epsilon))
@@ -389,6 +387,6 @@ Louder = twin_of(
 
 def test_the_audit_looks_behind_the_coin() -> None:
     assert audit(CountMeanSketch(1.0, k=200, m=16)).holds
-    found = audit(Louder(1.0, k=200, m=16))
-    assert not found.holds
-    assert "inner vector" in next(each.said for each in found.findings if not each.holds)
+    report = audit(Louder(1.0, k=200, m=16))
+    assert not report.holds
+    assert "inner vector" in next(each.said for each in report.findings if not each.holds)

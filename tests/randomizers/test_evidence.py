@@ -138,13 +138,13 @@ def test_rows_meet_as_counted_by_hand(
     """On random codes of three symbols the ways are those that are counted by hand, with rows that
     meet so; and matrices find the same."""
     code = np.random.default_rng(seed).choice(3, (23, 17), p=(1 - 2 * share, share, share))
-    found = {meeting.counts: meeting.rows for meeting in meetings(code, PAIRS)}
-    assert set(found) == by_hand(code)
-    for counts, (one, other) in found.items():
+    ways = {meeting.counts: meeting.rows for meeting in meetings(code, PAIRS)}
+    assert set(ways) == by_hand(code)
+    for counts, (one, other) in ways.items():
         assert counts == tuple(int(((code[one] == a) & (code[other] == b)).sum()) for a, b in PAIRS)
     monkeypatch.setattr(met, "MAX_KINDS", 0)
     # which counts a row with itself too
-    assert set(found) - {(0,) * 6} == {meeting.counts for meeting in meetings(code, PAIRS)} - {
+    assert set(ways) - {(0,) * 6} == {meeting.counts for meeting in meetings(code, PAIRS)} - {
         (0,) * 6
     }
 
@@ -228,9 +228,9 @@ Gaussian = twin_of(BinaryRR, loss=lambda own, right: Approximate(10**9, 10**12))
 def test_a_client_decides_which_evidence_it_accepts() -> None:
     """What is only audited is refused unless the client says otherwise, and so is any delta; what
     is proven is repeated, not believed."""
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RefusedError) as refusal:
         check_loss(OnlyAudited(1.0))
-    assert refused.value.code == "evidence"
+    assert refusal.value.code == "evidence"
     check_loss(OnlyAudited(1.0), PROVEN | {"audited"})
     with pytest.raises(RefusedError, match="delta"):
         check_loss(Gaussian(1.0))
@@ -260,9 +260,9 @@ CHANNELS = [
 )
 @pytest.mark.parametrize("wider", [False, True])
 def test_a_tally_counts_every_report_in_its_cell(channel: FiniteChannel, wider: bool) -> None:
-    drawn, n = np.random.default_rng(5), 100_007
-    cells = drawn.integers(0, channel.cells, n).astype(np.uint16)
-    reports = drawn.integers(0, channel.alphabet, n).astype(
+    generator, n = np.random.default_rng(5), 100_007
+    cells = generator.integers(0, channel.cells, n).astype(np.uint16)
+    reports = generator.integers(0, channel.alphabet, n).astype(
         np.uint64 if wider else channel.report_dtype
     )
     places = cells.astype(np.int64) * channel.alphabet + reports.astype(np.int64)

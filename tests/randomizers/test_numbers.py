@@ -153,12 +153,12 @@ def test_an_interval_of_few_numbers_holds_the_mean(epsilon: float, share: float)
     randomizer = DiscreteLaplace(epsilon, steps=15)
     law = np.array([1 - share, share]) @ (randomizer.weights[[0, -1]] / randomizer.total)
     for n in (20, 50):
-        drawn = np.random.default_rng(n).multinomial(n, law / law.sum(), size=20_000)
-        ends = randomizer.estimate(Tally(drawn[:1])).ends
+        tallies = np.random.default_rng(n).multinomial(n, law / law.sum(), size=20_000)
+        ends = randomizer.estimate(Tally(tallies[:1])).ends
         assert ends is not None
         # of few reports it depends on their mean alone:
-        low, high = Estimate.between(ends, drawn @ randomizer.decoded / n, n).interval()
-        each = [randomizer.estimate(Tally(counts[None])).interval() for counts in drawn[:200]]
+        low, high = Estimate.between(ends, tallies @ randomizer.decoded / n, n).interval()
+        each = [randomizer.estimate(Tally(counts[None])).interval() for counts in tallies[:200]]
         np.testing.assert_allclose(np.transpose([low[:200], high[:200]]), each, rtol=1e-9)
         assert np.mean((low <= share) & (share <= high)) > 0.94
 
@@ -276,7 +276,9 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
         def loss(self) -> Approximate:
             honest = super().loss
             return (
-                honest if "_tables" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+                honest
+                if "_tables" not in vars(self)
+                else Approximate(honest.nano, honest.atto // 2)
             )
 
     twin = Overstated(1.0)
@@ -295,10 +297,10 @@ def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
     with pytest.raises(RefusedError, match="reveals"):
         exact_ratio(randomizer)
     assert "discrete-gaussian" not in {each.randomizer.name for each in estimators(Mean(), 1.0)}
-    found = audit(randomizer)
-    assert found.holds
-    assert found.loss is None
-    assert "exact delta is 9.99" in found.findings[0].said
+    report = audit(randomizer)
+    assert report.holds
+    assert report.loss is None
+    assert "exact delta is 9.99" in report.findings[0].said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,7 +314,7 @@ class Answers(
     k: int = 3
     truth: Fraction = Fraction(1)
     certain: Fraction = Fraction(1)
-    given: int = 3
+    size: int = 3
 
     @property
     def domain(self) -> Domain:
@@ -325,7 +327,7 @@ class Answers(
                 other * (self.truth * self.growth if report == value else 1)
                 for report in range(self.k + 1)
             ]
-            for value in range(self.given)
+            for value in range(self.size)
         ]
 
     def params(self) -> dict[str, Parameter]:
@@ -343,7 +345,7 @@ WRONG_LAWS: list[tuple[dict[str, Any], str]] = [
     ({"truth": Fraction(2)}, "report 0 is .* as likely for value 0 as for value 1: "),
     ({"certain": Fraction(9, 10)}, "value 0 sum to 0.9, not to 1"),
     ({"truth": Fraction(-1)}, "value 0 include a negative one"),
-    ({"given": 2}, "does not have 3 rows"),
+    ({"size": 2}, "does not have 3 rows"),
     ({"truth": 1 / exp_epsilon(NANO)}, "all values have the same law"),
     ({"epsilon": 0.001, "word_bits": 2}, "too narrow"),
 ]

@@ -26,6 +26,7 @@ from local_dp.verification.audit import audit
 from local_dp.verification.bits import check_bits
 from local_dp.verification.black_box import ALPHA, check_black_box
 from local_dp.verification.decoding import check_decoding
+from local_dp.verification.findings import Witness
 from local_dp.verification.sampler import PAIRS, check_drawn, check_sampler, pairs_of
 from local_dp.wire import Refusal, Reply
 from tests.support.adversaries.cases import BROKEN, CORRECT, Case
@@ -99,13 +100,13 @@ def test_floating_point_laplace_is_refused_in_private(
     """Reliability 15: whatever evidence a client's policy accepts, in private it does not answer by
     noise in floats; a simulation may."""
     monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
-    asked = request(LocalQuery(Question("yes == 1"), kind(1.0), Cohort(0, 3)))
+    ask = request(LocalQuery(Question("yes == 1"), kind(1.0), Cohort(0, 3)))
 
     def answer(noise: Noise, *evidence: Evidence) -> Reply | Refusal:
-        accepted = Policy(None, PROVEN | frozenset(evidence))
-        return ClientRole("host-0", 0, yes_records(3), noise, MemoryStore(1.0), accepted).handle(
-            asked
-        )[0]
+        policy = Policy(None, PROVEN | frozenset(evidence))
+        return ClientRole("host-0", 0, yes_records(3), noise, MemoryStore(1.0), policy).handle(ask)[
+            0
+        ]
 
     private = answer(SystemNoise(), "density", "audited")
     assert isinstance(private, Refusal)
@@ -187,10 +188,10 @@ WITHOUT = {
     "case", BROKEN, ids=lambda case: f"{type(case.randomizer).__name__} {case.check}"
 )
 def test_what_is_broken_is_found(case: Case) -> None:
-    found = audit(case.randomizer)
-    wrong = {each.check: each for each in found.findings if not each.holds}
-    assert case.check in wrong, found
-    assert found.grade in ("exact", "declared", "black box")
+    report = audit(case.randomizer)
+    wrong = {each.check: each for each in report.findings if not each.holds}
+    assert case.check in wrong, report
+    assert report.grade in ("exact", "declared", "black box")
     without = case.check == "estimate" or (type(case.randomizer).__name__, case.check) in WITHOUT
     assert (wrong[case.check].witness is None) == without, wrong[case.check]
 
@@ -205,15 +206,15 @@ def test_what_is_broken_is_found(case: Case) -> None:
 def test_every_built_in_passes(name: str) -> None:
     """Every built-in randomizer has an exact loss of at most its epsilon, and a witness that
     reaches it."""
-    found = audit(RANDOMIZERS[name](1.0))
-    assert found.holds, found
-    if not isinstance(RANDOMIZERS[name](1.0).loss, Pure) or found.evidence == "density":
+    report = audit(RANDOMIZERS[name](1.0))
+    assert report.holds, report
+    if not isinstance(RANDOMIZERS[name](1.0).loss, Pure) or report.evidence == "density":
         return  # a delta, or a claim about real numbers: tested where they are
-    assert found.loss is not None
-    witness = found.findings[0].witness
+    assert report.loss is not None
+    witness = report.findings[0].witness
     assert witness is not None
     assert witness.ratio is not None
-    assert np.log(witness.ratio) == pytest.approx(found.loss, rel=1e-9)
+    assert np.log(witness.ratio) == pytest.approx(report.loss, rel=1e-9)
 
 
 D: dict[str, Any] = {"d": 1000}
@@ -241,11 +242,11 @@ def test_an_audit_asks_for_no_more_than_it_may(
     )
     respond, numbers = owner.respond, list[int]()
 
-    def counted(self: Randomizer, values: Ints, words: Words, cells: Words) -> Words:
+    def count(self: Randomizer, values: Ints, words: Words, cells: Words) -> Words:
         numbers.append(max(values.size, words.size))
         return respond(self, values, words, cells)
 
-    monkeypatch.setattr(owner, "respond", counted)
+    monkeypatch.setattr(owner, "respond", count)
     assert audit(randomizer).holds
     assert len(numbers) < 5000
     assert 1 << 20 < sum(numbers) < 1 << 27
@@ -260,12 +261,15 @@ def test_an_audit_asks_for_no_more_than_it_may(
 def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
     """An infinite ratio shows the last symbol's leak, the sampler's own and not the declared one;
     of 65,537 levels the one always reported is named."""
-    cases = (LastElement(1.0, k=8), "sampler, enumerated"), (OneLevel(1.0), "sampler, drawn")
-    leak, odd = (
-        {each.check: each.witness for each in audit(made).findings}[check] for made, check in cases
-    )
-    assert leak is not None
-    assert odd is not None
+
+    def witness(randomizer: Randomizer, check: str) -> Witness:
+        """That of the finding of this check."""
+        shown_by = {each.check: each.witness for each in audit(randomizer).findings}[check]
+        assert shown_by is not None
+        return shown_by
+
+    leak = witness(LastElement(1.0, k=8), "sampler, enumerated")
+    odd = witness(OneLevel(1.0), "sampler, drawn")
     assert (leak.ratio, leak.inputs[1]) == (None, 7)
     assert 23456 in odd.inputs
     assert odd.ratio is None or odd.ratio > 1.3
@@ -282,8 +286,8 @@ def test_a_black_box_is_rarely_blamed_wrongly() -> None:
     more have a probability below 1e-8."""
     assert ALPHA <= 1e-4
     flags = [
-        check_black_box(made, 1000 * seed).holds
-        for made in (Opaque(1.0, k=2), OpaqueNoise(1.0, k=2))
+        check_black_box(randomizer, 1000 * seed).holds
+        for randomizer in (Opaque(1.0, k=2), OpaqueNoise(1.0, k=2))
         for seed in range(100, 400, 30)
     ]
     assert flags.count(False) <= 2
@@ -294,13 +298,13 @@ def holds(place: int, seed: int) -> bool:
     randomizer at this place of the zoo."""
     randomizer = CORRECT[place]
     if isinstance(randomizer, FiniteChannel | PerCoin):
-        found = check_drawn(randomizer, pairs_of(randomizer, PAIRS), seed)
+        finding = check_drawn(randomizer, pairs_of(randomizer, PAIRS), seed)
     else:
-        found = (check_bits if isinstance(randomizer, BitVector) else check_black_box)(
+        finding = (check_bits if isinstance(randomizer, BitVector) else check_black_box)(
             randomizer,  # type: ignore[arg-type]
             seed,
         )
-    return found.holds and all(each.holds for each in check_decoding(randomizer, seed))
+    return finding.holds and all(each.holds for each in check_decoding(randomizer, seed))
 
 
 # findings that may differ from audit to audit
@@ -324,7 +328,7 @@ def test_what_is_not_drawn_is_found_again(randomizer: Randomizer) -> None:
     audits = [audit(randomizer, seed) for seed in (7, 4_200_000)]
     assert all(each.holds for each in audits), audits
     one, other = (
-        [each for each in audited.findings if each.check not in DRAWN] for audited in audits
+        [each for each in report.findings if each.check not in DRAWN] for report in audits
     )
     assert one == other
     assert len(one) > 5
@@ -336,12 +340,12 @@ def test_what_is_right_is_rarely_blamed_wrongly() -> None:
     (reliability 14)."""
     kinds = {type(randomizer): place for place, randomizer in enumerate(CORRECT)}
     others = [place for place in range(len(CORRECT)) if place not in kinds.values()]
-    chosen = [*kinds.values(), *others[: max(0, 15 - len(kinds))]]
-    assert len(chosen) >= 15
+    places = [*kinds.values(), *others[: max(0, 15 - len(kinds))]]
+    assert len(places) >= 15
     with get_context("fork").Pool(2) as pool:
         flags = pool.starmap(
             holds,
-            [(place, 100_000 * seed) for place in chosen for seed in range(1, 201)],
+            [(place, 100_000 * seed) for place in places for seed in range(1, 201)],
             chunksize=20,
         )
     assert flags.count(False) <= 3
