@@ -93,8 +93,8 @@ def _check_parameters(randomizer: Randomizer) -> None:
     )
     for epsilon in (0, -1.0, math.nan, math.inf, -math.inf, 1e-10, 5e-324, 25.0, 2**63, 10**400):
         _refuses(randomizer, epsilon=epsilon)
-    for epsilon in (True, "1", None, [1.0]):
-        _refuses(randomizer, epsilon=epsilon)
+    for number in (True, "1", None, [1.0]):
+        _refuses(randomizer, epsilon=number)
     for bits in (-1, 33, 63, 65, 8.0, True, "8"):
         _refuses(randomizer, word_bits=bits)
     for field in ("k", "steps", "d"):

@@ -163,20 +163,19 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     Raises RefusedError("unverifiable") for a randomizer that cannot be enumerated: of another kind,
     too large, with weights that are no probabilities, or with a report that some values never send.
     """
-    kind = type(randomizer)
-    if kind is WithCoin:
+    if type(randomizer) is WithCoin:
         return exact_ratio(randomizer.coined)  # the coin is drawn whatever the value
     once = randomizer.silence is None  # what may be asked again and again is looked at as a table
     if (
         once
         and isinstance(randomizer, OneBit)
         and randomizer.alphabet == 2
-        and kind.weight is OneBit.weight
+        and type(randomizer).weight is OneBit.weight
     ):
         return _of_bit(randomizer)
     if isinstance(randomizer, PerCoin):
         return _of_code(randomizer)
-    if once and isinstance(randomizer, Mixed) and kind.weight is Mixed.weight:
+    if once and isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_mixture(randomizer)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)

@@ -203,7 +203,7 @@ def _check_law(randomizer: TableChannel, law: Law) -> None:
         refuse(f"its law does not have {size} rows of one length, one for each value")
     shares = np.array([[float(share) for share in row] for row in law])
     sums = shares.sum(axis=1)
-    negative = (shares < 0).any(axis=1)
+    negative = np.asarray((shares < 0).any(axis=1))
     wrong = (abs(sums - 1) > _ROUNDING) | negative
     if wrong.any():
         row = int(wrong.argmax())

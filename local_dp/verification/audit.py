@@ -136,9 +136,9 @@ def _difference(
 _PLAIN = (int, float, str)
 
 
-def _params(randomizer: Randomizer) -> dict[str, Parameter]:
+def _params(randomizer: Randomizer) -> dict[str, Any]:
     """Its parameters, by name. Raises TypeError for what is no parameter."""
-    params = dict(randomizer.params().items())
+    params: dict[str, Any] = dict(randomizer.params().items())
     for value in params.values():
         parts, kinds = (value, (float, str)) if type(value) is tuple else ((value,), _PLAIN)
         if not all(type(part) in kinds for part in parts):

@@ -199,8 +199,8 @@ def _check_repeats(randomizer: Randomizer) -> Finding:
                 f"the same inputs, words and coins give other reports {manner}: it keeps a state, "
                 "or has a randomness of its own that nobody can check"
             )
-            witness = _differing(originals[0], part, np.ascontiguousarray(reports))
-            return Finding("repeats", False, True, sentence, witness)
+            difference = _differing(originals[0], part, np.ascontiguousarray(reports))
+            return Finding("repeats", False, True, sentence, difference)
     sentence = (
         f"{n} reports are the same when asked again, in other order, in batches of other sizes, "
         f"and {REPEATED} one by one"

@@ -59,17 +59,12 @@ def laws(many: int) -> Floats:
     """Each value alone, all alike, every two of them, or one and all others alike, at odds in steps
     of a twentieth; shape (laws, values). Variances are linear in the law, less the square of a
     mean. So one of the largest is that of a law on two values."""
-    each = np.eye(many)
-    pairs = [(one, other) for one in range(many) for other in range(one)]
-    mixed = [
-        share * each[one] + (1 - share) * each[other] for one, other in pairs for share in ODDS
-    ]
-    spread = [
-        share * each[one] + (1 - share) * (1 - each[one]) / (many - 1)
-        for one in range(many)
-        for share in ODDS
-    ]
-    return np.stack([*each, np.full(many, 1 / many), *mixed, *spread])
+    each, alike = np.eye(many), np.full((many, many), 1 / (many - 1))
+    np.fill_diagonal(alike, 0)
+    pairs = [(each[one], each[other]) for one in range(many) for other in range(one)]
+    mixed = [share * one + (1 - share) * other for one, other in pairs for share in ODDS]
+    spread = [share * each + (1 - share) * alike for share in ODDS]
+    return np.concatenate([each, np.full((1, many), 1 / many), mixed, *spread])
 
 
 def values_of(randomizer: Randomizer) -> Counts:
@@ -119,15 +114,16 @@ def measured(randomizer: Randomizer, honest: Randomizer, last: bool) -> None:
     their law is the worst, or all hold the last value."""
     values, n = values_of(honest), NEEDED.get(honest.name, 60_000)
     law = laws(len(values))
-    worst = law[len(values) - 1 if last else int(honest.variance(values, law).max(axis=1).argmax())]
+    place = len(values) - 1
+    if not last:
+        place = int(honest.variance(values, law).max(axis=1).argmax())
+    worst = law[place]
     claim, truth = honest.variance(values, worst), worst @ honest.truths(values)
-    sample = Sample.of(
-        randomizer, values[np.random.default_rng(8).choice(len(values), n, p=worst)], honest
-    )
+    clients = np.random.default_rng(8).choice(len(values), n, p=worst)
+    sample = Sample.of(randomizer, values[clients], honest)
     each, _ = sample.variances(total=False)
-    assert (abs(sample.value - truth) <= 6 * np.sqrt(each / n) + ROUNDING).all(), (
-        f"biased: {sample.value} for {truth}"
-    )
+    near = abs(sample.value - truth) <= 6 * np.sqrt(each / n) + ROUNDING
+    assert near.all(), f"biased: {sample.value} for {truth}"
     variances, error = sample.variances(total=len(claim) < len(each))
     assert (SURE * error < 0.03 * claim).all(), f"{n} clients are too few"
     assert (abs(variances - claim) < 0.03 * claim).all(), f"variances {variances} for {claim}"
@@ -222,12 +218,8 @@ def test_the_covariance_of_bits_is_that_of_one_report(oracle: UnaryEncoding) -> 
     each = (reports - q) / (p - q) @ WEIGHTS.T
     joint = oracle.joint(Tally(np.rint(shares @ ones * n).astype(np.int64), n), WEIGHTS)
     np.testing.assert_allclose(joint.value, WEIGHTS @ shares, atol=1e-9)
-    np.testing.assert_allclose(
-        joint.covariance * n,
-        (each * law[:, None]).T @ each - np.outer(law @ each, law @ each),
-        rtol=1e-9,
-        atol=1e-9,
-    )
+    exact = (each * law[:, None]).T @ each - np.outer(law @ each, law @ each)
+    np.testing.assert_allclose(joint.covariance * n, exact, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.long
@@ -277,16 +269,10 @@ STEPS = 4
 def spread(randomizer: Rounded) -> float:
     """The mean, over groups, of n times the variance of the mean within one, to first order: groups
     alike, and every number in the middle."""
-    law = np.mean(
-        [
-            report_law(randomizer, group * (STEPS + 1) + STEPS // 2)
-            for group in range(randomizer.groups)
-        ],
-        axis=0,
-    )
-    tally = Tally(
-        np.rint(law * 2.0**50).astype(np.int64).reshape(randomizer.cells, randomizer.alphabet)
-    )
+    middles = np.arange(randomizer.groups) * (STEPS + 1) + STEPS // 2
+    law = np.mean([report_law(randomizer, int(value)) for value in middles], axis=0)
+    counts = np.rint(law * 2.0**50).astype(np.int64)
+    tally = Tally(counts.reshape(randomizer.cells, randomizer.alphabet))
     ends = np.eye(2 * randomizer.groups + 1)[:-1]
     # of the share of the upper end, where both ends are as frequent
     slopes: Floats = (ends[1::2] - ends[::2]) / 2 * randomizer.groups

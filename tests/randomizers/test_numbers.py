@@ -94,17 +94,14 @@ def closed_form(randomizer: Any) -> Floats:
         return np.full(len(places), float(randomizer.spread) / randomizer.steps**2)
     if isinstance(randomizer, DiscreteLaplace):
         a, at = math.exp(-randomizer.epsilon / randomizer.steps), np.arange(len(places))
-        return np.asarray(
-            a * (2 - (a**at + a ** at[::-1]) / (1 + a)) / ((1 - a) * randomizer.steps) ** 2
-        )
+        inside = a * (2 - (a**at + a ** at[::-1]) / (1 + a))
+        return np.asarray(inside / ((1 - a) * randomizer.steps) ** 2)
     mix = randomizer.mix if isinstance(randomizer, Hybrid) else Mix(randomizer.window, 1.0, 0.0)
     windows = np.array(
         [window_variance(growth, randomizer.steps, mix.window, x) for x in places.tolist()]
     )
-    return np.asarray(
-        mix.share * windows
-        + (1 - mix.share) * (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
-    )
+    bits = (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
+    return np.asarray(mix.share * windows + (1 - mix.share) * bits)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -183,9 +180,8 @@ def test_one_bit_alone_up_to_epsilon_61_hundredths() -> None:
 
 def test_the_waves_width() -> None:
     """b falls from 1/2 to 0, with the values of the formula."""
-    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx(
-        (math.e - math.e + 1) / (2 * math.e * (math.e - 2)), rel=1e-8
-    )
+    width = 1 / (2 * math.e * (math.e - 2))
+    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx(width, rel=1e-8)
     widths = [float(wave_width(nano_epsilon(epsilon))) for epsilon in (0.001, 0.1, 1.0, 4.0, 20.0)]
     assert widths == sorted(widths, reverse=True)
     assert 0.499 < widths[0] < 0.5
@@ -203,19 +199,15 @@ def test_the_guide_is_the_inverse_of_the_sums(bits: int, reports: int) -> None:
     total, kind = 1 << bits, np.dtype("u8" if bits > 32 else "u4")
     rows = []
     for _ in range(5):
-        shares = generator.random(reports) ** 6 * (
-            (generator.random(reports) < 0.7) | (np.arange(reports) < 2)
-        )
+        shares = generator.random(reports) ** 6
+        shares *= (generator.random(reports) < 0.7) | (np.arange(reports) < 2)
         whole = [int(share) for share in shares / max(shares.sum(), 1e-9) * total * 0.99]
         whole[int(generator.integers(reports))] += total - sum(whole)
         rows.append(whole)
     guide = Guide.of(np.array(rows, dtype=np.uint64), bits)
     for row, whole in enumerate(rows):
         ends = np.cumsum(np.array(whole, dtype=object))
-        edges = {edge for end in ends for edge in (end - 1, end) if 0 <= edge < total} | {
-            0,
-            total - 1,
-        }
+        edges = {0, total - 1, *(edge for edge in (*(ends - 1), *ends) if 0 <= edge < total)}
         words: Words = np.array(sorted(edges), dtype=kind)
         expected = [int((ends <= int(word)).sum()) for word in words]
         assert guide(np.full(len(words), row), words).tolist() == expected
@@ -226,21 +218,15 @@ def test_rounding_keeps_the_ratio_and_little_is_moved() -> None:
     widths that can hold them; narrower ones give None."""
     from decimal import Decimal
 
-    law = [
-        [Decimal(3) / 7, Decimal(3) / 7, Decimal(1) / 7],
-        [Decimal(1) / 7, Decimal(3) / 7, Decimal(3) / 7],
-    ]
+    law = [[Decimal(part) / 7 for part in row] for row in ((3, 3, 1), (1, 3, 3))]
     for bits in (4, 8, 64):
         weights = whole_weights(law, Fraction(3), bits)
         assert weights is not None
         whole = [[int(each) for each in row] for row in weights]
         assert all(sum(row) == 1 << bits for row in whole)
         assert all(max(column) <= 3 * min(column) for column in zip(*whole, strict=True))
-        assert all(
-            abs(each - float(share) * 2**bits) <= 3
-            for row, shares in zip(whole, law, strict=True)
-            for each, share in zip(row, shares, strict=True)
-        )
+        exact = np.array(law, dtype=np.float64) * 2.0**bits
+        assert (abs(np.array(whole, dtype=np.float64) - exact) <= 3).all()
     assert whole_weights(law, Fraction(3), 1) is None
 
 
@@ -322,13 +308,10 @@ class Answers(
 
     def law(self) -> Law:
         other = self.certain / (self.truth * self.growth + self.k)
-        return [
-            [
-                other * (self.truth * self.growth if report == value else 1)
-                for report in range(self.k + 1)
-            ]
-            for value in range(self.size)
-        ]
+        rows = [[other] * (self.k + 1) for _ in range(self.size)]
+        for value, row in enumerate(rows):
+            row[value] *= self.truth * self.growth
+        return rows
 
     def params(self) -> dict[str, Parameter]:
         return {"epsilon": self.epsilon, "word_bits": self.word_bits, "k": self.k}

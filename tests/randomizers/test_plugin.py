@@ -41,13 +41,8 @@ class Teller(GRR):  # declares randomized response, and reports the last symbol 
     name: ClassVar[str] = "teller"
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return np.asarray(
-            np.where(
-                values == self.k - 1,
-                np.array(self.k - 1, dtype=self.report_dtype),
-                super().respond(values, words, cells),
-            )
-        )
+        reports = super().respond(values, words, cells)
+        return np.where(values == self.k - 1, reports.dtype.type(self.k - 1), reports)
 
 
 class Impostor(Teller):  # is equal to everything, and to a built-in randomizer above all

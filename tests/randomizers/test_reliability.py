@@ -2,6 +2,7 @@
 broken is found."""
 
 from dataclasses import dataclass
+from itertools import product
 from math import log
 from multiprocessing import get_context
 from typing import Any, ClassVar
@@ -20,7 +21,7 @@ from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.places import BitVector, PerCoin
-from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.verification.audit import audit
 from local_dp.verification.bits import check_bits
@@ -121,10 +122,9 @@ def exclusive(randomizer: Randomizer, first: int, second: int, n: int = 100_000)
     """How many of n reports of `first` are of a kind that `second` does not send in n; both answer
     from the system's entropy."""
     noise = SystemNoise()
-    words = [randomizer.draw(noise, Draw(1), 0, n) for _ in range(2)]
     one, other = (
-        randomizer.respond(np.full(n, value), each, np.zeros(1, dtype=np.uint8))
-        for value, each in zip((first, second), words, strict=True)
+        randomizer.respond(np.full(n, value), randomizer.draw(noise, Draw(1), 0, n), NO_COIN)
+        for value in (first, second)
     )
     kinds, counts = np.unique(one, return_counts=True)
     # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
@@ -285,11 +285,8 @@ def test_a_black_box_is_rarely_blamed_wrongly() -> None:
     """Of 20 audits of the two tightest correct black boxes at most 2 find fault: at ALPHA each,
     more have a probability below 1e-8."""
     assert ALPHA <= 1e-4
-    flags = [
-        check_black_box(randomizer, 1000 * seed).holds
-        for randomizer in (Opaque(1.0, k=2), OpaqueNoise(1.0, k=2))
-        for seed in range(100, 400, 30)
-    ]
+    pairs = product((Opaque(1.0, k=2), OpaqueNoise(1.0, k=2)), range(100, 400, 30))
+    flags = [check_black_box(randomizer, 1000 * seed).holds for randomizer, seed in pairs]
     assert flags.count(False) <= 2
 
 
@@ -308,13 +305,7 @@ def holds(place: int, seed: int) -> bool:
 
 
 # findings that may differ from audit to audit
-DRAWN = (
-    "sampler, drawn",
-    "black box",
-    "tally",
-    "estimate",
-    "law",
-)
+DRAWN = ("sampler, drawn", "black box", "tally", "estimate", "law")
 
 
 @pytest.mark.parametrize(

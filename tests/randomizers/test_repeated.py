@@ -4,6 +4,7 @@ true limits of a lifetime loss."""
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -21,7 +22,7 @@ from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.randomizers.repeated.change_tracking import BitFlip
 from local_dp.randomizers.repeated.memoised import (
     LOLOHA,
@@ -46,38 +47,37 @@ LIVES: list[tuple[TwoSteps, int]] = [
 ]
 
 
+def chances_of(randomizer: MemoisedGRR) -> list[list[Fraction]]:
+    """The chances of the true symbol and of another one, in the first step and in the second."""
+    others = [Fraction(other, randomizer.part) for other in randomizer.others]
+    return [[1 - (randomizer.k - 1) * other, other] for other in others]
+
+
+def repeated(step: list[Fraction], lasting: int, reports: Iterable[int]) -> Fraction:
+    """The chance of these reports of a lasting answer."""
+    return math.prod((step[report != lasting] for report in reports), start=Fraction(1))
+
+
 def life(randomizer: TwoSteps, value: int, rounds: int) -> Law:
     """The law of so many reports under one label, in fractions: the first step is made once."""
     k, part, law = randomizer.k, randomizer.part, Law()
+    sequences = itertools.product(range(k), repeat=rounds)
     if isinstance(randomizer, MemoisedGRR):
-        steps = [
-            [Fraction(part - (k - 1) * other, part), Fraction(other, part)]
-            for other in randomizer.others
-        ]
-        for reports in itertools.product(range(k), repeat=rounds):
-            each = [
-                math.prod((steps[1][report != lasting] for report in reports), start=Fraction(1))
-                for lasting in range(k)
-            ]
-            law[reports] = sum(
-                (steps[0][lasting != value] * chance for lasting, chance in enumerate(each)),
-                Fraction(0),
+        first, second = chances_of(randomizer)
+        for reports in sequences:
+            terms = (
+                first[symbol != value] * repeated(second, symbol, reports) for symbol in range(k)
             )
+            law[reports] = sum(terms, Fraction(0))
         return law
     law, flip = {(): Fraction(1)}, Fraction(randomizer.flip, part)
     for place in range(k):
         one, chances = Fraction(randomizer.permanent_step.ones[place == value], part), Law()
         for bits in itertools.product((0, 1), repeat=rounds):
-            each = [
-                math.prod((flip if bit != lasting else 1 - flip for bit in bits), start=Fraction(1))
-                for lasting in (0, 1)
-            ]
-            chances[bits] = (1 - one) * each[0] + one * each[1]
-        law = {
-            before + bits: share * chance
-            for before, share in law.items()
-            for bits, chance in chances.items()
-        }
+            zeros, ones = (repeated([1 - flip, flip], lasting, bits) for lasting in (0, 1))
+            chances[bits] = (1 - one) * zeros + one * ones
+        pairs = itertools.product(law.items(), chances.items())
+        law = {before + bits: share * chance for (before, share), (bits, chance) in pairs}
     return law
 
 
@@ -87,9 +87,8 @@ def test_the_loss_of_a_life_is_exact(randomizer: TwoSteps, rounds: int) -> None:
     one report alone keeps its share of it."""
     laws = [life(randomizer, value, rounds) for value in range(randomizer.k)]
     assert all(sum(law.values()) == 1 for law in laws)
-    worst = max(
-        max(law[reports] for law in laws) / min(law[reports] for law in laws) for reports in laws[0]
-    )
+    columns = [[law[reports] for law in laws] for reports in laws[0]]
+    worst = max(max(column) / min(column) for column in columns)
     assert worst <= exp_epsilon(1_000_000_000)
     assert math.log(worst) == pytest.approx(randomizer.loss_after(rounds), abs=1e-9)
     assert exact_epsilon(randomizer) == pytest.approx(0.6, abs=1e-6) == randomizer.loss_after(1)
@@ -209,15 +208,12 @@ def check_rounds(randomizer: TwoSteps, rounds: int, closed: float) -> None:
     is enough except with probability ALPHA: squared errors lie in [0, reach^2]."""
     (p1, q1), (p2, q2) = randomizer.odds
     reach = 1 / ((p1 - q1) * (p2 - q2)) ** 2
-    n = math.ceil(
-        math.log(2 / ALPHA)
-        * (2 * reach * closed + 2 * reach * 0.03 * closed / 3)
-        / (0.03 * closed) ** 2
-    )
+    bound = 2 * reach * closed + 2 * reach * 0.03 * closed / 3
+    n = math.ceil(math.log(2 / ALPHA) * bound / (0.03 * closed) ** 2)
     values, sums = (np.arange(n) % 2).astype(np.int64), np.zeros(n)
     for round in range(rounds):
         words = randomizer.draw(KeyedNoise(12), Draw(round + 1, 0, "diary"), 0, n)
-        reports = randomizer.respond(values, words, np.zeros(1, dtype=np.uint8))
+        reports = randomizer.respond(values, words, NO_COIN)
         sums += reports == 0 if isinstance(randomizer, MemoisedGRR) else reports[:, 0] & 1
     estimates = (sums / rounds - q2 - q1 * (p2 - q2)) / ((p1 - q1) * (p2 - q2))
     assert abs(estimates.mean() - 0.5) < 6 * math.sqrt(closed / n)
@@ -251,21 +247,13 @@ Sequence = tuple[int, ...]
 def told(randomizer: LOLOHA, codes: Sequence, reports: Sequence) -> Fraction:
     """The probability of these reports of a life that goes through these codes: each code has one
     lasting answer."""
-    inner, g = randomizer.inner, randomizer.hash.g
-    steps = [
-        [1 - (g - 1) * Fraction(other, inner.part), Fraction(other, inner.part)]
-        for other in inner.others
-    ]
+    first, second = chances_of(randomizer.inner)
     chance = Fraction(1)
     for code in set(codes):
         own = [report for each, report in zip(codes, reports, strict=True) if each == code]
-        chance *= sum(
-            (
-                steps[0][answer != code] * math.prod(steps[1][report != answer] for report in own)
-                for answer in range(g)
-            ),
-            Fraction(0),
-        )
+        answers = range(randomizer.hash.g)
+        terms = (first[answer != code] * repeated(second, answer, own) for answer in answers)
+        chance *= sum(terms, Fraction(0))
     return chance
 
 
@@ -356,13 +344,8 @@ def test_the_lasting_answers_of_codes_are_independent(g: int) -> None:
     halves = np.arange(inner.part, dtype=np.uint32)
     # of the last words the second step keeps the answer
     words = (halves << np.uint32(10)) | np.uint32(inner.part - 1)
-    answers = np.stack(
-        [
-            inner.respond(np.full(inner.part, code), words, np.zeros(1, dtype=np.uint8))
-            for code in range(g)
-        ]
-    )
-    counts = Counter(map(tuple, answers.T.tolist()))
+    answers = [inner.respond(np.full(inner.part, code), words, NO_COIN) for code in range(g)]
+    counts = Counter(map(tuple, np.transpose(answers).tolist()))
     (p, q), _ = inner.odds
     for answer in itertools.product(range(g), repeat=g):
         chances = (p if own == code else q for code, own in enumerate(answer))
@@ -386,9 +369,9 @@ def test_a_label_keeps_the_hash_and_the_answers() -> None:
     assert 0.3 < same.mean() < 0.5
     assert (one[same] == two[same]).all()
     agree = (one[~same] == two[~same]).mean()
-    assert abs(agree - 2 * (1 / (1 + math.exp(4.0))) * (1 - 1 / (1 + math.exp(4.0)))) < math.sqrt(
-        math.log(2 / ALPHA) / (2 * (~same).sum())
-    )
+    flip = 1 / (1 + math.exp(4.0))
+    reach = math.sqrt(math.log(2 / ALPHA) / (2 * (~same).sum()))
+    assert abs(agree - 2 * flip * (1 - flip)) < reach
 
 
 KEY = b"0123456789abcdef"
@@ -413,9 +396,8 @@ def test_the_client_and_the_server_mean_the_same_buckets(k: int, d: int) -> None
     reports = randomizer.respond(values, randomizer.draw(KeyedNoise(1), Draw(1), 0, n), coins)
     tally = randomizer.tally(reports, coins)
     assert tally.counts.sum() == n * d
-    assert abs(tally.counts.sum(axis=1) / n - d / k).max() < math.sqrt(
-        math.log(2 * k / 1e-6) / (2 * n)
-    )
+    reach = math.sqrt(math.log(2 * k / 1e-6) / (2 * n))
+    assert abs(tally.counts.sum(axis=1) / n - d / k).max() < reach
     for value in range(k):
         alone = randomizer.tally(reports[values == value], coins[values == value]).counts
         assert alone[np.arange(k) != value, 1].sum() == 0

@@ -27,6 +27,7 @@ from local_dp.randomizers.frequencies.unary import (
     best_threshold,
 )
 from local_dp.randomizers.places import ones_at
+from local_dp.randomizers.randomizer import NO_COIN
 from local_dp.randomizers.sets.padding_sampling import (
     PCKV,
     PCKVUE,
@@ -84,21 +85,15 @@ def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncodi
     say; and their worst ratio is the evidence's."""
     randomizer = kind(1.0, k=3, word_bits=4)
     words = np.array(list(itertools.product(range(16), repeat=3)), dtype=np.uint32)
-    counts = np.stack(
-        [
-            np.bincount(
-                randomizer.respond(np.full(len(words), value), words, words[:1])[:, 0], minlength=8
-            )
-            for value in range(3)
-        ]
-    )
+    answers = (randomizer.respond(np.full(len(words), value), words, NO_COIN) for value in range(3))
+    counts = np.stack([np.bincount(reports[:, 0], minlength=8) for reports in answers])
     for value, report in itertools.product(range(3), range(8)):
         weights = [randomizer.ones[int(place == value)] for place in range(3)]
         product = math.prod(
             ones if report >> place & 1 else 16 - ones for place, ones in enumerate(weights)
         )
         assert counts[value, report] == product
-    worst = max(Fraction(int(a), int(b)) for column in counts.T for a in column for b in column)
+    worst = max(Fraction(max(column), min(column)) for column in counts.T.tolist())
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
 
 
@@ -116,7 +111,8 @@ def test_carry_save_adders_count(n: int) -> None:
 
 def chances(epsilon: float, threshold: float) -> tuple[float, float]:
     """Of noise of scale 2 / eps that exceeds the threshold, at the own symbol and elsewhere."""
-    return 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
+    missing, other = (math.exp(-far * epsilon / 2) / 2 for far in (1 - threshold, threshold))
+    return 1 - missing, other
 
 
 @wrong(
@@ -136,9 +132,8 @@ def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
     assert loss == pytest.approx(math.log(p / q) + math.log((1 - q) / (1 - p)), abs=1e-6)
     assert loss < min(epsilon, epsilon / 2 + math.log(4))
     cost = support_variance(*chances(epsilon, threshold), 0.0)
-    assert cost <= min(
-        support_variance(*chances(epsilon, step / 128), 0.0) for step in range(1, 128)
-    ) * (1 + 1e-6)
+    costs = [support_variance(*chances(epsilon, step / 128), 0.0) for step in range(1, 128)]
+    assert cost <= min(costs) * (1 + 1e-6)
     assert oue_variance(epsilon, 0.0) < oue_variance(loss, 0.0) <= cost
 
 

@@ -179,15 +179,10 @@ def test_suspects_among_any_survivors_conform(randomizer: Suspects) -> None:
     itself, and under random labels."""
     conform(randomizer)
     channel = randomizer.channel() / float(randomizer.total)
-    laws = np.array(
-        [
-            ParityPopulation(randomizer.d, r, 1, 0).law(ParityExample(randomizer.d)) @ channel
-            for r in range(1 << randomizer.d)
-        ]
-    )
-    assert np.array([randomizer.law(r) for r in range(1 << randomizer.d)]) == pytest.approx(
-        laws, abs=1e-6
-    )
+    d, labels = randomizer.d, range(1 << randomizer.d)
+    examples = [ParityPopulation(d, r, 1, 0).law(ParityExample(d)) for r in labels]
+    laws = np.array(examples) @ channel
+    assert np.array([*map(randomizer.law, labels)]) == pytest.approx(laws, abs=1e-6)
     assert randomizer.hidden == pytest.approx(
         laws[randomizer.listed, np.arange(randomizer.alphabet)], abs=1e-6
     )
@@ -311,10 +306,10 @@ def test_the_proven_ratio_holds_and_is_reached(samples: int) -> None:
     marks = np.random.default_rng(samples).choice([low, high, 0.5, 0.61], (400, samples))
     law = chosen(marks)
     assert law.max() / law.min() <= worst_ratio(samples, low, high) * (1 + 1e-12)
-    corners = chosen(np.array([[high] + [low] * (samples - 1), [low] + [high] * (samples - 1)]))
-    assert corners[0, 0] / corners[1, 0] == pytest.approx(
-        worst_ratio(samples, low, high), rel=1e-12
-    )
+    corners = np.array([[low] * samples, [high] * samples])
+    corners[:, 0] = high, low
+    most, least = chosen(corners)[:, 0]
+    assert most / least == pytest.approx(worst_ratio(samples, low, high), rel=1e-12)
 
 
 @pytest.mark.parametrize("samples", [2, 8, 64])
@@ -341,10 +336,8 @@ def test_seeds_are_chosen_as_by_rejection() -> None:
     for row, likelier in zip(parts, ratios[0], strict=True):
         # c: a seed is accepted with a chance of its ratio's share of it, in the whole
         budget = Fraction(int(ratios.sum(axis=2).max()), 4)
-        law = [
-            (Fraction(int(each)) + (budget - Fraction(int(likelier.sum()), 4))) / (4 * budget)
-            for each in likelier
-        ]
+        rest = budget - Fraction(int(likelier.sum()), 4)
+        law = [(Fraction(each) + rest) / (4 * budget) for each in likelier.tolist()]
         assert [Fraction(int(part), int(row.sum())) for part in row] == law
 
 
