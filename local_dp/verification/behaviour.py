@@ -59,8 +59,8 @@ def _with_own_words(randomizer: Randomizer) -> Witness | None:
     n, ends = 4 * REPEATED, randomizer.domain.some(2)[[0, -1]].tolist()
     words = randomizer.draw(KeyedNoise(4), Draw(1), 0, n)
     coins = coins_for(randomizer, 1).repeat(n)
-    sent = [np.asarray(randomizer.respond(np.array([end] * n), words, coins)) for end in ends]
-    one, other = (Counter(map(bytes, reports)) for reports in sent)
+    answers = [np.asarray(randomizer.respond(np.array([end] * n), words, coins)) for end in ends]
+    one, other = (Counter(map(bytes, reports)) for reports in answers)
     differences = {report: abs(one[report] - other[report]) for report in one | other}
     report = max(differences, key=differences.__getitem__)
     least, most = sorted((one[report], other[report]))

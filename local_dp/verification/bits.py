@@ -132,11 +132,11 @@ def _check_draws(randomizer: BitVector, seed: int) -> Finding:
     each = max(1000, 4 * MAX_BITS // (len(values) * randomizer.places))
     bar = math.log(2 * len(values) * 3 * randomizer.places / ALPHA)
     for value, ones in zip(values.tolist(), randomizer.shares_of(values), strict=True):
-        sent = _drawn_bits(randomizer, each, value, seed + value).astype(np.float64)
+        bits = _drawn_bits(randomizer, each, value, seed + value).astype(np.float64)
         # a place with itself, the next and the one after that, in a circle
         for step in range(min(3, randomizer.places)):
             both = ones if step == 0 else ones * np.roll(ones, step)
-            rates = (sent * np.roll(sent, step, axis=1)).mean(axis=0)
+            rates = (bits * np.roll(bits, step, axis=1)).mean(axis=0)
             far = each * divergence(rates, both)
             if far.max() > bar:
                 place = int(far.argmax())
@@ -161,8 +161,8 @@ def _drawn_witness(randomizer: BitVector, value: int, place: int, n: int, seed: 
     other = domain.low if value != domain.low else domain.high
     shares = []
     for each in (value, other):
-        sent = _drawn_bits(randomizer, n, each, seed + each).astype(np.int64)
-        both = 2 * sent[:, place - 1] + sent[:, place]
+        answers = _drawn_bits(randomizer, n, each, seed + each).astype(np.int64)
+        both = 2 * answers[:, place - 1] + answers[:, place]
         shares.append(np.bincount(both, minlength=4) / n)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.stack([shares[0] / shares[1], shares[1] / shares[0]])

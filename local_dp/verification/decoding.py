@@ -154,8 +154,8 @@ def _exact_tally(randomizer: Randomizer, values: Ints) -> Tally | None:
     if isinstance(randomizer, FiniteChannel) and kind.empty is FiniteChannel.empty:
         law = np.tensordot(shares, weights_of(randomizer, values), 1)
         return Tally(np.rint(law / law.sum() * 2.0**52).astype(np.int64))
-    inherited = kind.empty is BitVector.empty and kind.tally is BitVector.tally
-    if isinstance(randomizer, BitVector) and inherited:
+    is_inherited = kind.empty is BitVector.empty and kind.tally is BitVector.tally
+    if isinstance(randomizer, BitVector) and is_inherited:
         ones = np.rint(shares @ randomizer.shares_of(values) * 2.0**52)
         return Tally(ones.astype(np.int64), 1 << 52)
     return None
