@@ -54,18 +54,18 @@ def conform(randomizer: Randomizer, slack: float = SLACK) -> None:
         f"{randomizer.name} is {randomizer.evidence}: its loss cannot be enumerated, so it cannot "
         "conform"
     )
-    audited = audit(randomizer, drawn=False)
-    for each in audited.findings:
-        assert each.holds, f"{randomizer.name}: {each.check}: {each.said}" + (
-            f": {each.witness}" if each.witness else ""
-        )
-    assert any(
-        each.check in ("sampler, enumerated", "sampler, boundaries") for each in audited.findings
-    ), f"{randomizer.name}: no word width can be enumerated"
-    if audited.loss is not None:
+    report = audit(randomizer, draws=False)
+    for each in report.findings:
+        witness = f": {each.witness}" if each.witness else ""
+        assert each.holds, f"{randomizer.name}: {each.check}: {each.said}{witness}"
+    checks = {each.check for each in report.findings}
+    assert checks & {"sampler, enumerated", "sampler, boundaries"}, (
+        f"{randomizer.name}: no word width can be enumerated"
+    )
+    if report.loss is not None:
         least = randomizer.nano / NANO - slack
-        assert audited.loss >= least, (
-            f"{randomizer.name}: exact epsilon {audited.loss} is not within {slack} of "
+        assert report.loss >= least, (
+            f"{randomizer.name}: exact epsilon {report.loss} is not within {slack} of "
             f"{randomizer.epsilon}"
         )
     if isinstance(randomizer, FiniteChannel):
@@ -75,23 +75,14 @@ def conform(randomizer: Randomizer, slack: float = SLACK) -> None:
 
 def _check_log_probability(randomizer: FiniteChannel) -> None:
     """log_probability is the logarithm of weight over 2^word_bits."""
-    values, reports = (
-        randomizer.domain.some(MAX_VALUES)[:, None],
-        np.arange(randomizer.alphabet)[None, :],
-    )
+    values = randomizer.domain.some(MAX_VALUES)[:, None]
+    reports = np.arange(randomizer.alphabet)[None, :]
+    fault = f"{randomizer.name}: log_probability and weight disagree"
     for cell in {0, randomizer.cells // 2, randomizer.cells - 1}:
-        declared = np.exp(randomizer.log_probability(reports, values, np.array([[cell]])))
-        exact = (
-            randomizer.weight(reports, values, np.array([[cell]])).astype(np.float64)
-            / randomizer.total
-        )
-        np.testing.assert_allclose(
-            declared,
-            exact,
-            rtol=1e-12,
-            atol=0,
-            err_msg=f"{randomizer.name}: log_probability and weight disagree",
-        )
+        entries = reports, values, np.array([[cell]])
+        shares = randomizer.weight(*entries).astype(np.float64) / randomizer.total
+        probabilities = np.exp(randomizer.log_probability(*entries))
+        np.testing.assert_allclose(probabilities, shares, rtol=1e-12, atol=0, err_msg=fault)
 
 
 def _check_parameters(randomizer: Randomizer) -> None:
@@ -100,23 +91,10 @@ def _check_parameters(randomizer: Randomizer) -> None:
     assert randomizer.nano <= randomizer.epsilon * NANO + 1e-3, (
         f"{randomizer.name}: charges {randomizer.nano} nano-nats"
     )
-    for epsilon in (
-        0,
-        -1.0,
-        math.nan,
-        math.inf,
-        -math.inf,
-        1e-10,
-        5e-324,
-        25.0,
-        2**63,
-        10**400,
-        True,
-        "1",
-        None,
-        [1.0],
-    ):
+    for epsilon in (0, -1.0, math.nan, math.inf, -math.inf, 1e-10, 5e-324, 25.0, 2**63, 10**400):
         _refuses(randomizer, epsilon=epsilon)
+    for number in (True, "1", None, [1.0]):
+        _refuses(randomizer, epsilon=number)
     for bits in (-1, 33, 63, 65, 8.0, True, "8"):
         _refuses(randomizer, word_bits=bits)
     for field in ("k", "steps", "d"):
@@ -132,10 +110,10 @@ def _check_rebuilt(first: Randomizer | Query, again: Randomizer | Query) -> None
 
 def _refuses(randomizer: Randomizer, **wrong: Any) -> None:
     try:
-        made = replace(randomizer, **wrong)
+        other = replace(randomizer, **wrong)
     except InputError:
         return
-    raise AssertionError(f"{randomizer.name} accepts {wrong} and becomes {made}")
+    raise AssertionError(f"{randomizer.name} accepts {wrong} and becomes {other}")
 
 
 def conform_query(query: Query, records: Records) -> None:
@@ -147,17 +125,18 @@ def conform_query(query: Query, records: Records) -> None:
     )
     assert values.dtype.kind in "iu", f"{query.name}: values are {values.dtype}; give whole numbers"
     with np.errstate(all="ignore"):
-        written = np.asarray(query(records))  # before it is clipped
-    outside = [*np.nonzero(query.domain.clip(written) != written)[0], n][0]
+        raw = np.asarray(query(records))  # before it is clipped
+    outside = [*np.nonzero(query.domain.clip(raw) != raw)[0], n][0]
     assert outside == n, (
-        f"{query.name}: the value of record {outside} is {written[outside]}, which is not in "
+        f"{query.name}: the value of record {outside} is {raw[outside]}, which is not in "
         f"{query.domain}"
     )
     assert np.array_equal(query.values(records), values), (
         f"{query.name}: asked again, it answers otherwise"
     )
     for row in range(min(n, MAX_VALUES)):
-        assert np.array_equal(query.values(records.take(slice(row, row + 1)))[0], values[row]), (
+        alone = query.values(records.take(slice(row, row + 1)))
+        assert np.array_equal(alone[0], values[row]), (
             f"{query.name}: the value of record {row} depends on others"
         )
     assert query.values(records.take(slice(0, 0))).shape == query.domain.shape(0), (
@@ -179,57 +158,55 @@ def conform_protocol(
     `runs` more measure the intervals of its estimate, unless `uncovered` gives a reason. A right
     protocol fails these with probability `failure` at most.
     """
-    name, model, clients = (
-        protocol.name,
-        type(protocol).model(),
-        clients or protocol.clients(epsilon),
-    )
-    algorithm = protocol.algorithm(epsilon, clients)
+    name, clients = protocol.name, clients or protocol.clients(epsilon)
+    algorithm, model = protocol.algorithm(epsilon, clients), type(protocol).model()
     assert type(algorithm) is _MODELS[model], (
         f"{name}: its algorithm is {type(algorithm).__name__}, and its annotation says {model}"
     )
     population = protocol.synthetic(clients, 1)
     oracle = PopulationOracle(population, KeyedNoise(1), 1, epsilon)
-
-    def known(queries: tuple[LocalQuery, ...]) -> None:
-        for asked in queries:
-            assert asked.cohort.stop <= clients, (
-                f"{name}: it asks client {asked.cohort.stop - 1}, and its {clients} clients are 0 "
-                f"to {clients - 1}"
-            )
-            for registry, made in (
-                (QUERIES, asked.query.name),
-                (RANDOMIZERS, asked.randomizer.name),
-            ):
-                assert made in registry, (
-                    f"{name}: clients know no {registry.noun} {made!r}; install it with an entry "
-                    f"point under {registry.group}"
-                )
-
-    result = run(algorithm, Watched(oracle, known))
+    result = run(algorithm, Watched(oracle, partial(_check_queries, name, clients)))
     assert oracle.ledger.max_spent <= epsilon, (
         f"{name}: a client spends {oracle.ledger.max_spent}, and its budget is {epsilon}"
     )
     assert oracle.rounds, f"{name}: it asks nobody"
     error = protocol.true_error(result, population)
     assert 0 <= error < math.inf, f"{name}: its error is {error}"
-    described = protocol.describe(result)
-    json.dumps(described)  # plain data, or a TypeError that names what is none
-    needed = {"estimate", "interval", "n"} | (
-        {"labels"} if isinstance(described.get("estimate"), list) else set()
+    description = protocol.describe(result)
+    _check_description(protocol, description)
+    assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"
+    if "estimate" in description and not protocol.uncovered and runs:
+        conform_intervals(protocol, epsilon, clients, runs, failure)
+
+
+def _check_queries(name: str, clients: int, queries: tuple[LocalQuery, ...]) -> None:
+    """They ask clients that there are, by names that clients know."""
+    for asked_query in queries:
+        last = asked_query.cohort.stop - 1
+        assert last < clients, (
+            f"{name}: it asks client {last}, and its {clients} clients are 0 to {clients - 1}"
+        )
+        names = (QUERIES, asked_query.query.name), (RANDOMIZERS, asked_query.randomizer.name)
+        for registry, entry in names:
+            assert entry in registry, (
+                f"{name}: clients know no {registry.noun} {entry!r}; install it with an entry "
+                f"point under {registry.group}"
+            )
+
+
+def _check_description(protocol: LocalProtocol[Any], description: dict[str, Any]) -> None:
+    name, is_hypothesis = protocol.name, "hypothesis" in description
+    json.dumps(description)  # plain data, or a TypeError that names what is none
+    fields = {"estimate", "interval", "n"}
+    if isinstance(description.get("estimate"), list):
+        fields.add("labels")
+    assert is_hypothesis or fields <= description.keys(), (
+        f"{name}: its result has {', '.join(description)}; describe a hypothesis, or an estimate "
+        "with its interval, n and, of several numbers, labels"
     )
-    ways = (
-        "describe a hypothesis, or an estimate with its interval, n and, of several numbers, labels"
-    )
-    assert "hypothesis" in described or needed <= described.keys(), (
-        f"{name}: its result has {', '.join(described)}; {ways}"
-    )
-    assert ("hypothesis" in described) == bool(protocol.figureless), (
+    assert is_hypothesis == bool(protocol.figureless), (
         f"{name}: a protocol whose result is a hypothesis names it in `figureless`, and no other"
     )
-    assert type(protocol)() == type(protocol)(), f"{name}: its parameters have no defaults"
-    if "estimate" in described and not protocol.uncovered and runs:
-        conform_intervals(protocol, epsilon, clients, runs, failure)
 
 
 def conform_intervals(
@@ -249,31 +226,26 @@ def conform_intervals(
     intervals differs between runs, a list that the run chose, all must hold at once.
     """
     clients = clients or protocol.clients(epsilon)
-    made, held = people or partial(protocol.synthetic, clients), []
+    population_of, inside = people or partial(protocol.synthetic, clients), []
     algorithm = protocol.algorithm(epsilon, clients)
-    for oracle in islice(_oracles(algorithm, made, epsilon, np.random.default_rng(seed)), runs):
+    oracles = _oracles(algorithm, population_of, epsilon, np.random.default_rng(seed))
+    for oracle in islice(oracles, runs):
         result = run(algorithm, oracle)
-        low, high = (
-            np.array(protocol.describe(result)["interval"], dtype=np.float64).reshape(-1, 2).T
-        )
-        truth = np.atleast_1d(
-            np.asarray(protocol.truth_of(result, oracle.population), dtype=np.float64)
-        )
+        interval = np.array(protocol.describe(result)["interval"], dtype=np.float64)
+        low, high = interval.reshape(-1, 2).T
+        truth = np.array(protocol.truth_of(result, oracle.population), dtype=np.float64, ndmin=1)
         assert truth.shape == low.shape, (
             f"{protocol.name}: it states {low.size} intervals, and `truth_of` gives {truth.size} "
             "truths"
         )
         # an end that is no number is open
-        held.append(~((truth < low - ROUNDING) | (high + ROUNDING < truth)))
-    if len({len(each) for each in held}) > 1:
-        held = [np.all(each, keepdims=True) for each in held]
-    counts: Counts = np.sum(held, axis=0)
+        inside.append(~((truth < low - ROUNDING) | (high + ROUNDING < truth)))
+    if len({len(each) for each in inside}) > 1:
+        inside = [np.all(each, keepdims=True) for each in inside]
+    counts: Counts = np.sum(inside, axis=0)
     law = CountLaw.binomial(runs, COVERED)
-    least = int(
-        law.sizes[
-            np.searchsorted(np.cumsum(law.shares), failure / max(1, counts.size), side="right")
-        ]
-    )
+    chance = failure / max(1, counts.size)
+    least = int(law.sizes[np.searchsorted(np.cumsum(law.shares), chance, side="right")])
     worst = int(counts.min(initial=runs))
     assert worst >= least, (
         f"{protocol.name}: an interval of 95 % contains the truth in {worst} of {runs} runs; by "
@@ -295,7 +267,7 @@ def _oracles(
         run(algorithm, AggregateOracle(fixed, generator, epsilon))
     except RefusedError:
         while True:
-            drawn, noise, coins = generator.integers(1 << 53, size=3).tolist()
-            yield PopulationOracle(people(drawn), KeyedNoise(noise), coins, epsilon)
+            seed, noise, coins = generator.integers(1 << 53, size=3).tolist()
+            yield PopulationOracle(people(seed), KeyedNoise(noise), coins, epsilon)
     while True:
         yield AggregateOracle(fixed, generator, epsilon)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
@@ -43,70 +44,61 @@ def meetings(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
             "unverifiable",
             f"a code of {code.shape[0]} values at {code.shape[1]} places is too large to enumerate",
         )
-    symbols = 1 + max(max(pair) for pair in pairs)
+    symbols = 1 + max(map(max, pairs))
     background = int(np.argmax([np.count_nonzero(code == symbol) for symbol in range(symbols)]))
     rows, places = np.nonzero(code != background)
     crowd = np.bincount(places, minlength=code.shape[1])
-    if int((crowd**2).sum()) > MAX_TOGETHER:
-        return _of_all(code, pairs)
-    sparse = _Sparse(
-        len(code), symbols, background, rows, places, code[rows, places].astype(np.int64)
-    )
-    return sparse.meetings(pairs) if len(sparse.kinds) <= MAX_KINDS else _of_all(code, pairs)
+    if int((crowd**2).sum()) <= MAX_TOGETHER:
+        values = code[rows, places].astype(np.int64)
+        sparse = _Sparse(len(code), symbols, background, rows, places, values)
+        if len(sparse.kinds) <= MAX_KINDS:
+            return sparse.meetings(pairs)
+    return _of_all(code, pairs)
 
 
 class _Sparse:
     """The rare symbols of a code, at these rows and places in the order of rows."""
 
     def __init__(
-        self, size: int, symbols: int, background: int, rows: Ints, places: Ints, held: Ints
+        self, size: int, symbols: int, background: int, rows: Ints, places: Ints, values: Ints
     ) -> None:
         self.size, self.symbols, self.background = size, symbols, background
-        own = np.bincount(rows * symbols + held, minlength=size * symbols).reshape(size, symbols)
+        own = np.bincount(rows * symbols + values, minlength=size * symbols).reshape(size, symbols)
         self.kinds, kind = np.unique(own, axis=0, return_inverse=True)
         self.kind = kind.ravel()  # of each row
-        self.keys, self.shared = self._together(rows, places, held)
+        self.keys, self.shared = self._together(rows, places, values)
 
     def _together(self, rows: Ints, places: Ints, symbol: Ints) -> tuple[Ints, Counts]:
         """The pairs of rows that share a place, as first * size + second, and how often each pair
         of symbols meets there."""
         order = np.argsort(places, kind="stable")
         rows, places, symbol = rows[order], places[order], symbol[order]
-        keys, met = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        nothing, square = np.zeros(0, dtype=np.int64), self.symbols**2
+        keys, kinds = [nothing], [nothing]
         for step in range(1, int(np.bincount(places).max(initial=0))):
             same = np.flatnonzero(places[step:] == places[:-step])
             for one, other in ((same, same + step), (same + step, same)):
                 keys.append(rows[one] * self.size + rows[other])
-                met.append(symbol[one] * self.symbols + symbol[other])
+                kinds.append(symbol[one] * self.symbols + symbol[other])
         distinct, which = np.unique(np.concatenate(keys), return_inverse=True)
-        counts = np.bincount(
-            which.ravel() * self.symbols**2 + np.concatenate(met),
-            minlength=len(distinct) * self.symbols**2,
-        )
+        cells = which.ravel() * square + np.concatenate(kinds)
+        counts = np.bincount(cells, minlength=len(distinct) * square)
         return distinct, counts.reshape(len(distinct), self.symbols, self.symbols)
 
     def meetings(self, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
         """Of rows that share a place, each way once; then of rows that share none, for each pair of
         kinds that has such rows."""
         first, second = np.divmod(self.keys, self.size)
-        ways = np.column_stack(
-            [
-                self.kind[first],
-                self.kind[second],
-                self.shared.reshape(len(self.keys), self.symbols**2),
-            ]
-        )
+        shared = self.shared.reshape(len(self.keys), self.symbols**2)
+        ways = np.column_stack([self.kind[first], self.kind[second], shared])
         for place in np.unique(ways, axis=0, return_index=True)[1].tolist():
             one, other = int(first[place]), int(second[place])
-            yield Meeting(
-                self._counts(self.kind[one], self.kind[other], self.shared[place], pairs),
-                (one, other),
-            )
+            kinds = self.kind[one], self.kind[other]
+            yield Meeting(self._counts(*kinds, self.shared[place], pairs), (one, other))
         nothing = np.zeros((self.symbols, self.symbols), dtype=np.int64)
-        for one in range(len(self.kinds)):
-            for other in range(len(self.kinds)):
-                if (rows := self._apart(one, other)) is not None:
-                    yield Meeting(self._counts(one, other, nothing, pairs), rows)
+        for one, other in product(range(len(self.kinds)), repeat=2):
+            if (rows := self._apart(one, other)) is not None:
+                yield Meeting(self._counts(one, other, nothing, pairs), rows)
 
     def _counts(
         self, one: int, other: int, shared: Counts, pairs: Sequence[tuple[int, int]]
@@ -120,14 +112,8 @@ class _Sparse:
         """Two rows of these kinds that share no place; None if there are none."""
         others = np.flatnonzero(self.kind == other)
         for row in np.flatnonzero(self.kind == one).tolist():
-            near = (
-                self.keys[
-                    np.searchsorted(self.keys, row * self.size) : np.searchsorted(
-                        self.keys, (row + 1) * self.size
-                    )
-                ]
-                - row * self.size
-            )
+            start, stop = np.searchsorted(self.keys, [row * self.size, (row + 1) * self.size])
+            near = self.keys[start:stop] - row * self.size
             free = np.setdiff1d(others, np.append(near, row), assume_unique=True)
             if len(free):
                 return row, int(free[0])
@@ -144,11 +130,11 @@ def _of_all(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
             f"{len(pairs)} pairs of symbols at {code.shape[1]} places are too many to enumerate",
         )
     holds = {symbol: (code == symbol).astype(np.float32) for pair in pairs for symbol in pair}
-    met = np.zeros((len(code), len(code)), dtype=np.int64)
+    digits = np.zeros((len(code), len(code)), dtype=np.int64)
     for a, b in pairs:
         # whole numbers below 2^24: exact
-        met = met * base + (holds[a] @ holds[b].T).astype(np.int64)
-    numbers, places = np.unique(met.ravel(), return_index=True)
+        digits = digits * base + (holds[a] @ holds[b].T).astype(np.int64)
+    numbers, places = np.unique(digits.ravel(), return_index=True)
     for key, place in zip(numbers.tolist(), places.tolist(), strict=True):
         counts = []
         for _ in pairs:
@@ -160,6 +146,14 @@ def _of_all(code: Ints, pairs: Sequence[tuple[int, int]]) -> Iterator[Meeting]:
 PROVEN: frozenset[Evidence] = frozenset({"enumerated", "product", "per coin"})
 _BLOCK = 1 << 20  # true bits enumerated at a time
 _ROWS = 1 << 18  # entries of a table made at a time: they stay in cache
+
+
+def unverifiable(randomizer: Randomizer, fault: str) -> RefusedError:
+    """The error of a randomizer whose loss cannot be enumerated."""
+    return RefusedError("unverifiable", f"{randomizer.name}: {fault}")
+
+
+REVEALS = "a report that some value never sends reveals that value"
 
 
 def exact_ratio(randomizer: Randomizer) -> Fraction:
@@ -180,19 +174,7 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     ):
         return _of_bit(randomizer)
     if isinstance(randomizer, PerCoin):
-        if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
-            raise RefusedError(
-                "unverifiable",
-                (
-                    f"{randomizer.name}: its inner channel must use no coin and words of the same "
-                    "width"
-                ),
-            )
-        return (
-            _of_table(randomizer.inner)
-            if isinstance(randomizer.inner, FiniteChannel)
-            else worst_meeting(randomizer.inner)[0]
-        )
+        return _of_code(randomizer)
     if once and isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_mixture(randomizer)
     if isinstance(randomizer, FiniteChannel):
@@ -202,6 +184,14 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     raise RefusedError(
         "unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate"
     )
+
+
+def _of_code(randomizer: PerCoin) -> Fraction:
+    inner = randomizer.inner
+    if inner.uses_coins or inner.word_bits != randomizer.word_bits:
+        fault = "its inner channel must use no coin and words of the same width"
+        raise unverifiable(randomizer, fault)
+    return _of_table(inner) if isinstance(inner, FiniteChannel) else worst_meeting(inner)[0]
 
 
 def entries(randomizer: Randomizer) -> int:
@@ -214,61 +204,52 @@ def entries(randomizer: Randomizer) -> int:
     if isinstance(randomizer, PerCoin):
         return entries(randomizer.inner)
     if isinstance(randomizer, Mixed):
-        return randomizer.domain.size + randomizer.cells * randomizer.alphabet * len(
-            randomizer.corners
-        )
+        return randomizer.domain.size + _corner_entries(randomizer)
     if isinstance(randomizer, FiniteChannel):
-        return randomizer.cells * randomizer.alphabet * randomizer.domain.size
+        return channel_entries(randomizer)
     return randomizer.domain.size * randomizer.words
+
+
+def channel_entries(randomizer: FiniteChannel) -> int:
+    """The weights of its whole channel."""
+    return randomizer.cells * randomizer.alphabet * randomizer.domain.size
+
+
+def _corner_entries(randomizer: Mixed) -> int:
+    return randomizer.cells * randomizer.alphabet * len(randomizer.corners)
 
 
 def _check_size(randomizer: Randomizer, entries: int) -> None:
     if entries > MAX_ENTRIES:
-        raise RefusedError(
-            "unverifiable",
-            f"{randomizer.name}: a channel of {entries} entries is too large to enumerate",
-        )
+        raise unverifiable(randomizer, f"a channel of {entries} entries is too large to enumerate")
 
 
 def _of_bit(randomizer: OneBit) -> Fraction:
     """The ratio of randomized response on a bit: only the true bits are enumerated, since every
     entry has one of two weights."""
-    values, cells = (
-        randomizer.domain.values()[None, :],
-        np.arange(randomizer.cells, dtype=np.int64)[:, None],
-    )
-    _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
-    kept, told_apart = randomizer.total - randomizer.flip, False
-    for first in range(0, randomizer.cells, block := max(1, _BLOCK // values.size)):
-        bits = np.broadcast_to(
-            randomizer.encode(values, cells[first : first + block]),
-            (len(cells[first : first + block]), values.size),
-        )
-        if ((bits != 0) & (bits != 1)).any() or not 0 <= randomizer.flip <= randomizer.total:
-            raise RefusedError(
-                "unverifiable",
-                (
-                    f"{randomizer.name}: what it randomizes is not a bit, or is not flipped with "
-                    "a probability"
-                ),
-            )
-        told_apart = told_apart or bool((bits != bits[:, :1]).any())
-    if not told_apart:
+    values = randomizer.domain.values()[None, :]
+    cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
+    _check_size(randomizer, 2 * cells.size * values.size)
+    weights = randomizer.flip, randomizer.total - randomizer.flip
+    differ, block = False, max(1, _BLOCK // values.size)
+    for first in range(0, randomizer.cells, block):
+        some = cells[first : first + block]
+        bits = np.broadcast_to(randomizer.encode(values, some), (len(some), values.size))
+        if ((bits != 0) & (bits != 1)).any() or min(weights) < 0:
+            fault = "what it randomizes is not a bit, or is not flipped with a probability"
+            raise unverifiable(randomizer, fault)
+        differ = differ or bool((bits != bits[:, :1]).any())
+    if not differ:
         return Fraction(1)
-    if min(kept, randomizer.flip) == 0:
-        raise RefusedError(
-            "unverifiable",
-            f"{randomizer.name}: a report that some value never sends reveals that value",
-        )
-    return Fraction(max(kept, randomizer.flip), min(kept, randomizer.flip))
+    if min(weights) == 0:
+        raise unverifiable(randomizer, REVEALS)
+    return Fraction(max(weights), min(weights))
 
 
 def _of_table(randomizer: FiniteChannel) -> Fraction:
-    _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
-    ratio, silence = (
-        _of_ends(randomizer, lambda cell: _of_cell(randomizer, cell)),
-        randomizer.silence,
-    )
+    _check_size(randomizer, channel_entries(randomizer))
+    ratio = _of_ends(randomizer, lambda cell: _of_cell(randomizer, cell))
+    silence = randomizer.silence
     return ratio if silence is None else max(ratio, _of_session(randomizer, silence))
 
 
@@ -282,28 +263,24 @@ def _of_session(randomizer: FiniteChannel, silence: int) -> Fraction:
     more, less = Fraction(1), Fraction(1)
     place = silence - randomizer.domain.low
     for cell in range(randomizer.cells):
-        most, least = _of_cell(randomizer, cell)
-        for high, low, silent in zip(
-            most.tolist(), least.tolist(), randomizer.channel(cell)[place].tolist(), strict=True
-        ):
-            if silent:
-                more, less = max(more, Fraction(high, silent)), min(less, Fraction(low, silent))
+        silent = randomizer.channel(cell)[place]
+        ends = (each.tolist() for each in (*_of_cell(randomizer, cell), silent))
+        for high, low, weight in zip(*ends, strict=True):
+            if weight:
+                more, less = max(more, Fraction(high, weight)), min(less, Fraction(low, weight))
     return more / less
 
 
 def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Words]]) -> Fraction:
     """The worst ratio from the largest and the least weight of each report in every cell."""
     worst = Fraction(1)
-    seen: set[tuple[int, int]] = set()
+    extremes: set[tuple[int, int]] = set()
     for cell in range(randomizer.cells):
         most, least = ends_of(cell)
-        for high, low in {*zip(most.tolist(), least.tolist(), strict=True)} - seen:
-            seen.add((high, low))
+        for high, low in {*zip(most.tolist(), least.tolist(), strict=True)} - extremes:
+            extremes.add((high, low))
             if low == 0 < high:
-                raise RefusedError(
-                    "unverifiable",
-                    f"{randomizer.name}: a report that some value never sends reveals that value",
-                )
+                raise unverifiable(randomizer, REVEALS)
             if high:
                 worst = max(worst, Fraction(high, low))
     return worst
@@ -314,14 +291,10 @@ def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
     they fit into memory."""
     values = randomizer.domain.values()
     step = max(1, _ROWS // randomizer.alphabet)
-    ends: list[tuple[Words, Words]] = []
-    for first in range(0, len(values), step):
-        rows = (
-            randomizer.channel(cell)
-            if step >= len(values)
-            else randomizer.rows(values[first : first + step], cell)
-        )
-        ends.append(_ends(randomizer, rows, cell))
+    if step >= len(values):
+        return _ends(randomizer, randomizer.channel(cell), cell)
+    parts = (values[first : first + step] for first in range(0, len(values), step))
+    ends = [_ends(randomizer, randomizer.rows(part, cell), cell) for part in parts]
     return np.max([most for most, _ in ends], axis=0), np.min([least for _, least in ends], axis=0)
 
 
@@ -329,14 +302,11 @@ def _ends(randomizer: FiniteChannel, rows: Words, cell: int) -> tuple[Words, Wor
     """The same of these rows. Each must be a law."""
     total = randomizer.total
     # exact modulo 2^64; the float sum below excludes a whole multiple
-    sums = rows.sum(axis=1, dtype=np.uint64)
-    if np.any(sums != np.uint64(total % 2**64)) or np.any(
-        abs(rows.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6
-    ):
-        raise RefusedError(
-            "unverifiable",
-            f"{randomizer.name}: the weights of cell {cell} do not sum to 2^{randomizer.word_bits}",
-        )
+    wrong = rows.sum(axis=1, dtype=np.uint64) != np.uint64(total % 2**64)
+    wrong |= abs(rows.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6
+    if wrong.any():
+        fault = f"the weights of cell {cell} do not sum to 2^{randomizer.word_bits}"
+        raise unverifiable(randomizer, fault)
     return rows.max(axis=0), rows.min(axis=0)
 
 
@@ -344,23 +314,16 @@ def _of_mixture(randomizer: Mixed) -> Fraction:
     """The worst ratio of the corners' rows. Every other row must lie between two of them, at a
     whole number of equal steps."""
     corners = randomizer.corners
-    _check_size(
-        randomizer,
-        max(randomizer.domain.size, randomizer.cells * randomizer.alphabet * len(corners)),
-    )
-    firsts, seconds = _lines(randomizer)
+    _check_size(randomizer, max(randomizer.domain.size, _corner_entries(randomizer)))
+    firsts, seconds = (np.searchsorted(corners, each) for each in _lines(randomizer))
 
     def ends_of(cell: int) -> tuple[Words, Words]:
         rows = corner_rows(randomizer, cell)
-        one, other = rows[np.searchsorted(corners, firsts)], rows[np.searchsorted(corners, seconds)]
-        if (np.where(one < other, other - one, one - other) % np.uint64(randomizer.equal)).any():
-            raise RefusedError(
-                "unverifiable",
-                (
-                    f"{randomizer.name}: the weights of two corners of cell {cell} are no whole "
-                    "number of equal steps apart"
-                ),
-            )
+        one, other = rows[firsts], rows[seconds]
+        apart = np.maximum(one, other) - np.minimum(one, other)
+        if (apart % np.uint64(randomizer.equal)).any():
+            fault = f"the weights of two corners of cell {cell} are no whole number of equal steps "
+            raise unverifiable(randomizer, fault + "apart")
         return _ends(randomizer, rows, cell)
 
     return _of_ends(randomizer, ends_of)
@@ -368,11 +331,8 @@ def _of_mixture(randomizer: Mixed) -> Fraction:
 
 def corner_rows(randomizer: Mixed, cell: int) -> Words:
     """The weights of the corners in one cell, shape (corners, alphabet)."""
-    return randomizer.corner_weight(
-        np.arange(randomizer.alphabet, dtype=np.int64)[None, :],
-        randomizer.corners[:, None],
-        np.array([[cell]]),
-    )
+    reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
+    return randomizer.corner_weight(reports, randomizer.corners[:, None], np.array([[cell]]))
 
 
 def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
@@ -382,23 +342,15 @@ def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
     for low in range(domain.low, domain.high + 1, _BLOCK):
         values = np.arange(low, min(low + _BLOCK, domain.high + 1), dtype=np.int64)
         first, second, level = randomizer.between(values)
-        right = (
-            np.isin(first, corners)
-            & np.isin(second, corners)
-            & (level >= 0)
-            & (level <= randomizer.equal)
-        )
-        itself = np.where(
-            level == 0, first == values, (level == randomizer.equal) & (second == values)
-        )
+        between = np.isin(first, corners) & np.isin(second, corners)
+        right = between & (level >= 0) & (level <= randomizer.equal)
+        at_end = (level == randomizer.equal) & (second == values)
+        itself = np.where(level == 0, first == values, at_end)
         if not right.all() or not itself[np.isin(values, corners)].all():
-            raise RefusedError(
-                "unverifiable", f"{randomizer.name}: not every value lies between two corners"
-            )
+            raise unverifiable(randomizer, "not every value lies between two corners")
         # values of one line lie side by side
-        changes = np.flatnonzero(
-            np.diff(first, prepend=first[0] - 1) | np.diff(second, prepend=second[0])
-        )
+        moves = np.diff(first, prepend=first[0] - 1) | np.diff(second, prepend=second[0])
+        changes = np.flatnonzero(moves)
         pairs |= {*zip(first[changes].tolist(), second[changes].tolist(), strict=True)}
     one, other = np.array(sorted(pairs), dtype=np.int64).T
     return one, other
@@ -407,51 +359,32 @@ def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
 def worst_meeting(randomizer: BitVector | PlaceVector) -> tuple[Fraction, tuple[int, int]]:
     """The largest product over places of the worst ratio of one place, and the indices of two
     values that reach it. Raises RefusedError("unverifiable")."""
-    worst = (
-        _worst_of_bits(randomizer)
-        if isinstance(randomizer, BitVector)
-        else _worst_of_symbols(randomizer)
-    )
+    if isinstance(randomizer, BitVector):
+        worst = _worst_of_bits(randomizer)
+    else:
+        worst = _worst_of_symbols(randomizer)
     largest = Fraction(1), (0, 0)
     if worst:
         for meeting in meetings(randomizer.code, list(worst)):
-            ratio = math.prod(
-                (
-                    factor**times
-                    for factor, times in zip(worst.values(), meeting.counts, strict=True)
-                ),
-                start=Fraction(1),
-            )
+            factors = map(pow, worst.values(), meeting.counts)
+            ratio = math.prod(factors, start=Fraction(1))
             largest = max(largest, (ratio, meeting.rows), key=lambda each: each[0])
     return largest
 
 
 def _worst_of_bits(randomizer: BitVector) -> dict[tuple[int, int], Fraction]:
     """The worst ratio of one bit between any two symbols that differ."""
-    code, ones, total = randomizer.code, randomizer.ones, 1 << randomizer.word_bits
-    if (
-        code.shape[0] != randomizer.domain.size
-        or code.min() < 0
-        or code.max() >= len(ones)
-        or not all(0 <= weight <= total for weight in ones)
-    ):
-        raise RefusedError(
-            "unverifiable",
-            f"{randomizer.name}: its code and its weights of a 1 do not fit together",
-        )
-    used = [symbol for symbol in range(len(ones)) if (code == symbol).any()]
-    if (
-        any(ones[symbol] in (0, total) for symbol in used)
-        and len({ones[symbol] for symbol in used}) > 1
-    ):
-        raise RefusedError(
-            "unverifiable",
-            f"{randomizer.name}: a bit that some value never sends reveals that value",
-        )
+    code, ones, total = randomizer.code, randomizer.ones, randomizer.total
+    fits = len(code) == randomizer.domain.size and code.min() >= 0 and code.max() < len(ones)
+    if not fits or not all(0 <= weight <= total for weight in ones):
+        raise unverifiable(randomizer, "its code and its weights of a 1 do not fit together")
+    symbols = [symbol for symbol in range(len(ones)) if (code == symbol).any()]
+    weights = {ones[symbol] for symbol in symbols}
+    if len(weights) > 1 and weights & {0, total}:
+        raise unverifiable(randomizer, "a bit that some value never sends reveals that value")
     return {
         (a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b]))
-        for a in used
-        for b in used
+        for a, b in product(symbols, symbols)
         if ones[a] != ones[b]
     }
 
@@ -459,33 +392,22 @@ def _worst_of_bits(randomizer: BitVector) -> dict[tuple[int, int], Fraction]:
 def _worst_of_symbols(randomizer: PlaceVector) -> dict[tuple[int, int], Fraction]:
     """The worst ratio of one place's report between any two symbols."""
     code, inner = randomizer.code, randomizer.inner
-    fits = (
-        code.shape[0] == randomizer.domain.size
-        and code.min() >= 0
-        and code.max() < inner.domain.size
-        and inner.domain.low == 0
-    )
-    if (
-        not fits
-        or inner.uses_coins
-        or inner.word_bits != randomizer.word_bits
-        or inner.alphabet > 1 << 8
-    ):
-        raise RefusedError(
-            "unverifiable",
-            f"{randomizer.name}: its code and the channel of its places do not fit together",
-        )
+    fits = len(code) == randomizer.domain.size and code.min() >= 0
+    fits = fits and inner.domain.low == 0 and code.max() < inner.domain.size
+    plain = not inner.uses_coins and inner.word_bits == randomizer.word_bits
+    if not (fits and plain and inner.alphabet <= 1 << 8):
+        fault = "its code and the channel of its places do not fit together"
+        raise unverifiable(randomizer, fault)
     if type(randomizer).respond is not PlaceVector.respond:
-        raise RefusedError("unverifiable", f"{randomizer.name}: it has a sampler of its own")
+        raise unverifiable(randomizer, "it has a sampler of its own")
     _of_table(inner)  # that its rows are laws, and that no report is one symbol's alone
     rows = inner.channel().tolist()
-    pairs = ((a, b) for a in range(len(rows)) for b in range(len(rows)) if rows[a] != rows[b])
-    return {
-        (a, b): max(
-            Fraction(one, other) for one, other in zip(rows[a], rows[b], strict=True) if other
-        )
-        for a, b in pairs
-    }
+    worst = {}
+    for a, b in product(range(len(rows)), repeat=2):
+        if rows[a] != rows[b]:
+            pairs = zip(rows[a], rows[b], strict=True)
+            worst[a, b] = max(Fraction(one, other) for one, other in pairs if other)
+    return worst
 
 
 def exact_epsilon(randomizer: Randomizer) -> float:
@@ -494,35 +416,27 @@ def exact_epsilon(randomizer: Randomizer) -> float:
     return math.log1p(float(ratio - 1))
 
 
-def check_evidence(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
+def check_evidence(randomizer: Randomizer, evidence: frozenset[Evidence] = PROVEN) -> None:
     """Raises RefusedError unless this evidence is accepted ("evidence") and is of pure privacy
     ("unverifiable")."""
-    if randomizer.evidence not in accepted:
-        raise RefusedError(
-            "evidence",
-            (
-                f"the loss of {randomizer.name} is {randomizer.evidence}, and this client accepts "
-                f"{', '.join(sorted(accepted))}"
-            ),
-        )
+    name = randomizer.name
+    if randomizer.evidence not in evidence:
+        accepted_kinds = ", ".join(sorted(evidence))
+        fault = f"the loss of {name} is {randomizer.evidence}, and this client accepts "
+        raise RefusedError("evidence", fault + accepted_kinds)
     if not isinstance(randomizer.loss, Pure):
-        raise RefusedError(
-            "unverifiable",
-            (
-                f"{randomizer.name} has delta {randomizer.loss.delta:g}; a client's ledger counts "
-                "pure privacy"
-            ),
-        )
+        delta = f"{name} has delta {randomizer.loss.delta:g}; "
+        raise RefusedError("unverifiable", delta + "a client's ledger counts pure privacy")
 
 
 def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
     """The error if the worst ratio exceeds the claim; empty if it does not."""
     # its parameter, loss or charge, each of which a class may override
-    claimed = min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)
-    if ratio <= exp_epsilon(claimed):
+    claim = min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)
+    if ratio <= exp_epsilon(claim):
         return ""
     return (
-        f"{randomizer.name} claims epsilon {claimed / NANO:g} but its channel has "
+        f"{randomizer.name} claims epsilon {claim / NANO:g} but its channel has "
         f"{math.log1p(float(ratio - 1)):.9g}"
     )
 
@@ -530,24 +444,21 @@ def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
 def delta_above(randomizer: FiniteChannel) -> float:
     """The largest Pr[S | u, c] - e^eps Pr[S | u', c], up to 1e-9 of it plus 1e-15 e^eps. Raises
     RefusedError("unverifiable") for too large a channel."""
-    _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
+    _check_size(randomizer, channel_entries(randomizer))
     # three roundings of 2^-53 each stay above it
-    growth, worst = (
-        float(exp_epsilon(randomizer.nano)) * (1 - 2**-50),
-        0.0,
-    )
+    growth = float(exp_epsilon(randomizer.nano)) * (1 - 2**-50)
+    worst = 0.0
     for cell in range(randomizer.cells):
-        channel = randomizer.channel(cell)
-        shares = channel.astype(np.float64)
+        shares = randomizer.channel(cell).astype(np.float64)
         for row in shares:
             excess = np.maximum(shares * (1 + 2**-52) - growth * row, 0.0).sum(axis=1)
             worst = max(worst, float(excess.max()))
     return worst / randomizer.total * (1 + 1e-9)
 
 
-def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
+def check_loss(randomizer: Randomizer, evidence: frozenset[Evidence] = PROVEN) -> None:
     """Raises RefusedError unless this evidence is accepted ("evidence") and, where it can be
     repeated, shows at most the charged loss ("unverifiable")."""
-    check_evidence(randomizer, accepted)
+    check_evidence(randomizer, evidence)
     if randomizer.evidence in PROVEN and (fault := too_much(randomizer, exact_ratio(randomizer))):
         raise RefusedError("unverifiable", fault)

@@ -13,10 +13,10 @@ import numpy as np
 
 from local_dp.arrays import Bools, Column, Floats, Ints, Words
 from local_dp.errors import InputError
-from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.loss import NANO, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, ties
 from local_dp.randomizers.randomizer import Evidence, Randomizer
-from local_dp.tallies import Tally
+from local_dp.tallies import Estimate, Tally
 
 BLOCK = (
     1 << 13
@@ -33,13 +33,12 @@ def in_blocks(
     n = len(first)
     if n <= block:
         return work(first, *others)
-    made: list[Column] = []
+    parts: list[Column] = []
     for start in range(0, n, block):
         part = slice(start, start + block)
-        made.append(
-            work(first[part], *(other[part] if len(other) == n else other for other in others))
-        )
-    return np.concatenate(made)
+        rest = [other[part] if len(other) == n else other for other in others]
+        parts.append(work(first[part], *rest))
+    return np.concatenate(parts)
 
 
 MAX_CACHED = 1024  # entries of a law that is worth keeping
@@ -68,7 +67,7 @@ class FiniteChannel(Randomizer):
         """The number of public-coin cells, a power of two; 1 when no public coin is used."""
         return 1
 
-    @property
+    @cached_property
     def uses_coins(self) -> bool:
         return self.cells > 1
 
@@ -76,7 +75,7 @@ class FiniteChannel(Randomizer):
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         """2^word_bits Pr[report | value, cell] as whole numbers, elementwise under broadcasting."""
 
-    @property
+    @cached_property
     def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
         """The narrowest unsigned whole number that holds a report."""
         return np.dtype(
@@ -116,9 +115,8 @@ class FiniteChannel(Randomizer):
     def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
         """ln Pr[report | value, cell], elementwise under broadcasting; -inf where impossible."""
         with np.errstate(divide="ignore"):
-            return np.log(
-                self.weight(reports, values, cells).astype(np.float64)
-            ) - self.word_bits * math.log(2)
+            weights = self.weight(reports, values, cells).astype(np.float64)
+            return np.log(weights) - self.word_bits * math.log(2)
 
     def channel(self, cell: int = 0) -> Words:
         """The whole channel of one cell: integer weights, shape (domain size, alphabet), every row
@@ -167,20 +165,17 @@ def single_estimates(randomizer: FiniteChannel) -> Floats:
     """The estimate from each tally of one report, shape (cells, alphabet, parameters): a linear
     estimate is the average of these."""
     shape = randomizer.cells, randomizer.alphabet
-    units = np.eye(shape[0] * shape[1], dtype=np.int64)
-    return np.stack(
-        [np.atleast_1d(randomizer.estimate(Tally(unit.reshape(shape))).value) for unit in units]
-    ).reshape(*shape, -1)
+    tallies = map(Tally, np.eye(shape[0] * shape[1], dtype=np.int64).reshape(-1, *shape))
+    values = [np.atleast_1d(randomizer.estimate(tally).value) for tally in tallies]
+    return np.stack(values).reshape(*shape, -1)
 
 
 def report_law(randomizer: FiniteChannel, value: int) -> Floats:
     """Pr[cell, report] of a client with this value, flattened, shape (cells * alphabet,)."""
     cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
     reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
-    law = (
-        np.exp(randomizer.log_probability(reports, np.array([[value]]), cells)).ravel()
-        / randomizer.cells
-    )
+    logarithms = randomizer.log_probability(reports, np.array([[value]]), cells)
+    law = np.exp(logarithms).ravel() / randomizer.cells
     law /= law.sum()
     return law
 
@@ -225,14 +220,11 @@ class Mixed(FiniteChannel):
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         first, second, level = self.between(np.asarray(values))
-        low, high = (
-            self.corner_weight(reports, first, cells),
-            self.corner_weight(reports, second, cells),
-        )
+        low = self.corner_weight(reports, first, cells)
+        high = self.corner_weight(reports, second, cells)
         steps, equal = level.astype(np.uint64), np.uint64(self.equal)
-        return np.where(
-            low <= high, low + (high - low) // equal * steps, low - (low - high) // equal * steps
-        )
+        up, down = low + (high - low) // equal * steps, low - (low - high) // equal * steps
+        return np.where(low <= high, up, down)
 
 
 BYTE = np.dtype(np.uint8)  # given `np.uint8`, numpy would look it up each time
@@ -245,9 +237,22 @@ def flip_weight(nano: int, bits: int) -> int:
     return ceil_fraction(2**bits / (1 + exp_epsilon(nano)))
 
 
-def loses_little(kept: int, changed: int, nano: int) -> bool:
+def two_weights(nano: int, bits: int, own: int, reports: int) -> tuple[int, int]:
+    """T of each of the `own` reports and s of each other: s is the least whole number for which T =
+    (2^bits - (reports - own) s) / own, rounded down, is at most e^eps s."""
+    other = ceil_fraction(2**bits / (own * exp_epsilon(nano) + reports - own))
+    return (2**bits - (reports - own) * other) // own, other
+
+
+def of_moments(mean: Floats, square: Floats, n: int) -> Estimate:
+    """The mean of what reports stand for, from their mean and their mean square."""
+    variance = np.maximum(square - mean**2, 0.0)
+    return Estimate(np.asarray(mean), np.asarray(np.sqrt(variance / n)), n)
+
+
+def loses_little(truth: int, other: int, nano: int) -> bool:
     """Whether ln(kept / changed) is within SLACK of epsilon."""
-    return nano / NANO - math.log(kept / changed) <= SLACK
+    return nano / NANO - math.log(truth / other) <= SLACK
 
 
 @dataclass(frozen=True)
@@ -279,7 +284,7 @@ class OneThreshold(FiniteChannel):
         return 0
 
     def _fits(self, bits: int) -> bool:
-        nano, bits = nano_epsilon(self.epsilon), bits - self.spare
+        nano, bits = self.nano, bits - self.spare
         flip = flip_weight(nano, bits)
         return loses_little(2**bits - flip, flip, nano)
 
@@ -342,5 +347,5 @@ class OneBit(OneThreshold, Signs):
         return Tally(np.array([[len(reports) - ones, ones]], dtype=np.int64))
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        kept = np.uint64(self.total - self.flip)
-        return np.where(reports == self.encode(values, cells), kept, np.uint64(self.flip))
+        truth = np.uint64(self.total - self.flip)
+        return np.where(reports == self.encode(values, cells), truth, np.uint64(self.flip))

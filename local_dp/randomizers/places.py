@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Bools, Counts, Ints, Words
+from local_dp.arrays import Bools, Counts, Floats, Ints, Words
 from local_dp.checks import check_built
 from local_dp.randomizers.finite import FiniteChannel, in_blocks, report_law
 from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
@@ -73,10 +73,8 @@ class PlaceVector(Places):
         return np.dtype((np.uint8, (self.places,)))
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        words, reports = (
-            words.reshape(len(values), self.places),
-            np.empty((len(values), self.places), dtype=np.uint8),
-        )
+        words = words.reshape(len(values), self.places)
+        reports = np.empty((len(values), self.places), dtype=np.uint8)
         step = max(1, _ENTRIES // self.places)
         for first in range(0, len(values), step):
             some = slice(first, first + step)
@@ -92,11 +90,10 @@ class PlaceVector(Places):
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The count of each report at each place, shape (places, alphabet)."""
-        counts, size = (
-            np.zeros((self.places, self.inner.alphabet), dtype=np.int64),
-            self.places * self.inner.alphabet,
-        )
-        starts, step = np.arange(self.places) * self.inner.alphabet, max(1, _ENTRIES // self.places)
+        counts = np.zeros((self.places, self.inner.alphabet), dtype=np.int64)
+        size = self.places * self.inner.alphabet
+        starts = np.arange(self.places) * self.inner.alphabet
+        step = max(1, _ENTRIES // self.places)
         for first in range(0, len(reports), step):
             counts += np.bincount(
                 (reports[first : first + step] + starts).ravel(), minlength=size
@@ -151,6 +148,15 @@ class BitVector(Places):
         # of a single place, words are a plain array
         return np.packbits(words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little")
 
+    def ones_of(self, values: Ints) -> Words:
+        """The weight of a 1 at each place, shape (values, places)."""
+        symbols = self.code[values - self.domain.low]
+        return np.asarray(np.array(self.ones, dtype=np.uint64)[symbols])
+
+    def shares_of(self, values: Ints) -> Floats:
+        """The probability of a 1 at each place, shape (values, places)."""
+        return self.ones_of(values) / 2.0**self.word_bits
+
     def possible(self, reports: Words) -> Bools:
         """The bits that fill the last byte are zero."""
         bits = np.unpackbits(reports, axis=1, count=self.places, bitorder="little")
@@ -158,10 +164,8 @@ class BitVector(Places):
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """How many reported 1 at each place, shape (places,)."""
-        sums, step = (
-            np.zeros(8 * reports.shape[1], dtype=np.int64),
-            max(1, _BATCH // reports.shape[1]),
-        )
+        sums = np.zeros(8 * reports.shape[1], dtype=np.int64)
+        step = max(1, _BATCH // reports.shape[1])
         for first in range(0, len(reports), step):
             sums += ones_at(reports[first : first + step])
         return Tally(sums[: self.places], len(reports))
@@ -185,21 +189,23 @@ def ones_at(rows: Words) -> Counts:
     """
     sums, weight = np.zeros(8 * rows.shape[1], dtype=np.int64), 1
     while len(rows):
-        carried, over = [rows[:0]], []
+        carries, over = [rows[:0]], []
         while len(rows) > _FEW:
             third = len(rows) // 3
-            a, b, c = rows[:third], rows[third : 2 * third], rows[2 * third : 3 * third]
+            a = rows[:third]
+            b = rows[third : 2 * third]
+            c = rows[2 * third : 3 * third]
             odd, both = a ^ b, a & b
             both |= odd & c
             odd ^= c
-            carried.append(both)
+            carries.append(both)
             over.append(rows[3 * third :])
             rows = odd
         few = np.concatenate([rows, *over])
         sums += weight * np.unpackbits(few, axis=1, bitorder="little").sum(
             axis=0, dtype=np.uint8
         ).astype(np.int64)
-        rows, weight = np.concatenate(carried), 2 * weight
+        rows, weight = np.concatenate(carries), 2 * weight
     return sums
 
 

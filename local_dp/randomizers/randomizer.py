@@ -93,7 +93,7 @@ class Randomizer(ABC):
         """Computes the thresholds or tables, after `check`. Raises InputError where words are too
         narrow."""
 
-    @property
+    @cached_property
     def loss(self) -> Loss:
         """The cost of one report."""
         return Pure(nano_epsilon(self.epsilon))
@@ -119,7 +119,7 @@ class Randomizer(ABC):
         """The bits of one report."""
         return 8 * self.report_dtype.itemsize
 
-    @property
+    @cached_property
     def words(self) -> int:
         """The number of random words that one report consumes."""
         return 1
@@ -167,10 +167,10 @@ class Randomizer(ABC):
         """
         return self.respond(values, words, cells)
 
-    def again(self, kept: Words, words: Words, cells: Words) -> Words:
+    def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
         """Reports of kept outcomes by fresh words, which see no value: the outcomes themselves, or
         those of a second step."""
-        return kept
+        return outcomes
 
     @property
     def has_second_step(self) -> bool:
@@ -192,12 +192,12 @@ class Randomizer(ABC):
     def private_report(self, value: object, coin: int = 0) -> Words:
         """An array of one report of `value` under the public coin `coin`, by the system's entropy.
         Raises InputError, without the value, outside the domain."""
-        numbers, kind, coined = self._single
+        numbers, kind, uses_coins = self._single
         is_number = type(value) is int and value in numbers
         values = np.array((value,), kind if is_number else None)
         if not (is_number or self._contains(values)):
             raise InputError(f"{self.name}: the value is not in {self.domain}")
-        cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if coined else NO_COIN
+        cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if uses_coins else NO_COIN
         return self.respond(values, self.draw(_PRIVATE, _ONE, 0, 1), cells)
 
     @cached_property

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Self, TypeAlias
+from typing import NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain, levels, parameters
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import FiniteChannel, too_narrow
+from local_dp.randomizers.finite import FiniteChannel, of_moments, too_narrow
 from local_dp.tallies import Estimate, Tally
 
 # reports at a time: their indices stay in cache, and the allocator keeps their memory
@@ -53,10 +53,12 @@ class Guide:
         ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(1)
         unsent = (weights > 0).argmax(axis=1).tolist()  # reports before the first that is sent
         row, place = np.nonzero(np.arange(reports - 1) >= np.array(unsent)[:, None])
-        sent, lead = ends[row, place], 0
+        last_words, lead = ends[row, place], 0
         while True:
             lead += 1
-            patterns = (row.astype(np.uint64) << np.uint64(lead)) + (sent >> np.uint64(bits - lead))
+            patterns = (row.astype(np.uint64) << np.uint64(lead)) + (
+                last_words >> np.uint64(bits - lead)
+            )
             # ends inside one pattern
             most = int(np.bincount(patterns.astype(np.int64), minlength=1).max())
             if most <= 1 or lead == bits or rows << (lead + 1) > _MOST:
@@ -127,16 +129,16 @@ class TableChannel(FiniteChannel):
             return self.rounded(law)
 
     def prepare(self) -> None:
-        check_built(self._built)
+        check_built(self._tables)
 
     @cached_property
-    def _built(self) -> tuple[Words, Guide]:
-        return _built(_Recipe((type(self), *parameters(self).values()), self))
+    def _tables(self) -> tuple[Words, Guide]:
+        return _compile(_Recipe((type(self), *parameters(self).values()), self))
 
     @property
     def weights(self) -> Words:
         """The channel, shape (domain size, alphabet)."""
-        return self._built[0]
+        return self._tables[0]
 
     @property
     def alphabet(self) -> int:
@@ -149,37 +151,30 @@ class TableChannel(FiniteChannel):
             rows = values[some].astype(np.int64)
             if low:
                 rows -= low
-            reports[some] = self._built[1](rows, words[some])
+            reports[some] = self._tables[1](rows, words[some])
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        return self.weights[
-            np.asarray(values, dtype=np.int64) - self.domain.low,
-            np.asarray(reports, dtype=np.int64),
-        ]
+        rows = np.asarray(values, dtype=np.int64) - self.domain.low
+        return self.weights[rows, np.asarray(reports, dtype=np.int64)]
 
     @cached_property
     def stands(self) -> Floats:
         """The value of each report, shape (alphabet, parameters): the least squares inverse of the
         channel."""
-        domain = self.domain
-        means = (
-            np.linspace(0, 1, domain.size)[:, None]
-            if domain.kind == "levels"
-            else np.eye(domain.size)
-        )
+        size = self.domain.size
+        means = np.eye(size)
+        if self.domain.kind == "levels":
+            means = np.linspace(0, 1, size)[:, None]
         return np.linalg.pinv(self.weights / self.total) @ means
 
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.answered
         law = tally.counts[0] / n
-        mean = law @ self.stands
-        error = np.sqrt(np.maximum(law @ self.stands**2 - mean**2, 0.0) / n)
-        return (
-            Estimate(mean[0], error[0], n)
-            if self.domain.kind == "levels"
-            else Estimate(mean, error, n)
-        )
+        mean, square = law @ self.stands, law @ self.stands**2
+        if self.domain.kind == "levels":
+            mean, square = mean[0], square[0]
+        return of_moments(mean, square, n)
 
 
 @dataclass(frozen=True)
@@ -187,54 +182,46 @@ class _Recipe:
     """A randomizer whose table is computed once for its class and parameters."""
 
     key: tuple[object, ...]
-    made: TableChannel = field(compare=False)
+    randomizer: TableChannel = field(compare=False)
 
 
 @lru_cache(maxsize=64)
-def _built(recipe: _Recipe) -> tuple[Words, Guide]:
-    weights = recipe.made.table()
-    return weights, Guide.of(weights, recipe.made.word_bits)
+def _compile(recipe: _Recipe) -> tuple[Words, Guide]:
+    weights = recipe.randomizer.table()
+    return weights, Guide.of(weights, recipe.randomizer.word_bits)
 
 
 def _check_law(randomizer: TableChannel, law: Law) -> None:
     """Raises InputError unless every row sums to 1 and each report's probabilities are within a
     factor e^epsilon, up to rounding."""
-    if (
-        not hasattr(law, "__len__")
-        or len(law) != randomizer.domain.size
-        or len({len(row) for row in law}) != 1
-    ):
-        raise InputError(
-            f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one "
-            "length, one for each value"
-        )
+    size, low = randomizer.domain.size, randomizer.domain.low
+
+    def refuse(fault: str) -> NoReturn:
+        raise InputError(f"{randomizer.name}: {fault}")
+
+    if not hasattr(law, "__len__") or len(law) != size or len(set(map(len, law))) != 1:
+        refuse(f"its law does not have {size} rows of one length, one for each value")
     shares = np.array([[float(share) for share in row] for row in law])
-    sums, low = shares.sum(axis=1), randomizer.domain.low
-    wrong = (abs(sums - 1) > _ROUNDING) | (shares < 0).any(axis=1)
+    sums = shares.sum(axis=1)
+    negative = np.asarray((shares < 0).any(axis=1))
+    wrong = (abs(sums - 1) > _ROUNDING) | negative
     if wrong.any():
         row = int(wrong.argmax())
-        fault = (
-            "include a negative one"
-            if (shares[row] < 0).any()
-            else f"sum to {sums[row]:.12g}, not to 1"
-        )
-        raise InputError(
-            f"{randomizer.name}: the probabilities of value {low + row} {fault}; correct its row "
-            "of `law`"
-        )
+        fault = "include a negative one" if negative[row] else f"sum to {sums[row]:.12g}, not to 1"
+        refuse(f"the probabilities of value {low + row} {fault}; correct its row of `law`")
     if len(law) > 1 and all(list(row) == list(law[0]) for row in law):
-        raise InputError(
-            f"{randomizer.name}: all values have the same law, so nothing can be estimated; make "
-            "it depend on the value"
+        refuse(
+            "all values have the same law, so nothing can be estimated; make it depend on the value"
         )
     above = shares.max(axis=0) > (1 + _ROUNDING) * float(randomizer.growth) * shares.min(axis=0)
     if above.any():
-        column = shares[:, (report := int(above.argmax()))]
-        likely = (
-            f"report {report} is more than e^epsilon times as likely for value "
-            f"{low + int(column.argmax())} as for value {low + int(column.argmin())}"
+        report = int(above.argmax())
+        column = shares[:, report]
+        most, least = low + int(column.argmax()), low + int(column.argmin())
+        refuse(
+            f"report {report} is more than e^epsilon times as likely for value {most} as for value "
+            f"{least}: {column.max():.6g} to {column.min():.6g}"
         )
-        raise InputError(f"{randomizer.name}: {likely}: {column.max():.6g} to {column.min():.6g}")
 
 
 def precise() -> AbstractContextManager[Context]:
@@ -260,25 +247,20 @@ def whole_weights(law: Law, growth: Fraction, bits: int) -> Words | None:
         rows = [[int(share * total) for share in row] for row in law]
         least = [math.ceil(min(column) * total) for column in zip(*law, strict=True)]
     most = [growth.numerator * each // growth.denominator for each in least]
-    filled = [_filled(row, least, most, total) for row in rows]
-    return None if any(row is None for row in filled) else np.array(filled, dtype=np.uint64)
+    weights = [_fill(row, least, most, total) for row in rows]
+    return None if any(row is None for row in weights) else np.array(weights, dtype=np.uint64)
 
 
-def _filled(row: list[int], least: list[int], most: list[int], total: int) -> list[int] | None:
+def _fill(row: list[int], least: list[int], most: list[int], total: int) -> list[int] | None:
     """The row within the limits and summing to the total; None if that cannot be."""
-    kept = [min(max(each, low), high) for each, low, high in zip(row, least, most, strict=True)]
-    left = total - sum(kept)
+    weights = [min(max(each, low), high) for each, low, high in zip(row, least, most, strict=True)]
+    left = total - sum(weights)
     for place in sorted(range(len(row)), key=lambda place: -row[place]):
-        if left == 0:
-            break
-        more = (
-            min(left, most[place] - kept[place])
-            if left > 0
-            else max(left, least[place] - kept[place])
-        )
-        kept[place] += more
+        room = most[place] - weights[place], least[place] - weights[place]
+        more = min(left, room[0]) if left > 0 else max(left, room[1])
+        weights[place] += more
         left -= more
-    return None if left else kept
+    return None if left else weights
 
 
 MAX_STEPS = 255

@@ -42,44 +42,35 @@ class WithCoin(Randomizer):
     def of(cls, randomizer: Randomizer) -> Self:
         """`randomizer` with its coin sent along. Raises InputError if a client cannot draw the
         coin, or if parameters do not name the randomizer."""
-        made = cls(
+        outer = cls(
             randomizer.epsilon,
             word_bits=randomizer.word_bits,
             inner=randomizer.name,
             setting=setting_of(randomizer),
         )
-        if made.coined != randomizer:
+        if outer.coined != randomizer:
             raise InputError(
                 f"the parameters of {randomizer.name} do not name it, so that no client could "
                 "draw its coin"
             )
-        return made
+        return outer
 
     def _fits(self, bits: int) -> bool:
         return build_named(self.inner, self.setting, epsilon=self.epsilon).word_bits == bits
 
     def prepare(self) -> None:
-        coined = self.coined
-        if not coined.uses_coins:
-            raise InputError(f"{coined.name} uses no public coin: there is nothing to send along")
-        if (
-            coined.loss != self.loss
-            or coined.evidence not in ("enumerated", "per coin")
-            or type(coined).draw is not Randomizer.draw
-        ):
-            raise InputError(
-                f"the coin of {coined.name} cannot be sent along: for a loss that is enumerated, "
-                "pure and of each report alone"
-            )
-        if (
-            not isinstance(coined, FiniteChannel)
-            and type(coined).cells_of is not Randomizer.cells_of
-        ):
-            raise InputError(
-                f"the coin of {coined.name} cannot be sent along: nobody could tell which coins "
-                "there are"
-            )
-        object.__setattr__(self, "estimates", coined.estimates)
+        inner = self.coined
+        kind, name = type(inner), inner.name
+        if not inner.uses_coins:
+            raise InputError(f"{name} uses no public coin: there is nothing to send along")
+        fault = f"the coin of {name} cannot be sent along: "
+        per_coin = inner.evidence in ("enumerated", "per coin")
+        if inner.loss != self.loss or not per_coin or kind.draw is not Randomizer.draw:
+            raise InputError(fault + "for a loss that is enumerated, pure and of each report alone")
+        listed_cells = isinstance(inner, FiniteChannel) or kind.cells_of is Randomizer.cells_of
+        if not listed_cells:
+            raise InputError(fault + "nobody could tell which coins there are")
+        object.__setattr__(self, "estimates", inner.estimates)
 
     @cached_property
     def coined(self) -> Randomizer:
@@ -97,9 +88,11 @@ class WithCoin(Randomizer):
 
     @property
     def bits(self) -> int:
-        coined = self.coined
-        coin = (coined.cells - 1).bit_length() if isinstance(coined, FiniteChannel) else _COIN
-        return coin + coined.bits
+        randomizer = self.coined
+        coin = (
+            (randomizer.cells - 1).bit_length() if isinstance(randomizer, FiniteChannel) else _COIN
+        )
+        return coin + randomizer.bits
 
     @property
     def words(self) -> int:
@@ -112,10 +105,10 @@ class WithCoin(Randomizer):
     def coins(self, words: Words) -> Words:
         """The used part of each client's own coin, from its first words, shape (n, words), the
         lowest bits first."""
-        drawn = np.zeros(len(words), dtype=np.uint64)
+        coins = np.zeros(len(words), dtype=np.uint64)
         for place in range(self._coin_words):
-            drawn |= words[:, place].astype(np.uint64) << np.uint64(place * self.word_bits)
-        return self.coined.cells_of(drawn)
+            coins |= words[:, place].astype(np.uint64) << np.uint64(place * self.word_bits)
+        return self.coined.cells_of(coins)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         own = np.ascontiguousarray(words[:, self._coin_words :])

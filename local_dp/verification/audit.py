@@ -21,7 +21,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.places import PerCoin, Places
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.with_coin import WithCoin, without_coin
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.behaviour import check_behaviour
 from local_dp.verification.black_box import check_black_box
 from local_dp.verification.decoding import check_decoding
@@ -30,43 +30,53 @@ from local_dp.verification.sampler import check_sampler
 from local_dp.verification.worst import check_channel_loss
 
 
-def audit(randomizer: Randomizer, seed: int = 7, *, drawn: bool = True) -> Audit:
+def audit(randomizer: Randomizer, seed: int = 7, *, draws: bool = True) -> Audit:
     """Checks one randomizer: its loss exactly where it declares a channel, and its sampler by every
     word where words are few.
 
     The class is run as it is, so audit the class that you would install. Any error that it raises
-    is a finding. `seed` is the seed of all drawn inputs. `drawn` False leaves out samplers' drawn
+    is a finding. `seed` is the seed of all drawn inputs. `draws` False leaves out samplers' drawn
     reports where their words are enumerated.
     """
     is_channel = isinstance(randomizer, FiniteChannel | Places | PerCoin | WithCoin)
     loss: float | None = None
 
-    def loss_found() -> tuple[Finding]:
+    def check_exact_loss() -> tuple[Finding]:
         nonlocal loss
         loss, finding = check_channel_loss(randomizer)
         return (finding,)
 
-    findings = list(_safely("claims", lambda: (check_claims(randomizer),)))
+    def check_reports() -> tuple[Finding, ...]:
+        if is_channel:
+            return check_sampler(randomizer, seed, draws)
+        return (check_black_box(randomizer, seed),)
+
+    claims = _safely("claims", lambda: (check_claims(randomizer),))
+    findings = list(claims)
     if is_channel or randomizer.evidence in PROVEN:
-        findings = [*_safely("loss", loss_found), *findings]
+        findings = [*_safely("loss", check_exact_loss), *claims]
     findings += _safely("answers", lambda: check_behaviour(randomizer))
     if findings[-1].holds:
-        findings += _safely(
-            "sampler",
-            lambda: (
-                check_sampler(randomizer, seed, drawn)
-                if is_channel
-                else (check_black_box(randomizer, seed),)
-            ),
-        )
+        findings += _safely("sampler", check_reports)
         findings += _safely("tally", lambda: check_decoding(randomizer, seed))
     again = _safely("claims", lambda: (check_claims(randomizer),))  # a loss may change with use
     findings += [each for each in again if not each.holds]
-    enumerated = any(each.check == "sampler, enumerated" and each.exact for each in findings)
-    grade: Grade = "black box" if not is_channel else "exact" if enumerated else "declared"
     return Audit(
-        randomizer.name, randomizer.epsilon, randomizer.evidence, grade, loss, tuple(findings)
+        randomizer.name,
+        randomizer.epsilon,
+        randomizer.evidence,
+        _grade(is_channel, findings),
+        loss,
+        tuple(findings),
     )
+
+
+def _grade(is_channel: bool, findings: list[Finding]) -> Grade:
+    if not is_channel:
+        return "black box"
+    if any(each.check == "sampler, enumerated" and each.exact for each in findings):
+        return "exact"
+    return "declared"
 
 
 def _safely(check: str, look: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
@@ -85,13 +95,13 @@ def _safely(check: str, look: Callable[[], tuple[Finding, ...]]) -> tuple[Findin
         return (Finding(check, False, True, f"its own code fails with {type(error).__name__}"),)
 
 
-_ASKED = 64  # times, as a ledger asks for each charge
+_TIMES = 64  # that a loss is looked up, as a ledger does for each charge
 
 
 def check_claims(randomizer: Randomizer) -> Finding:
     """Its parameters are data and make an equal one; its epsilon, its loss and its charge stay the
     same."""
-    fault = made_fault(randomizer) or _changing(randomizer)
+    fault = _rebuild_fault(randomizer) or _changing(randomizer)
     if fault:
         return Finding("claims", False, True, fault)
     return Finding(
@@ -99,43 +109,49 @@ def check_claims(randomizer: Randomizer) -> Finding:
     )
 
 
-def made_fault(randomizer: Randomizer, made: Randomizer | None = None) -> str:
+def _rebuild_fault(randomizer: Randomizer) -> str:
     """The difference from the randomizer that its class makes of its parameters; empty if there is
     none."""
     try:
-        params = {name: data(value) for name, value in randomizer.params().items()}
+        params = _params(randomizer)
     except TypeError as error:
         return f"its parameters are no data: {error}"
-    made = type(randomizer)(**params) if made is None else made
-    if (
-        type(made) is not type(randomizer)
-        or {name: data(value) for name, value in made.params().items()} != params
-    ):
+    return _difference(randomizer, type(randomizer)(**params), params)
+
+
+def _difference(
+    randomizer: Randomizer, other: Randomizer, params: dict[str, Any] | None = None
+) -> str:
+    """How it differs from another one that should be equal; `params` are its own parameters."""
+    if type(other) is not type(randomizer) or _params(other) != (params or _params(randomizer)):
         return "its parameters make another randomizer"
-    other = [
+    changes = [
         name
         for name, value in list(vars(randomizer).items())
-        if not _same(value, _held(made, name))
+        if not _same(value, _attribute(other, name))
     ]
-    if other:
-        return f"it was changed after it was made: {', '.join(sorted(other))}"
-    return ""
+    return f"it was changed after it was made: {', '.join(sorted(changes))}" if changes else ""
 
 
-def data(value: Any) -> Any:
-    """A parameter, if it is one. Raises TypeError."""
-    if type(value) in (int, float, str) or (
-        type(value) is tuple and all(type(part) in (float, str) for part in value)
-    ):
-        return value
-    raise TypeError(
-        f"{value!r:.40} is a {type(value).__name__}, not a number, a text or a tuple of them"
-    )
+_PLAIN = (int, float, str)
 
 
-def _held(made: Any, name: str) -> Any:
+def _params(randomizer: Randomizer) -> dict[str, Any]:
+    """Its parameters, by name. Raises TypeError for what is no parameter."""
+    params: dict[str, Any] = dict(randomizer.params().items())
+    for value in params.values():
+        parts, kinds = (value, (float, str)) if type(value) is tuple else ((value,), _PLAIN)
+        if not all(type(part) in kinds for part in parts):
+            raise TypeError(
+                f"{value!r:.40} is a {type(value).__name__}, not a number, a text or a tuple of "
+                "them"
+            )
+    return params
+
+
+def _attribute(owner: Any, name: str) -> Any:
     """Its attribute of this name, computed if it was not yet."""
-    return vars(made)[name] if name in vars(made) else getattr(made, name, None)
+    return vars(owner)[name] if name in vars(owner) else getattr(owner, name, None)
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -145,25 +161,27 @@ def _same(first: Any, second: Any) -> bool:
     if isinstance(first, np.ndarray):
         return first.dtype == second.dtype and bool(np.array_equal(first, second))
     if isinstance(first, Randomizer):
-        return made_fault(first, second) == ""
+        return _difference(first, second) == ""
     if isinstance(first, tuple | list):
         return len(first) == len(second) and all(map(_same, first, second))
     if isinstance(first, dict):
         return first.keys() == second.keys() and all(
             _same(first[key], second[key]) for key in first
         )
+    return first is second or _same_object(first, second)
+
+
+def _same_object(first: Any, second: Any) -> bool:
+    if not hasattr(first, "__dict__"):
+        return bool(first == second)
     # what one of both has computed, the other one computes now
-    attributes = list(vars(first).items()) if hasattr(first, "__dict__") else None
-    return first is second or (
-        bool(first == second)
-        if attributes is None
-        else all(_same(value, _held(second, name)) for name, value in attributes)
-    )
+    attributes = list(vars(first).items())
+    return all(_same(value, _attribute(second, name)) for name, value in attributes)
 
 
 def _changing(randomizer: Randomizer) -> str:
     claims: set[tuple[float, int, Loss]] = {
-        (randomizer.epsilon, randomizer.nano, randomizer.loss) for _ in range(_ASKED)
+        (randomizer.epsilon, randomizer.nano, randomizer.loss) for _ in range(_TIMES)
     }
     if len(claims) > 1:
         first, second = sorted(claims, key=lambda each: each[1])[:2]
@@ -172,18 +190,16 @@ def _changing(randomizer: Randomizer) -> str:
             f"nano-nats; epsilon {second[0]:g}, charged {second[1]}"
         )
     ((_, nano, loss),) = claims
-    return (
-        ""
-        if type(nano) is int and nano == loss.nano
-        else f"it charges {nano} nano-nats and says that its loss is {loss}"
-    )
+    if type(nano) is int and nano == loss.nano:
+        return ""
+    return f"it charges {nano} nano-nats and says that its loss is {loss}"
 
 
 _SHOWN = 700  # characters of what failed
 _ANY: frozenset[Evidence] = frozenset(get_args(Evidence))  # what is accepted was asked before
 
 
-def verify(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
+def verify(randomizer: Randomizer, evidence: frozenset[Evidence] = PROVEN) -> None:
     """Raises RefusedError unless its evidence is accepted ("evidence") and its checks pass
     ("unverifiable"), with the failed check in one line.
 
@@ -193,30 +209,24 @@ def verify(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> No
     verified, too.
     """
     try:
-        if (inner := without_coin(randomizer)) is not randomizer:
-            verify(inner, accepted)
-        check_evidence(randomizer, accepted)
-        params = tuple(
-            (name, type(value), data(value)) for name, value in sorted(randomizer.params().items())
-        )
-        made, fault = _verdict(type(randomizer), params)
-        fault = fault or made_fault(randomizer, made)
+        if type(randomizer) is WithCoin:
+            verify(randomizer.coined, evidence)
+        check_evidence(randomizer, evidence)
+        params = _params(randomizer)
+        key = tuple((name, type(value), value) for name, value in sorted(params.items()))
+        reference, fault = _verdict(type(randomizer), key)
+        fault = fault or _difference(randomizer, reference, params)
         if fault:
-            shown = _line(fault if randomizer.name in fault else f"{randomizer.name}: {fault}")
-            raise RefusedError(
-                "unverifiable",
-                shown if is_built_in(randomizer) else f"{shown}; {_more(randomizer)} shows more",
-            )
+            line = _line(fault if randomizer.name in fault else f"{randomizer.name}: {fault}")
+            hint = "" if is_built_in(randomizer) else f"; {_command(randomizer)} shows more"
+            raise RefusedError("unverifiable", line + hint)
     except RefusedError:
         raise
     # the code is somebody else's, and may raise anything
     except (Exception, SystemExit) as error:  # noqa: BLE001
-        raise RefusedError(
-            "unverifiable",
-            _line(
-                f"{type(randomizer).__name__} cannot be verified: {type(error).__name__}: {error}"
-            ),
-        ) from None
+        kind = type(randomizer).__name__
+        line = _line(f"{kind} cannot be verified: {type(error).__name__}: {error}")
+        raise RefusedError("unverifiable", line) from None
 
 
 def is_built_in(randomizer: Randomizer) -> bool:
@@ -231,35 +241,31 @@ def _verdict(
 ) -> tuple[Randomizer, str]:
     """A randomizer of these parameters, and its fault, if any; cached."""
     settings: dict[str, Any] = {name: value for name, _, value in params}
-    made = kind(**settings)
-    if not is_built_in(made):
-        wrong = next((each for each in audit(kind(**settings)).findings if not each.holds), None)
-        return (
-            made,
-            ""
-            if wrong is None
-            else wrong.said
-            if wrong.witness is None
-            else f"{wrong.said}: {wrong.witness}",
-        )
-    try:
-        check_loss(copy(made), _ANY)  # what is computed on the way is not kept
-    except RefusedError as error:
-        return made, str(error)
-    return made, ""
+    reference = kind(**settings)
+    fault = ""
+    if is_built_in(reference):
+        try:
+            check_loss(copy(reference), _ANY)  # what is computed on the way is not kept
+        except RefusedError as error:
+            fault = str(error)
+    else:
+        failures = (each for each in audit(kind(**settings)).findings if not each.holds)
+        if failure := next(failures, None):
+            fault = f"{failure.said}: {failure.witness}" if failure.witness else failure.said
+    return reference, fault
 
 
 def _line(text: str) -> str:
     return " ".join(text.split())[:_SHOWN]
 
 
-def _more(randomizer: Randomizer) -> str:
+def _command(randomizer: Randomizer) -> str:
     """The command that shows all findings."""
     kind = type(randomizer)
-    registered = kind.name in RANDOMIZERS and RANDOMIZERS[kind.name] is kind
+    is_known = kind.name in RANDOMIZERS and RANDOMIZERS[kind.name] is kind
     words = [
         "local-dp audit",
-        kind.name if registered else f"{kind.__module__}:{kind.__qualname__}",
+        kind.name if is_known else f"{kind.__module__}:{kind.__qualname__}",
         f"--epsilon {randomizer.epsilon:g}",
     ]
     for each in fields(kind):

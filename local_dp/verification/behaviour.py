@@ -3,6 +3,7 @@ one length; and the calls that it makes."""
 
 import gc
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO, StringIO
@@ -28,7 +29,7 @@ REPEATED = 256  # clients whose reports are asked for one by one
 def check_behaviour(randomizer: Randomizer) -> tuple[Finding, ...]:
     """Five checks. A failing one ends them, since later ones would fail for the same reason."""
     findings: list[Finding] = []
-    for check in (_words, _answered, _outside, _repeats, _narrow):
+    for check in (_check_words, _check_answers, _check_calls, _check_repeats, _check_narrow):
         findings.append(check(randomizer))
         if not findings[-1].holds:
             break
@@ -42,47 +43,35 @@ def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
     )
 
 
-def _words(randomizer: Randomizer) -> Finding:
+def _check_words(randomizer: Randomizer) -> Finding:
     """Whether it uses the words of the noise, and all of them: a seed of its own would draw
     others."""
     noise, which = KeyedNoise(3), Draw(1)
-    words, own = (
-        Randomizer.draw(randomizer, noise, which, 0, REPEATED),
-        randomizer.draw(noise, which, 0, REPEATED),
-    )
-    if not np.array_equal(words, own):
-        sentence = "it draws randomness of its own, which nobody can check"
-        return Finding("words", False, True, sentence, _with_own_words(randomizer))
-    return Finding("words", True, False, "it draws no randomness of its own")
+    words = Randomizer.draw(randomizer, noise, which, 0, REPEATED)
+    if np.array_equal(words, randomizer.draw(noise, which, 0, REPEATED)):
+        return Finding("words", True, False, "it draws no randomness of its own")
+    sentence = "it draws randomness of its own, which nobody can check"
+    return Finding("words", False, True, sentence, _with_own_words(randomizer))
 
 
 def _with_own_words(randomizer: Randomizer) -> Witness | None:
     """The report that distinguishes the two ends of the domain best, by its own words."""
-    n, ends = 4 * REPEATED, [each.tolist() for each in randomizer.domain.some(2)[[0, -1]]]
-    words, coins = randomizer.draw(KeyedNoise(4), Draw(1), 0, n), coins_for(randomizer, 1).repeat(n)
-    sent = [
-        [bytes(each) for each in np.asarray(randomizer.respond(np.array([end] * n), words, coins))]
-        for end in ends
-    ]
-    rates = {
-        report: (sent[0].count(report), sent[1].count(report)) for report in {*sent[0], *sent[1]}
-    }
-    report, (one, other) = max(rates.items(), key=lambda each: abs(each[1][0] - each[1][1]))
-    inputs = (ends[0], ends[1]) if one >= other else (ends[1], ends[0])
-    return Witness(
-        inputs,
-        _shown(report),
-        int(coins[0]),
-        max(one, other) / min(one, other) if min(one, other) else None,
-    )
+    n, ends = 4 * REPEATED, randomizer.domain.some(2)[[0, -1]].tolist()
+    words = randomizer.draw(KeyedNoise(4), Draw(1), 0, n)
+    coins = coins_for(randomizer, 1).repeat(n)
+    answers = [np.asarray(randomizer.respond(np.array([end] * n), words, coins)) for end in ends]
+    one, other = (Counter(map(bytes, reports)) for reports in answers)
+    differences = {report: abs(one[report] - other[report]) for report in one | other}
+    report = max(differences, key=differences.__getitem__)
+    least, most = sorted((one[report], other[report]))
+    low, high = ends if one[report] == most else ends[::-1]
+    return Witness((low, high), _text(report), int(coins[0]), most / least if least else None)
 
 
-def _shown(report: bytes) -> str:
-    return (
-        f"report {report[0]}"
-        if len(report) == 1
-        else f"report {report[:8].hex()}{'..' if len(report) > 8 else ''}"
-    )
+def _text(report: bytes) -> str:
+    if len(report) == 1:
+        return f"report {report[0]}"
+    return f"report {report[:8].hex()}{'..' if len(report) > 8 else ''}"
 
 
 def _most(randomizer: Randomizer) -> int:
@@ -98,58 +87,46 @@ def _batches(randomizer: Randomizer) -> Iterator[Ints]:
     yield from (each[None] for each in randomizer.domain.some(within(randomizer, VALUES, ALONE)))
 
 
-def _answered(randomizer: Randomizer) -> Finding:
+def _check_answers(randomizer: Randomizer) -> Finding:
     """Every input gets a report of the declared type and length; else the first fault, with an
     input that shows it."""
     dtype, most = randomizer.report_dtype, max(1, CHUNK // randomizer.words)
     if dtype.hasobject:
-        return Finding(
-            "length", False, True, f"its reports are of type {dtype}, which has no fixed length"
-        )
+        sentence = f"its reports are of type {dtype}, which has no fixed length"
+        return Finding("length", False, True, sentence)
     words, coins = words_for(randomizer, most), coins_for(randomizer, most)
 
     def fault(values: Ints) -> tuple[str, str] | None:
         """The check that fails, and how."""
+        n = len(values)
         try:
-            sent = np.asarray(
-                randomizer.respond(values.copy(), words[: len(values)].copy(), coins[: len(values)])
-            )
+            answers = randomizer.respond(values.copy(), words[:n].copy(), coins[:n])
+            reports = np.asarray(answers)
         # the code is somebody else's, and may raise anything
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            return (
-                "answers",
-                f"fails with {type(error).__name__}, so that who does not answer tells its value",
-            )
-        if sent.dtype == dtype.base and sent.shape == (len(values), *dtype.shape):
+            kind = type(error).__name__
+            return "answers", f"fails with {kind}, so that who does not answer tells its value"
+        if reports.dtype == dtype.base and reports.shape == (n, *dtype.shape):
             return None
-        return (
-            "length",
-            (
-                f"gives reports of {sent.dtype} and shape {list(sent.shape)}, where {len(values)} "
-                f"of {dtype} are declared"
-            ),
-        )
+        form = f"{reports.dtype} and shape {list(reports.shape)}"
+        return "length", f"gives reports of {form}, where {n} of {dtype} are declared"
 
     for values in _batches(randomizer):
         if fault(values):
             some = _culprit(fault, values)
             check, sentence = fault(some) or ("answers", "is answered at times and at times not")
-            value, ends = some[0].tolist(), [each.tolist() for each in randomizer.domain.some(2)]
+            value, ends = some[0].tolist(), randomizer.domain.some(2).tolist()
             other = ends[0] if value != ends[0] else ends[-1]
             which = f"input {value}" if len(some) == 1 else f"a batch of {len(some)} inputs"
-            return Finding(
-                check,
-                False,
-                True,
-                f"{which} {sentence}",
-                Witness((value, other), f"no report, or one of another form ({check})", 0, None),
-            )
-    tried = min(randomizer.domain.size, _most(randomizer))
+            output = f"no report, or one of another form ({check})"
+            witness = Witness((value, other), output, 0, None)
+            return Finding(check, False, True, f"{which} {sentence}", witness)
+    count = min(randomizer.domain.size, _most(randomizer))
     sentence = (
-        f"{tried} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} "
+        f"{count} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} "
         "bytes"
     )
-    return Finding("answers", True, tried == randomizer.domain.size, sentence)
+    return Finding("answers", True, count == randomizer.domain.size, sentence)
 
 
 def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
@@ -165,21 +142,16 @@ def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
 
 def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
     """Inputs, words and coins of n clients."""
-    return (
-        np.random.default_rng(9).choice(randomizer.domain.some(VALUES), n),
-        words_for(randomizer, n),
-        coins_for(randomizer, n),
-    )
+    values = np.random.default_rng(9).choice(randomizer.domain.some(VALUES), n)
+    return values, words_for(randomizer, n), coins_for(randomizer, n)
 
 
-def _outside(randomizer: Randomizer) -> Finding:
+def _check_calls(randomizer: Randomizer) -> Finding:
     """While it answers it calls nothing with input or output of its own."""
     values, words, coins = _some(randomizer, max(1, min(VALUES, CHUNK // randomizer.words)))
-    several = [slice(place, place + 1) for place in range(min(REPEATED, len(values)))] + [
-        slice(0, len(values))
-    ]
+    singles = [slice(place, place + 1) for place in range(min(REPEATED, len(values)))]
     randomizer.respond(values, words, coins)  # what is imported when it is first used is not meant
-    for part in several:
+    for part in (*singles, slice(0, len(values))):
         with watched() as calls:
             randomizer.cells_of(coins[part].astype(np.uint64))
             randomizer.respond(values[part], words[part], coins[part])
@@ -188,74 +160,52 @@ def _outside(randomizer: Randomizer) -> Finding:
                 f"answering, it calls {', '.join(sorted(set(calls)))}: a report may say no more "
                 "than its value, its words and its coin do"
             )
-            value = values[part][0].tolist()
-            return Finding(
-                "outside",
-                False,
-                True,
-                sentence,
-                Witness((value, value), f"a call of {calls[0]}", int(coins[part][0]), None),
-            )
-    return Finding(
-        "outside", True, False, "answering, it calls no clock, no entropy, no file and no screen"
-    )
+            value, coin = values[part][0].tolist(), int(coins[part][0])
+            witness = Witness((value, value), f"a call of {calls[0]}", coin, None)
+            return Finding("outside", False, True, sentence, witness)
+    sentence = "answering, it calls no clock, no entropy, no file and no screen"
+    return Finding("outside", True, False, sentence)
 
 
-def _repeats(randomizer: Randomizer) -> Finding:
+def _check_repeats(randomizer: Randomizer) -> Finding:
     """The same words and coins give the same reports: again, in other order, in batches of other
     sizes, and one client by itself."""
     n = max(REPEATED, within(randomizer, CHUNK // randomizer.words))
     values, words, coins = inputs = _some(randomizer, n)
-    kept = [each.copy() for each in inputs]
+    originals = [each.copy() for each in inputs]
 
-    def sent(order: Ints) -> Words:
-        return np.ascontiguousarray(randomizer.respond(values[order], words[order], coins[order]))
+    def respond(*parts: Ints) -> Words:
+        reports = [randomizer.respond(values[part], words[part], coins[part]) for part in parts]
+        return np.ascontiguousarray(np.concatenate(reports))
 
     order = np.arange(n)
     first = np.ascontiguousarray(randomizer.respond(values, words, coins))
-    if any(not np.array_equal(one, other) for one, other in zip(inputs, kept, strict=True)):
-        return Finding(
-            "repeats",
-            False,
-            True,
-            "it writes into the values, words or coins that it is given",
-            _twice(kept[0], 0, "its input", "another one"),
-        )
-    parts = np.split(order, sorted({1, REPEATED - 1, n // 3, n - 1}))
+    if not all(map(np.array_equal, inputs, originals)):
+        sentence = "it writes into the values, words or coins that it is given"
+        witness = _twice(originals[0], 0, "its input", "another one")
+        return Finding("repeats", False, True, sentence, witness)
+    cuts = sorted({1, REPEATED - 1, n // 3, n - 1})
+    batches = (part for part in np.split(order, cuts) if len(part))
     others = {
-        "asked again": (order, sent(order)),
-        "in other order": (order, sent(order[::-1])[::-1]),
-        "in batches of other sizes": (
-            order,
-            np.concatenate([sent(part) for part in parts if len(part)]),
-        ),
-        "one by one": (
-            order[:REPEATED],
-            np.concatenate([sent(order[place : place + 1]) for place in range(REPEATED)]),
-        ),
+        "asked again": respond(order),
+        "in other order": respond(order[::-1])[::-1],
+        "in batches of other sizes": respond(*batches),
+        "one by one": respond(*order[:REPEATED, None]),
     }
-    for manner, (clients, reports) in others.items():
-        if first[clients].shape != reports.shape or first[clients].tobytes() != reports.tobytes():
+    for manner, reports in others.items():
+        part = first[:REPEATED] if manner == "one by one" else first
+        if part.shape != reports.shape or part.tobytes() != reports.tobytes():
             sentence = (
                 f"the same inputs, words and coins give other reports {manner}: it keeps a state, "
                 "or has a randomness of its own that nobody can check"
             )
-            return Finding(
-                "repeats",
-                False,
-                True,
-                sentence,
-                _differing(kept[0], first[clients], np.ascontiguousarray(reports)),
-            )
-    return Finding(
-        "repeats",
-        True,
-        False,
-        (
-            f"{n} reports are the same when asked again, in other order, in batches of other "
-            f"sizes, and {REPEATED} one by one"
-        ),
+            difference = _differing(originals[0], part, np.ascontiguousarray(reports))
+            return Finding("repeats", False, True, sentence, difference)
+    sentence = (
+        f"{n} reports are the same when asked again, in other order, in batches of other sizes, "
+        f"and {REPEATED} one by one"
     )
+    return Finding("repeats", True, False, sentence)
 
 
 def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
@@ -266,20 +216,16 @@ def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
         np.ascontiguousarray(each).view(np.uint8).reshape(len(each), -1) for each in (first, second)
     )
     place = int((one != other).any(axis=1).argmax())
-    return _twice(values, place, _shown(one[place].tobytes()), _shown(other[place].tobytes()))
+    return _twice(values, place, _text(one[place].tobytes()), _text(other[place].tobytes()))
 
 
 def _twice(values: Ints, place: int, first: str, second: str) -> Witness:
     """One input with two reports for the same word and coin."""
-    return Witness(
-        (values[place].tolist(), values[place].tolist()),
-        f"{first}, then {second} by the same word",
-        0,
-        None,
-    )
+    value = values[place].tolist()
+    return Witness((value, value), f"{first}, then {second} by the same word", 0, None)
 
 
-def _narrow(randomizer: Randomizer) -> Finding:
+def _check_narrow(randomizer: Randomizer) -> Finding:
     """Values in narrower types, as queries give them, are the same values."""
     values, words, coins = _some(randomizer, REPEATED)
     wide = np.asarray(randomizer.respond(values, words, coins))
@@ -288,12 +234,10 @@ def _narrow(randomizer: Randomizer) -> Finding:
         if span.min <= randomizer.domain.low and randomizer.domain.high <= span.max:
             short = np.asarray(randomizer.respond(values.astype(dtype), words, coins))
             if short.shape != wide.shape or short.tobytes() != wide.tobytes():
-                sentence = (
-                    f"values that are {np.dtype(dtype)} give other reports than the same as int64"
-                )
-                return Finding(
-                    "narrow values", False, True, sentence, _differing(values, wide, short)
-                )
+                kind = np.dtype(dtype)
+                sentence = f"values that are {kind} give other reports than the same as int64"
+                witness = _differing(values, wide, short)
+                return Finding("narrow values", False, True, sentence, witness)
     return Finding("narrow values", True, False, "values of fewer bits give the same reports")
 
 
@@ -316,14 +260,7 @@ OUTSIDE = frozenset(
     }
 )
 _NAMES = frozenset(
-    {
-        (module, name)
-        for module, names in (
-            ("builtins", ("print", "input")),
-            ("sys", ("_getframe", "getprofile", "gettrace")),
-        )
-        for name in names
-    }
+    ["builtins.print", "builtins.input", "sys._getframe", "sys.getprofile", "sys.gettrace"]
 )
 
 
@@ -336,8 +273,9 @@ def watched() -> Iterator[list[str]]:
     def look(frame: FrameType, event: str, function: Any) -> None:
         if event == "c_call" and frame.f_globals.get("__name__") != __name__:
             home = _home(function)
-            if home in OUTSIDE or (home, function.__name__) in _NAMES:
-                calls.append(f"{home}.{function.__name__}")
+            name = f"{home}.{function.__name__}"
+            if home in OUTSIDE or name in _NAMES:
+                calls.append(name)
 
     before: Callable[..., Any] | None = sys.getprofile()
     collecting = gc.isenabled()

@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Vectors
 from local_dp.optimise import crossing
-from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.verification.behaviour import coins_for
 from local_dp.verification.findings import Finding, Witness, within, words_for
 
@@ -36,25 +36,23 @@ class Bet:
     (Ville).
     """
 
-    chosen: Counts
+    choice: Counts
     joint: Counts
     delta: float
 
     def wealth(self, epsilon: float) -> float:
         """ln of the final wealth, with the best stake of the first half."""
-        scale = math.exp(epsilon) + self.delta
-        payoff = np.array([[0.0, -math.exp(epsilon)], [1.0, 1 - math.exp(epsilon)]]) - self.delta
-        growth = np.log1p(_STAKES[:, None, None] / scale * payoff)
-        best = int((growth * self.chosen).sum(axis=(1, 2)).argmax())
-        return float((growth[best] * self.joint).sum())
+        growth = math.exp(epsilon)
+        payoff = np.array([[0.0, -growth], [1.0, 1 - growth]]) - self.delta
+        gains = np.log1p(_STAKES[:, None, None] / (growth + self.delta) * payoff)
+        best = int((gains * self.choice).sum(axis=(1, 2)).argmax())
+        return float((gains[best] * self.joint).sum())
 
-    def shown(self, bar: float) -> float:
+    def loss(self, bar: float) -> float:
         """The largest epsilon that the reports contradict, in nats; 0 if there is none."""
-        return (
-            crossing(0.0, _MOST, lambda epsilon: self.wealth(epsilon) >= bar, 40)[0]
-            if self.wealth(0.0) >= bar
-            else 0.0
-        )
+        if self.wealth(0.0) < bar:
+            return 0.0
+        return crossing(0.0, _MOST, lambda epsilon: self.wealth(epsilon) >= bar, 40)[0]
 
 
 def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
@@ -64,66 +62,48 @@ def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
     cases = [(pair, coin) for pair in _pairs(randomizer) for coin in coins]
     bar = math.log(2 * len(cases) / ALPHA)
     n = within(randomizer, REPORTS, NUMBERS // (2 * len(cases)))
-    best, worst = 0.0, None
+    best, worst, claim = 0.0, None, randomizer.loss
     for place, (inputs, coin) in enumerate(cases):
+        low, high = inputs
+        own_seed = seed + 2 * place
         reports = [
-            _sent(randomizer, value, n, coin, seed + 2 * place + side)
-            for side, value in enumerate(inputs)
+            _reports(randomizer, low, n, coin, own_seed),
+            _reports(randomizer, high, n, coin, own_seed + 1),
         ]
         first, second = _symbols(np.concatenate(reports)).reshape(2, -1)
         for one, other, pair in ((first, second, inputs), (second, first, inputs[::-1])):
-            shown = _bet(one, other, randomizer.loss.epsilon, randomizer.loss.delta).shown(bar)
-            if worst is None or shown > best:
-                best, worst = (
-                    shown,
-                    Witness(
-                        (np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()),
-                        "some set of reports",
-                        coin,
-                        math.exp(shown),
-                    ),
-                )
-    holds = best <= randomizer.loss.epsilon
-    drawn = (
+            loss = _bet(one, other, claim.epsilon, claim.delta).loss(bar)
+            if worst is None or loss > best:
+                shown_pair = np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()
+                witness = Witness(shown_pair, "some set of reports", coin, math.exp(loss))
+                best, worst = loss, witness
+    evidence = (
         f"{2 * n * len(cases):,} reports show a loss of at least {best:.4g} nats with confidence "
         f"{1 - ALPHA:g}"
     )
-    if holds:
-        return Finding(
-            "black box",
-            True,
-            False,
-            f"no violation of {randomizer.loss} was found: {drawn}; that is no proof",
-        )
-    return Finding("black box", False, False, f"{randomizer.loss} is violated: {drawn}", worst)
+    if best <= claim.epsilon:
+        sentence = f"no violation of {claim} was found: {evidence}; that is no proof"
+        return Finding("black box", True, False, sentence)
+    return Finding("black box", False, False, f"{claim} is violated: {evidence}", worst)
 
 
 def _pairs(randomizer: Randomizer) -> list[tuple[Any, Any]]:
     """The ends against one another, and each against its neighbour and the middle."""
-    low, high = randomizer.domain.low, randomizer.domain.high
-    if isinstance(randomizer.domain, Vectors):
-        rows = randomizer.domain.some(5)
-        return [(rows[0], rows[1]), (rows[0], rows[2]), (rows[0], rows[3]), (rows[2], rows[4])]
-    some = [
-        (low, high),
-        (low, low + 1),
-        (high - 1, high),
-        (low, (low + high) // 2),
-        ((low + high) // 2, high),
-    ]
+    domain = randomizer.domain
+    if isinstance(domain, Vectors):
+        rows = domain.some(5)
+        return [(rows[one], rows[other]) for one, other in ((0, 1), (0, 2), (0, 3), (2, 4))]
+    low, high = domain.low, domain.high
+    middle = (low + high) // 2
+    some = [(low, high), (low, low + 1), (high - 1, high), (low, middle), (middle, high)]
     return list(dict.fromkeys(pair for pair in some if pair[0] != pair[1]))
 
 
-def _sent(randomizer: Randomizer, value: Any, n: int, coin: int, seed: int) -> Words:
+def _reports(randomizer: Randomizer, value: Any, n: int, coin: int, seed: int) -> Words:
     """n reports of one input under one coin."""
-    coins = (
-        np.full(n, coin, dtype=np.uint64) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
-    )
-    return np.asarray(
-        randomizer.respond(
-            np.repeat(np.asarray(value)[None], n, axis=0), words_for(randomizer, n, seed), coins
-        )
-    )
+    values = np.repeat(np.asarray(value)[None], n, axis=0)
+    coins = np.full(n, coin, dtype=np.uint64) if randomizer.uses_coins else NO_COIN
+    return np.asarray(randomizer.respond(values, words_for(randomizer, n, seed), coins))
 
 
 def _symbols(reports: Words) -> Ints:
@@ -133,15 +113,16 @@ def _symbols(reports: Words) -> Ints:
     wide = flat.dtype.itemsize * flat.shape[1]
     if wide == 1:
         return flat.view(np.uint8).ravel()
-    packed = flat.view(np.dtype(f"u{wide}" if wide in (2, 4, 8) else (np.void, wide))).ravel()
-    if len(np.unique(packed[:_LOOK])) <= SYMBOLS:
-        kinds, which = np.unique(packed, return_inverse=True)
+    kind = np.dtype(f"u{wide}" if wide in (2, 4, 8) else (np.void, wide))
+    keys = flat.view(kind).ravel()
+    if len(np.unique(keys[:_LOOK])) <= SYMBOLS:
+        kinds, which = np.unique(keys, return_inverse=True)
         if len(kinds) <= SYMBOLS:
             return which
     first: Any = flat[:, 0]
-    number: Floats = (first if flat.dtype.names is None else first[flat.dtype.names[0]]).astype(
-        np.float64
-    )
+    if flat.dtype.names is not None:
+        first = first[flat.dtype.names[0]]
+    number: Floats = first.astype(np.float64)
     # quantiles, in a seventh of the time of np.quantile
     edges = np.unique(np.sort(number)[np.arange(1, SYMBOLS) * len(number) // SYMBOLS])
     return np.searchsorted(edges, number, side="right")
@@ -151,17 +132,12 @@ def _bet(first: Ints, second: Ints, epsilon: float, delta: float) -> Bet:
     """The set of reports that exceed the claim by two standard errors in the first half, or the one
     that exceeds it most."""
     half, kinds = len(first) // 2, int(max(first.max(), second.max())) + 1
-    one, other = (
-        np.bincount(each[:half], minlength=kinds).astype(np.float64) for each in (first, second)
-    )
+    one = np.bincount(first[:half], minlength=kinds).astype(np.float64)
+    other = np.bincount(second[:half], minlength=kinds).astype(np.float64)
     excess = one - math.exp(epsilon) * other
     in_set = excess > 2 * np.sqrt(one + math.exp(2 * epsilon) * other)
     in_set[int(excess.argmax())] = True
-    one_in, other_in = in_set[first], in_set[second]
-    joint = np.stack(
-        [
-            np.bincount(2 * one_in[part] + other_in[part], minlength=4).reshape(2, 2)
-            for part in (slice(0, half), slice(half, None))
-        ]
-    )
+    kind = 2 * in_set[first] + in_set[second]
+    parts = kind[:half], kind[half:]
+    joint = [np.bincount(part, minlength=4).reshape(2, 2) for part in parts]
     return Bet(joint[0], joint[1], delta)

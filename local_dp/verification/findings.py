@@ -31,13 +31,12 @@ class Witness:
     ratio: float | None
 
     def __str__(self) -> str:
-        rarely = (
-            "never does" if self.ratio is None else f"does so {self.ratio:.9g} times less often"
-        )
-        return (
-            f"input {self.inputs[0]} sends {self.output}, input {self.inputs[1]} {rarely} (public "
-            f"coin {self.cell})"
-        )
+        first, second = self.inputs
+        rarely = "never does"
+        if self.ratio is not None:
+            rarely = f"does so {self.ratio:.9g} times less often"
+        coin = f"(public coin {self.cell})"
+        return f"input {first} sends {self.output}, input {second} {rarely} {coin}"
 
 
 @dataclass(frozen=True)
@@ -85,35 +84,28 @@ def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
     """Words of its own width for n reports, always the same for one seed."""
     dtype = np.uint64 if randomizer.width == 64 else np.uint32
     shape = n if randomizer.words == 1 else (n, randomizer.words)
-    return np.asarray(
-        np.random.default_rng(seed).integers(
-            0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True
-        )
-    )
+    generator, last = np.random.default_rng(seed), randomizer.total - 1
+    return np.asarray(generator.integers(0, last, shape, dtype=dtype, endpoint=True))
 
 
 def within(randomizer: Randomizer, n: int, numbers: int = NUMBERS) -> int:
     """n, or fewer where their coordinates or words would exceed `numbers`."""
-    each = max(
-        randomizer.words, randomizer.domain.d if isinstance(randomizer.domain, Vectors) else 1
-    )
+    domain = randomizer.domain
+    each = max(randomizer.words, domain.d if isinstance(domain, Vectors) else 1)
     return max(2, min(n, numbers // each))
 
 
-def divergence(seen: Floats, share: Floats) -> Floats:
+def divergence(rate: Floats, share: Floats) -> Floats:
     """KL(seen, share) of two coins, in nats, elementwise."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        heads = np.where(seen > 0, seen * np.log(seen / share), 0.0)
-        tails = np.where(
-            seen < 1, (1 - seen) * np.log((1 - seen) / np.maximum(1 - share, 0.0)), 0.0
-        )
+        heads = np.where(rate > 0, rate * np.log(rate / share), 0.0)
+        odds = (1 - rate) / np.maximum(1 - share, 0.0)
+        tails = np.where(rate < 1, (1 - rate) * np.log(odds), 0.0)
     return np.asarray(np.maximum(heads + tails, 0.0))
 
 
 def spread(size: int, most: int) -> Ints:
     """At most `most` of 0..size-1, from end to end."""
-    return (
-        np.arange(size)
-        if size <= most
-        else np.unique(np.linspace(0, size - 1, most).astype(np.int64))
-    )
+    if size <= most:
+        return np.arange(size)
+    return np.unique(np.linspace(0, size - 1, most).astype(np.int64))

@@ -10,23 +10,14 @@ from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.places import BitVector, PerCoin, Places, PlaceVector
-from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.bits import check_bits
 from local_dp.verification.findings import ALPHA, Finding, Witness, divergence, spread, words_for
 from local_dp.verification.worst import worst_of
 
 # of the words that are enumerated: the widest for which the work is small
-WIDTHS = (
-    20,
-    18,
-    16,
-    14,
-    12,
-    10,
-    9,
-    8,
-)
+WIDTHS = (20, 18, 16, 14, 12, 10, 9, 8)
 MAX_WORK = 1 << 23  # (value, coin, word) triples enumerated at most
 MAX_WALK = 1 << 22  # runs of words walked at most
 COINS = 8  # of a whole public coin, that are tried
@@ -38,37 +29,35 @@ Channel = FiniteChannel | PerCoin
 
 
 # what a randomizer raises that cannot be built with narrow words
-UNFIT = (
-    InputError,
-    ArithmeticError,
-    ValueError,
-)
+UNFIT = (InputError, ArithmeticError, ValueError)
 
 
-def check_sampler(randomizer: Randomizer, seed: int = 7, drawn: bool = True) -> tuple[Finding, ...]:
+def check_sampler(randomizer: Randomizer, seed: int = 7, draws: bool = True) -> tuple[Finding, ...]:
     """The exact check where there is one, and the one by drawing; without `drawn` only where
     nothing is enumerated."""
     if type(randomizer) is WithCoin:
-        return check_own_coin(randomizer, seed), *check_sampler(randomizer.coined, seed, drawn)
+        return check_own_coin(randomizer, seed), *check_sampler(randomizer.coined, seed, draws)
     unlike = _unlike_inner(randomizer, seed) if isinstance(randomizer, PerCoin) else None
     if unlike is not None:
         return (unlike,)
     if isinstance(randomizer, PlaceVector) or (
         isinstance(randomizer, PerCoin) and _is_inner(randomizer)
     ):
-        return check_sampler(randomizer.inner, seed, drawn)
+        return check_sampler(randomizer.inner, seed, draws)
     if isinstance(randomizer, BitVector):
         return (check_bits(randomizer, seed),)
-    if isinstance(randomizer, FiniteChannel | PerCoin):
-        exact = _every_word(randomizer)
-        runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
-        enumerated = [each for each in (exact, runs) if each is not None]
-        some = [odd] if odd is not None else []
-        if drawn or not enumerated:
-            some.append(pairs_of(randomizer, PAIRS))
-        findings = [check_drawn(randomizer, pairs, seed) for pairs in some]
-        return (*enumerated, *([min(findings, key=lambda each: each.holds)] if findings else []))
-    return ()
+    if not isinstance(randomizer, FiniteChannel | PerCoin):
+        return ()
+    exact = _every_word(randomizer)
+    runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
+    findings = [each for each in (exact, runs) if each is not None]
+    some = [odd] if odd is not None else []
+    if draws or not findings:
+        some.append(pairs_of(randomizer, PAIRS))
+    if some:
+        drawn_findings = [check_drawn(randomizer, pairs, seed) for pairs in some]
+        findings.append(min(drawn_findings, key=lambda each: each.holds))
+    return tuple(findings)
 
 
 def _is_inner(randomizer: PerCoin) -> bool:
@@ -82,34 +71,21 @@ def _is_inner(randomizer: PerCoin) -> bool:
 def check_own_coin(randomizer: WithCoin, seed: int) -> Finding:
     """Whether the coin sent along is that of the words, whatever the value, and the report that of
     the inner randomizer under it."""
-    values, first = randomizer.domain.some(PAIRS), randomizer.words - randomizer.coined.words
+    inner, values = randomizer.coined, randomizer.domain.some(PAIRS)
     words = np.repeat(words_for(randomizer, PAIRS, seed), len(values), axis=0)
-    inputs, own = np.concatenate([values] * PAIRS), words[:, first:]
-    coins, reports = randomizer.parts(
-        randomizer.respond(inputs, words, np.zeros(1, dtype=np.uint8))
-    )
-    expected = randomizer.coined.respond(
-        inputs, own[:, 0] if own.shape[1] == 1 else own, randomizer.coins(words)
-    )
-    if np.array_equal(coins, randomizer.coins(words)) and np.array_equal(reports, expected):
-        return Finding(
-            "coin",
-            True,
-            False,
-            (
-                f"of {len(inputs):,} reports the coin is that of the words, and the rest what "
-                f"{randomizer.inner} says under it"
-            ),
+    inputs, own = np.concatenate([values] * PAIRS), words[:, randomizer.words - inner.words :]
+    right = randomizer.coins(words)
+    coins, reports = randomizer.parts(randomizer.respond(inputs, words, NO_COIN))
+    expected = inner.respond(inputs, own[:, 0] if own.shape[1] == 1 else own, right)
+    some = f"of {len(inputs):,} reports"
+    if np.array_equal(coins, right) and np.array_equal(reports, expected):
+        sentence = (
+            f"{some} the coin is that of the words, and the rest what {randomizer.inner} says "
+            "under it"
         )
-    return Finding(
-        "coin",
-        False,
-        False,
-        (
-            f"of {len(inputs):,} reports some are not those of {randomizer.inner} under the coin "
-            "of their words"
-        ),
-    )
+        return Finding("coin", True, False, sentence)
+    sentence = f"{some} some are not those of {randomizer.inner} under the coin of their words"
+    return Finding("coin", False, False, sentence)
 
 
 def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
@@ -117,20 +93,14 @@ def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
     coins is no fault, unless reports have several places."""
     if type(randomizer).respond is PerCoin.respond:
         return None
-    generator, some, vector = (
-        np.random.default_rng(seed),
-        randomizer.domain.some(4 * PAIRS),
-        isinstance(randomizer.inner, Places),
-    )
-    n = ENCODED if vector else DRAWN // (some[0].size)
+    generator, some = np.random.default_rng(seed), randomizer.domain.some(4 * PAIRS)
+    vector = isinstance(randomizer.inner, Places)
+    n = ENCODED if vector else DRAWN // some[0].size
     values = generator.choice(some, n)
-    coins, words = (
-        generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True),
-        words_for(randomizer, n, seed + 1),
-    )
-    differ = np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(
-        randomizer, values, words, coins
-    )
+    coins = generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True)
+    words = words_for(randomizer, n, seed + 1)
+    reports = np.asarray(randomizer.respond(values, words, coins))
+    differ = reports != PerCoin.respond(randomizer, values, words, coins)
     wrong = np.flatnonzero(differ.reshape(n, -1).any(axis=1))
     if vector:
         sentence = (
@@ -140,22 +110,15 @@ def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
         return Finding("sampler, compared", False, False, sentence) if len(wrong) else None
     if not 0 < 2 * len(wrong) <= n:
         return None
-    coin, each = coins[wrong[0]], n // 64
     inputs = randomizer.domain.some(64)
-    pairs = Pairs(inputs, np.repeat(coin, len(inputs)), False)
-    counts = counted(randomizer, pairs, words[:each])
+    pairs = Pairs(inputs, np.repeat(coins[wrong[0]], len(inputs)), False)
+    counts = counted(randomizer, pairs, words[: n // 64])
     sentence = (
         f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's; under the "
         "others it is"
     )
-    witness = worst_of(counts.astype(np.uint64), 0, int(coin))
-    return Finding(
-        "sampler, compared",
-        False,
-        True,
-        sentence,
-        None if witness is None else _renamed(witness, pairs.values),
-    )
+    witness = _worst_count(counts, pairs.values, int(coins[wrong[0]]))
+    return Finding("sampler, compared", False, True, sentence, witness)
 
 
 @dataclass(frozen=True)
@@ -177,13 +140,9 @@ def pairs_of(randomizer: Channel, most: int) -> Pairs:
         whole = size * randomizer.cells <= most
         coins = spread(randomizer.cells, randomizer.cells if whole else COINS).astype(np.uint64)
     else:
-        coins = np.concatenate(
-            [
-                np.array([0, 2**64 - 1], np.uint64),
-                np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64),
-            ]
-        )
         whole = size * COINS <= most
+        inside = np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64)
+        coins = np.concatenate([np.array([0, 2**64 - 1], np.uint64), inside])
     values = randomizer.domain.some(size if whole else max(2, most // len(coins)))
     return Pairs(np.concatenate([values] * len(coins)), np.repeat(coins, len(values)), whole)
 
@@ -194,10 +153,9 @@ def declared(randomizer: Channel, values: Ints, coins: Words) -> Words:
         inner = _inner(randomizer)
         codes = inner.domain.clip(randomizer.encode(values, coins))
         return declared(inner, codes, np.zeros(len(codes), dtype=np.uint64))
-    reports = np.arange(randomizer.alphabet, dtype=np.int64)
-    return randomizer.weight(
-        reports[None, :], values[:, None], coins[:, None].astype(np.int64)
-    ).astype(np.uint64)
+    reports, cells = np.arange(randomizer.alphabet, dtype=np.int64), coins.astype(np.int64)
+    weights = randomizer.weight(reports[None, :], values[:, None], cells[:, None])
+    return weights.astype(np.uint64)
 
 
 def _alphabet(randomizer: Channel) -> int:
@@ -212,24 +170,18 @@ def _inner(randomizer: PerCoin) -> FiniteChannel:
 def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
     """How often each report is sent under these words, shape (pairs, alphabet + 1), the last for
     impossible ones; words (n,) for all pairs, or (pairs, n)."""
-    n, reports = len(pairs), _alphabet(randomizer)
-    block = max(1, (1 << 20) // words.shape[-1])
-    counts = np.zeros((n, reports + 1), dtype=np.int64)
+    n, kinds, times = len(pairs), _alphabet(randomizer) + 1, words.shape[-1]
+    block = max(1, (1 << 20) // times)
+    counts = np.zeros((n, kinds), dtype=np.int64)
     for first in range(0, n, block):
-        values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
-        each = (
-            np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
-        )
-        times = words.shape[-1]
-        sent = randomizer.respond(
-            np.repeat(values, times, axis=0), each, np.repeat(coins, times)
-        ).astype(np.int64)
-        sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(
-            np.arange(len(values)) * (reports + 1), words.shape[-1]
-        )
-        counts[first : first + block] = np.bincount(
-            sent, minlength=len(values) * (reports + 1)
-        ).reshape(len(values), -1)
+        part = slice(first, first + block)
+        values, coins = pairs.values[part], pairs.coins[part]
+        own = np.tile(words, len(values)) if words.ndim == 1 else words[part].ravel()
+        reports = randomizer.respond(np.repeat(values, times, axis=0), own, np.repeat(coins, times))
+        kind = reports.astype(np.int64)
+        kind[(kind < 0) | (kind >= kinds)] = kinds - 1
+        kind += np.repeat(np.arange(len(values)) * kinds, times)
+        counts[part] = np.bincount(kind, minlength=len(values) * kinds).reshape(-1, kinds)
     return counts
 
 
@@ -256,58 +208,43 @@ def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
 def _every_word(randomizer: Channel) -> Finding | None:
     """Over all words of a small width each report occurs exactly as often as its weight says; None
     if no width is small enough."""
-    narrowed = _narrow(randomizer)
-    if narrowed is None:
+    choice = _narrow(randomizer)
+    if choice is None:
         return None
-    narrow, pairs = narrowed
-    words = np.arange(1 << narrow.word_bits, dtype=np.uint32)
-    counts, weights = (
-        counted(narrow, pairs, words),
-        declared(narrow, pairs.values, pairs.coins).astype(np.int64),
-    )
+    narrow, pairs = choice
+    counts = counted(narrow, pairs, np.arange(1 << narrow.word_bits, dtype=np.uint32))
+    weights = declared(narrow, pairs.values, pairs.coins).astype(np.int64)
     wrong = (counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)
-    coins = (
-        "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
-    )
+    is_finite = isinstance(randomizer, FiniteChannel)
+    coins = "public coin" if is_finite else f"one of {COINS} public coins"
     where = (
         f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs "
         f"of input and {coins}"
     )
     if not wrong.any():
         # for the coins that are not tried
-        by_proof = (
-            isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond
-        )
-        return Finding(
-            "sampler, enumerated",
-            True,
-            pairs.whole and by_proof,
-            f"over {where} each report occurs exactly as often as declared",
-        )
+        by_proof = is_finite or type(randomizer).respond is PerCoin.respond
+        sentence = f"over {where} each report occurs exactly as often as declared"
+        return Finding("sampler, enumerated", True, pairs.whole and by_proof, sentence)
     pair = int(wrong.argmax())
     coin, value = int(pairs.coins[pair]), pairs.values[pair].tolist()
-    report = (
-        int((counts[pair, :-1] != weights[pair]).argmax())
-        if counts[pair, -1] == 0
-        else _alphabet(narrow)
-    )
-    weight = weights[pair, report] if report < weights.shape[1] else 0
+    weight_of = np.append(weights[pair], 0)  # of an impossible report
+    odd = (counts[pair] != weight_of).argmax()
+    report = len(weight_of) - 1 if counts[pair, -1] else int(odd)
     sentence = (
         f"over {where}, input {value} sends report {report} {counts[pair, report]} times where "
-        f"{weight} are declared"
+        f"{weight_of[report]} are declared"
     )
     same = pairs.coins == pairs.coins[pair]
-    witness = worst_of(counts[same].astype(np.uint64), 0, coin)
-    return Finding(
-        "sampler, enumerated",
-        False,
-        True,
-        sentence,
-        None if witness is None else _renamed(witness, pairs.values[same]),
-    )
+    witness = _worst_count(counts[same], pairs.values[same], coin)
+    return Finding("sampler, enumerated", False, True, sentence, witness)
 
 
-def _renamed(witness: Witness, values: Ints) -> Witness:
+def _worst_count(counts: Ints, values: Ints, coin: int) -> Witness | None:
+    """The largest ratio of counts within one report, shape (values, reports)."""
+    witness = worst_of(counts.astype(np.uint64), 0, coin)
+    if witness is None:
+        return None
     first, second = witness.inputs
     return replace(witness, inputs=(values[first].tolist(), values[second].tolist()))
 
@@ -329,12 +266,8 @@ def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
     others = np.setdiff1d(np.arange(len(pairs)), odd)
     # one for each coin, to be compared with
     beside = others[np.unique(pairs.coins[others], return_index=True)[1]]
-    some = np.concatenate(
-        [
-            odd[spread(len(odd), PAIRS)],
-            beside[np.isin(pairs.coins[beside], pairs.coins[odd])][:PAIRS],
-        ]
-    )
+    beside = beside[np.isin(pairs.coins[beside], pairs.coins[odd])]
+    some = np.concatenate([odd[spread(len(odd), PAIRS)], beside[:PAIRS]])
     return None, Pairs(pairs.values[some], pairs.coins[some], False)
 
 
@@ -342,32 +275,27 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
     """The pairs for which a walk from word 0 meets a wrong run: not as long as its weight, at its
     end or midway, or a second run of a report."""
     dtype, last = np.dtype(f"u{randomizer.width // 8}"), np.uint64(randomizer.total - 1)
-    places, coins = np.arange(len(pairs)), pairs.coins.astype(np.int64)
-    start, odd = np.zeros(len(pairs), dtype=np.uint64), np.zeros(len(pairs), dtype=np.bool_)
-    seen, goes_on = (
-        np.zeros((len(pairs), randomizer.alphabet), dtype=np.bool_),
-        np.ones(len(pairs), dtype=np.bool_),
-    )
-    values, three = np.tile(pairs.values, 3), np.tile(pairs.coins, 3)
+    n, one = len(pairs), np.uint64(1)
+    places, cells = np.arange(n), pairs.coins.astype(np.int64)
+    start, odd = np.zeros(n, dtype=np.uint64), np.zeros(n, dtype=np.bool_)
+    goes_on, visits = ~odd, np.zeros((n, randomizer.alphabet), dtype=np.bool_)
+    values, coins = np.tile(pairs.values, 3), np.tile(pairs.coins, 3)
     report = randomizer.respond(pairs.values, start.astype(dtype), pairs.coins).astype(np.int64)
     while goes_on.any():
         inside = np.clip(report, 0, randomizer.alphabet - 1)
-        weight = randomizer.weight(inside, pairs.values, coins).astype(np.uint64)
-        end = start + weight - np.uint64(1)
-        wrong = (
-            (report != inside) | seen[places, inside] | (weight == 0) | (end < start) | (end > last)
-        )
-        probes = np.concatenate([end, start + weight // np.uint64(2), end + np.uint64(1)])
-        at_end, midway, after = (
-            randomizer.respond(values, np.minimum(probes, last).astype(dtype), three)
-            .astype(np.int64)
-            .reshape(3, -1)
-        )
+        weight = randomizer.weight(inside, pairs.values, cells).astype(np.uint64)
+        end = start + weight - one
+        wrong = (report != inside) | visits[places, inside] | (weight == 0)
+        wrong |= (end < start) | (end > last)
+        probes = np.concatenate([end, start + weight // np.uint64(2), end + one])
+        words = np.minimum(probes, last).astype(dtype)
+        reports = randomizer.respond(values, words, coins).astype(np.int64)
+        at_end, midway, after = reports.reshape(3, -1)
         wrong |= (at_end != report) | (midway != report)
         odd |= goes_on & wrong
-        seen[places, inside] = True
+        visits[places, inside] = True
         goes_on &= ~wrong & (end < last)
-        start, report = end + np.uint64(1), after
+        start, report = end + one, after
     return odd
 
 
@@ -381,38 +309,27 @@ def check_drawn(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     each = DRAWN // len(pairs)
     words = words_for(randomizer, each * len(pairs), seed).reshape(len(pairs), each)
     counts = counted(randomizer, pairs, words)
-    weights = declared(randomizer, pairs.values, pairs.coins)
-    shares = np.column_stack(
-        [weights.astype(np.float64) / 2.0**randomizer.word_bits, np.zeros(len(pairs))]
-    )
-    pooled = _pooled(counts, shares)
-    bar = math.log(2 * (counts.size + len(pooled)) / ALPHA)
+    weights = declared(randomizer, pairs.values, pairs.coins).astype(np.float64)
+    shares = np.pad(weights / 2.0**randomizer.word_bits, ((0, 0), (0, 1)))
+    rates, expected = _pools(counts, shares)
+    bar = math.log(2 * (counts.size + len(rates)) / ALPHA)
     far = each * divergence(counts / each, shares)
-    together = [
-        each * len(pairs) * float(divergence(np.array(seen), np.array(share)))
-        for seen, share in pooled
-    ]
-    holds = bool(max(far.max(), *together) <= bar)
+    together = each * len(pairs) * divergence(rates, expected)
+    holds = bool(max(far.max(), together.max()) <= bar)
     sentence = (
         f"of {each * len(pairs):,} reports drawn at full width, {'no' if holds else 'some'} share "
-        "is further from the declared one"
+        f"is further from the declared one than chance allows with probability {ALPHA:g}"
     )
-    sentence += f" than chance allows with probability {ALPHA:g}"
     if holds:
         return Finding("sampler, drawn", True, False, sentence)
     pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
-    seen, share = counts[pair, report] / each, shares[pair, report]
+    rate, share = counts[pair, report] / each, shares[pair, report]
     sentence += (
-        f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where "
+        f": input {pairs.values[pair]} sends report {report} with share {rate:.6g} where "
         f"{share:.6g} is declared"
     )
-    return Finding(
-        "sampler, drawn",
-        False,
-        False,
-        sentence,
-        _seen_witness(pairs, counts[:, report], pair, report),
-    )
+    witness = _seen_witness(pairs, counts[:, report], pair, report)
+    return Finding("sampler, drawn", False, False, sentence, witness)
 
 
 def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness | None:
@@ -420,29 +337,20 @@ def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness
     the ratio of the counts."""
     same = np.flatnonzero(pairs.coins == pairs.coins[pair])
     most, least = int(same[counts[same].argmax()]), int(same[counts[same].argmin()])
-    first, second = (
-        (pair, least)
-        if counts[pair] - counts[least] >= counts[most] - counts[pair]
-        else (most, pair)
-    )
+    is_high = counts[pair] - counts[least] >= counts[most] - counts[pair]
+    first, second = (pair, least) if is_high else (most, pair)
     if counts[first] == counts[second]:
         return None
     ratio = None if counts[second] == 0 else float(counts[first] / counts[second])
-    return Witness(
-        (pairs.values[first].tolist(), pairs.values[second].tolist()),
-        f"report {report}",
-        int(pairs.coins[pair]),
-        ratio,
-    )
+    inputs = pairs.values[first].tolist(), pairs.values[second].tolist()
+    return Witness(inputs, f"report {report}", int(pairs.coins[pair]), ratio)
 
 
-def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:
+def _pools(counts: Ints, shares: Floats) -> tuple[Floats, Floats]:
     """Observed and declared share of the reports of about the same weight, over all pairs: a fault
     of every input adds up."""
     with np.errstate(divide="ignore"):
         kinds = np.where(shares > 0, np.rint(4 * np.log2(shares)), -1000)
-    drawn = counts.sum()
-    return [
-        (counts[kinds == kind].sum() / drawn, shares[kinds == kind].sum() / len(shares))
-        for kind in np.unique(kinds)
-    ]
+    groups = [kinds == kind for kind in np.unique(kinds)]
+    rates = np.array([counts[group].sum() for group in groups]) / counts.sum()
+    return rates, np.array([shares[group].sum() for group in groups]) / len(shares)

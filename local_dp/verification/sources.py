@@ -11,14 +11,7 @@ from pathlib import Path
 
 OURS = "local_dp"
 # of ours: no answer depends on them
-_ROLES = (
-    "api",
-    "cli",
-    "experiments",
-    "server",
-    "simulation",
-    "text",
-)
+_ROLES = ("api", "cli", "experiments", "server", "simulation", "text")
 
 
 def code_digest(kinds: Iterable[type]) -> bytes:
@@ -40,11 +33,9 @@ def _digest(foreign: tuple[str, ...]) -> bytes:
     sources = [source_digest(OURS, _ROLES), *map(source_digest, foreign)]
     if not all(sources):
         return b""
-    versions = (
-        sorted(f"{each.name} {each.version}" for each in distributions())
-        if foreign
-        else [f"numpy {version('numpy')}"]
-    )
+    versions = [f"numpy {version('numpy')}"]
+    if foreign:
+        versions = sorted(f"{each.name} {each.version}" for each in distributions())
     here = (platform.python_version(), platform.machine(), versions, foreign, sources)
     return blake2b(repr(here).encode(), digest_size=32).digest()
 

@@ -2,7 +2,7 @@
 reports of a session, against every server."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -15,10 +15,13 @@ from local_dp.loss import NANO, Pure
 from local_dp.oracles.local.memory import Speakers
 from local_dp.randomizers.evidence import (
     MAX_ENTRIES,
+    REVEALS,
+    channel_entries,
     corner_rows,
     delta_above,
     exact_ratio,
     too_much,
+    unverifiable,
     worst_meeting,
 )
 from local_dp.randomizers.finite import FiniteChannel, Mixed
@@ -79,19 +82,11 @@ def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None
     if isinstance(randomizer, BitVector | PlaceVector):
         return _of_places(randomizer)
     if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
-        return _of_rows(
-            randomizer,
-            ratio,
-            lambda cell: iter([corner_rows(randomizer, cell)]),
-            randomizer.corners,
-        )
-    if (
-        isinstance(randomizer, FiniteChannel)
-        and randomizer.cells * randomizer.alphabet * randomizer.domain.size <= MAX_ENTRIES
-    ):
-        return _of_rows(
-            randomizer, ratio, lambda cell: _growing(randomizer, cell), randomizer.domain.values()
-        )
+        corners = ([corner_rows(randomizer, cell)] for cell in range(randomizer.cells))
+        return _of_rows(corners, ratio, randomizer.corners)
+    if isinstance(randomizer, FiniteChannel) and channel_entries(randomizer) <= MAX_ENTRIES:
+        rows = (_growing(randomizer, cell) for cell in range(randomizer.cells))
+        return _of_rows(rows, ratio, randomizer.domain.values())
     return None
 
 
@@ -105,25 +100,24 @@ def _growing(randomizer: FiniteChannel, cell: int) -> Iterator[Words]:
 
 
 def _of_rows(
-    randomizer: FiniteChannel,
-    ratio: Fraction | None,
-    rows_of: Callable[[int], Iterator[Words]],
-    values: Ints,
+    cells: Iterable[Iterable[Words]], ratio: Fraction | None, values: Ints
 ) -> Witness | None:
     """In the first cell that reaches it; the rows are those of `values`, or of the first of
     them."""
-    for cell in range(randomizer.cells):
-        for rows in rows_of(cell):
+    for cell, tables in enumerate(cells):
+        for rows in tables:
             witness = worst_of(rows, 0, cell)
-            if witness is not None and (
-                witness.ratio is None
-                if ratio is None
-                else witness.ratio is not None and witness.ratio >= float(ratio)
-            ):
-                return replace(
-                    witness, inputs=(int(values[witness.inputs[0]]), int(values[witness.inputs[1]]))
-                )
+            if witness is not None and _reaches(witness.ratio, ratio):
+                first, second = (int(values[place]) for place in witness.inputs)
+                return replace(witness, inputs=(first, second))
     return None
+
+
+def _reaches(ratio: float | None, least: Fraction | None) -> bool:
+    """None is infinite."""
+    if least is None:
+        return ratio is None
+    return ratio is not None and ratio >= float(least)
 
 
 def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
@@ -135,7 +129,8 @@ def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
     report = int(ratios.argmax())
     if ratios[report] <= 1:
         return None
-    inputs = int(channel[:, report].argmax()) + low, int(channel[:, report].argmin()) + low
+    column = channel[:, report]
+    inputs = int(column.argmax()) + low, int(column.argmin()) + low
     ratio = None if least[report] == 0 else int(most[report]) / int(least[report])
     return Witness(inputs, f"report {report}", cell, ratio)
 
@@ -143,51 +138,40 @@ def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
 def _of_places(randomizer: BitVector | PlaceVector) -> Witness | None:
     """The pair of values with the largest product of ratios, and the likeliest reports of the first
     against the second; else a bit that one never sends."""
+    is_bits = isinstance(randomizer, BitVector)
     try:
         ratio, (first, second) = worst_meeting(randomizer)
     except RefusedError:
         return _of_certain_bit(randomizer) if isinstance(randomizer, BitVector) else None
+    if isinstance(randomizer, BitVector):
+        channel = [[randomizer.total - one, one] for one in randomizer.ones]
+    else:
+        channel = randomizer.inner.channel().tolist()
     code, low = randomizer.code, randomizer.domain.low
-    channel = (
-        [[randomizer.total - one, one] for one in randomizer.ones]
-        if isinstance(randomizer, BitVector)
-        else randomizer.inner.channel().tolist()
-    )
-    rows = [
-        (channel[one], channel[other]) for one, other in zip(code[first], code[second], strict=True)
-    ]
+    rows = [(channel[one], channel[other]) for one, other in code[[first, second]].T.tolist()]
     at = [place for place, (row, against) in enumerate(rows) if row != against][:8]
     if not at:
         return None
-    ratios = (
-        [one / max(other, 1) for one, other in zip(*rows[place], strict=True)] for place in at
-    )
-    reports = [str(max(range(len(each)), key=each.__getitem__)) for each in ratios]
-    shown = (
-        f"bits {''.join(reports)}"
-        if isinstance(randomizer, BitVector)
-        else f"reports {', '.join(reports)}"
-    )
-    return Witness(
-        (first + low, second + low),
-        f"{shown} at places {', '.join(map(str, at))}",
-        0,
-        float(ratio) if ratio < 10**300 else None,
-    )
+    reports = []
+    for place in at:
+        ratios = [one / max(other, 1) for one, other in zip(*rows[place], strict=True)]
+        reports.append(str(ratios.index(max(ratios))))
+    text = f"bits {''.join(reports)}" if is_bits else f"reports {', '.join(reports)}"
+    output = f"{text} at places {', '.join(map(str, at))}"
+    finite = float(ratio) if ratio < 10**300 else None
+    return Witness((first + low, second + low), output, 0, finite)
 
 
 def _of_certain_bit(randomizer: BitVector) -> Witness | None:
     """Two values and a place where one of them never sends a bit that the other may."""
-    code, total = randomizer.code, 1 << randomizer.word_bits
+    code, total, low = randomizer.code, randomizer.total, randomizer.domain.low
     if code.ndim != 2 or code.size == 0 or code.min() < 0 or code.max() >= len(randomizer.ones):
         return None
     weights = np.array([min(max(each, 0), total) / total for each in randomizer.ones])[code]
     for bit, never in (("1", weights == 0), ("0", weights == 1)):
         for place in np.flatnonzero(never.any(axis=0) & ~never.all(axis=0)).tolist():
-            inputs = (
-                int((~never[:, place]).argmax()) + randomizer.domain.low,
-                int(never[:, place].argmax()) + randomizer.domain.low,
-            )
+            column = never[:, place]
+            inputs = int(column.argmin()) + low, int(column.argmax()) + low
             return Witness(inputs, f"bit {bit} at place {place}", 0, None)
     return None
 
@@ -211,26 +195,18 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
         raise InputError(f"{randomizer.name} takes no part in sessions, or uses a public coin")
     values, channel = randomizer.domain.values(), randomizer.channel().tolist()
     # who of the two has spoken, as `Speakers.bits` has it, and the ratio so far
-    reached = {(bytes(1), Fraction(1))}
+    states = {(bytes(1), Fraction(1))}
     for _ in range(rounds):
         further = set()
-        for (spoken, ratio), pair in product(reached, product(values, values)):
+        for (speakers, ratio), pair in product(states, product(values, values)):
             state = Speakers()
-            state.restore(_SESSION, spoken)
-            places = (
-                state.once_only(_SESSION, silence, np.arange(2), np.array(pair))
-                - randomizer.domain.low
-            )
-            for one, other in zip(channel[places[0]], channel[places[1]], strict=True):
+            state.restore(_SESSION, speakers)
+            answers = state.once_only(_SESSION, silence, np.arange(2), np.array(pair))
+            first, second = (channel[place] for place in answers - randomizer.domain.low)
+            for one, other in zip(first, second, strict=True):
                 if other == 0 < one:
-                    raise RefusedError(
-                        "unverifiable",
-                        (
-                            f"{randomizer.name}: a report that some value never sends reveals "
-                            "that value"
-                        ),
-                    )
+                    raise unverifiable(randomizer, REVEALS)
                 if other:
                     further.add((state.bits(_SESSION), ratio * Fraction(one, other)))
-        reached = further
-    return max(ratio for _, ratio in reached)
+        states = further
+    return max(ratio for _, ratio in states)

@@ -59,12 +59,12 @@ def asked(path: str, session: str = SESSION, stop: int = 1, epsilon: float = 1.0
 @wrong(
     "local_dp.randomizers.repeated.memoised:OneOfRounds.weight",
     (
-        "np.where(values == self.silence, half, np.where(reports == values, kept, "
+        "np.where(values == self.silence, half, np.where(reports == values, truth, "
         "np.uint64(self.flip)))"
     ),
     (
         "np.where(values == self.silence, 2 * half * (reports == 0), np.where(reports == values, "
-        "kept, np.uint64(self.flip)))"
+        "truth, np.uint64(self.flip)))"
     ),
     "whoever has nothing to say always says 0: a 1 shows who speaks",
     at="1",

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.frequencies import subset_variance
 from local_dp.conformance import conform
 from local_dp.loss import exp_epsilon, nano_epsilon
@@ -22,7 +22,7 @@ from local_dp.randomizers.frequencies.affine_sets import (
     best_size,
     largest_field,
 )
-from local_dp.randomizers.frequencies.base import Design, FiniteOracle
+from local_dp.randomizers.frequencies.base import Design, FiniteOracle, support_variance
 from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import BlockedHadamard, RecursiveHadamard
@@ -62,13 +62,9 @@ def test_every_two_symbols_collide_equally_often(g: int, m: int) -> None:
     for k in (g**m, g**m - 1):
         family = LinearHash(k, g, m)
         codes = family(np.arange(family.rows)[:, None], np.arange(k)).astype(np.int64)
-        agree = {
-            int((codes[:, u] == codes[:, v]).sum())
-            for u in (0, 1, k // 2, k - 1)
-            for v in range(k)
-            if u != v
-        }
-        assert agree == {collisions(g, m)}
+        for u in (0, 1, k // 2, k - 1):
+            agree = (codes == codes[:, [u]]).sum(axis=0)
+            assert set(np.delete(agree, u).tolist()) == {collisions(g, m)}
         if k == g**m:
             assert all(set(np.bincount(row, minlength=g).tolist()) == {k // g} for row in codes)
 
@@ -122,10 +118,14 @@ def test_pi_rappor_is_local_hashing_with_a_private_row() -> None:
 
 def minimax(k: int, growth: float) -> float:
     """Ye and Barg's lower bound of n E||f^ - f||^2 at the uniform law."""
-    return min(
-        (k - 1) ** 2 * (w * growth + k - w) ** 2 / (k * w * (k - w) * (growth - 1) ** 2)
-        for w in range(1, k)
-    )
+    w = np.arange(1, k)
+    bounds = (k - 1) ** 2 * (w * growth + k - w) ** 2 / (k * w * (k - w) * (growth - 1) ** 2)
+    return float(bounds.min())
+
+
+def total_of(chances: tuple[float, float], k: int) -> float:
+    """n E||f^ - f||^2 at the uniform law of k symbols."""
+    return k * support_variance(*chances, 1 / k)
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0])
@@ -135,12 +135,12 @@ def test_local_hashing_against_the_best_sets(epsilon: float) -> None:
     growth = math.exp(epsilon)
     for k in [*range(2, 131), 256, 1000, 1024, 4096]:
         family = best_hash(nano_epsilon(epsilon), k)
-        spent = k * subset_variance(epsilon, family.points, family.points // family.g, 1 / k)
+        cost = k * subset_variance(epsilon, family.points, family.points // family.g, 1 / k)
         bound = minimax(k, growth)
-        assert bound * (1 - 1e-9) <= spent <= 1.21 * bound
-        assert spent <= k * subset_variance(epsilon, k, 1, 1 / k) * (1 + 1e-9)
+        assert bound * (1 - 1e-9) <= cost <= 1.21 * bound
+        assert cost <= k * subset_variance(epsilon, k, 1, 1 / k) * (1 + 1e-9)
         if epsilon == 1.0 and k in (64, 256, 1024, 4096):
-            assert (family.g, spent / bound) == (4, pytest.approx(1, abs=3e-3))
+            assert (family.g, cost / bound) == (4, pytest.approx(1, abs=3e-3))
 
 
 @pytest.mark.parametrize("kind", DESIGNS)
@@ -157,12 +157,8 @@ def test_many_symbols_keep_epsilon(kind: Kind, epsilon: float) -> None:
 def test_a_coin_picks_every_row(kind: Kind) -> None:
     """Rows of 64-bit coins are the remainders, for few clients and for many."""
     randomizer = kind(1.0, k=300)
-    coins = np.concatenate(
-        [
-            np.array([0, 1, 2**64 - 1], dtype=np.uint64),
-            public_coins(stream_key("coins", 1, 1), 0, 20_000),
-        ]
-    )
+    ends = np.array([0, 1, 2**64 - 1], dtype=np.uint64)
+    coins = np.append(ends, public_coins(stream_key("coins", 1, 1), 0, 20_000))
     for some in (coins, coins[:10]):
         assert (
             randomizer.cells_of(some).astype(np.uint64) == some % np.uint64(randomizer.cells)
@@ -190,7 +186,8 @@ def test_over_the_coins_every_two_codes_differ_by_everything_equally_often(order
     assert codes.shape == (order - 1, order)
     for u in range(min(order, 12)):
         for v in range(u):
-            assert np.sort(away(codes[:, u], codes[:, v], order)).tolist() == list(range(1, order))
+            differences = away(codes[:, u], codes[:, v], order)
+            assert sorted(differences.tolist()) == list(range(1, order))
 
 
 @pytest.mark.parametrize(
@@ -220,13 +217,12 @@ def test_every_two_symbols_are_neighbours_on_two_cycles(k: int) -> None:
     """The k - 1 cycles visit every symbol once; over them each of the k (k - 1) / 2 pairs is next
     to each other twice, so sets of two are all pairs."""
     places = cycles(k)
-    visited = np.argsort(places, axis=1)
+    order = np.argsort(places, axis=1)
     assert (np.sort(places, axis=1) == np.arange(k)).all()
-    pairs = np.sort(
-        np.stack([visited, np.roll(visited, -1, axis=1)], axis=-1).reshape(-1, 2), axis=1
-    )
-    found, times = np.unique(pairs, axis=0, return_counts=True)
-    assert (len(found), set(times.tolist())) == (k * (k - 1) // 2, {2})
+    pairs = np.stack([order.ravel(), np.roll(order, -1, axis=1).ravel()], axis=1)
+    pairs.sort(axis=1)
+    neighbours, times = np.unique(pairs, axis=0, return_counts=True)
+    assert (len(neighbours), set(times.tolist())) == (k * (k - 1) // 2, {2})
 
 
 @pytest.mark.parametrize(("epsilon", "k"), [(0.62, 6), (1.28, 9), (2.42, 24), (1.73, 14)])
@@ -234,9 +230,8 @@ def test_all_pairs_meet_the_bound(epsilon: float, k: int) -> None:
     """Where a field's sets lose 5 to 9 %, all pairs of exactly k symbols meet the minimax bound."""
     order, w = best_blocks(nano_epsilon(epsilon), k)
     assert (order, w) == (k, 2)
-    assert k * subset_variance(epsilon, order, w, 1 / k) == pytest.approx(
-        minimax(k, math.exp(epsilon)), rel=1e-9
-    )
+    least = minimax(k, math.exp(epsilon))
+    assert k * subset_variance(epsilon, order, w, 1 / k) == pytest.approx(least, rel=1e-9)
     assert SubsetSelection(epsilon, k=k).cells == k - 1
 
 
@@ -251,21 +246,17 @@ def test_between_the_fields_little_is_lost() -> None:
             continue
         least = _variances(growth, k, np.floor(k / (growth + 1)), k)
         middle = np.floor(order / (growth + 1))
-        taken = np.minimum(
-            _variances(growth, order, np.maximum(middle, 2.0), k),
-            _variances(growth, k, np.ones(len(growth)), k),
-        )
-        losses = taken / least - 1
+        several = _variances(growth, order, np.maximum(middle, 2.0), k)
+        best = np.minimum(several, _variances(growth, k, np.ones(len(growth)), k))
+        losses = best / least - 1
         assert losses.min() > -1e-9
         worst[k] = (float(losses.max()), (int(losses.argmax()) + 1) / 100)
-    assert {k: round(loss, 3) for k, (loss, _) in worst.items() if loss > 0.04} == {
-        6: 0.079,
-        9: 0.060,
-    }
+    large = {k: round(loss, 3) for k, (loss, _) in worst.items() if loss > 0.04}
+    assert large == {6: 0.079, 9: 0.060}
     for k in (6, 9, 24, 14):
         loss, epsilon = worst[k]
-        spent = k * subset_variance(epsilon, *best_blocks(nano_epsilon(epsilon), k), 1 / k)
-        assert spent == pytest.approx((1 + loss) * minimax(k, math.exp(epsilon)), rel=1e-6)
+        cost = k * subset_variance(epsilon, *best_blocks(nano_epsilon(epsilon), k), 1 / k)
+        assert cost == pytest.approx((1 + loss) * minimax(k, math.exp(epsilon)), rel=1e-6)
 
 
 def _variances(growth: Floats, order: int, w: Floats, k: int) -> Floats:
@@ -275,8 +266,8 @@ def _variances(growth: Floats, order: int, w: Floats, k: int) -> Floats:
     for size in (np.clip(w, 1, order - 1), np.clip(w + 1, 1, order - 1)):
         p = size * growth / (size * growth + order - size)
         q = (size - p) / (order - 1)
-        seen = q + (p - q) / k
-        totals.append(k * seen * (1 - seen) / (p - q) ** 2)
+        chance = q + (p - q) / k
+        totals.append(k * chance * (1 - chance) / (p - q) ** 2)
     return np.asarray(np.minimum(*totals))
 
 
@@ -285,13 +276,11 @@ def pair_chances(sets: AffineSets, shares: list[int]) -> set[Fraction]:
     shares: over all coins, in rationals."""
     weights = np.repeat(np.array(shares, dtype=object), sets.inner.order)
     together = np.zeros((sets.k, sets.k), dtype=object)
-    held = sets.holds.astype(np.int64)
+    members = sets.holds.astype(np.int64)
     for codes in sets.codes:
-        together += held[:, codes].T @ (weights[:, None] * held[:, codes])
-    return {
-        Fraction(int(each), int(weights.sum()) * sets.cells)
-        for each in together[np.triu_indices(sets.k, 1)]
-    }
+        together += members[:, codes].T @ (weights[:, None] * members[:, codes])
+    whole = int(weights.sum()) * sets.cells
+    return {Fraction(int(each), whole) for each in together[np.triu_indices(sets.k, 1)]}
 
 
 class OfSize(AffineSets):
@@ -329,16 +318,13 @@ def test_the_variance_of_affine_sets_by_enumeration(epsilon: float, k: int) -> N
     and the total variance, the bound up to 1e-12."""
     sets = AffineSets(epsilon, k=k)
     weights = sets.inner.channel().astype(object)
-    held = sets.holds.astype(np.int64)
-    seen = np.sum([(weights @ held)[np.ix_(codes, codes)] for codes in sets.codes], axis=0)
-    chances = seen / (sets.inner.total * sets.cells)
+    members = sets.holds.astype(np.int64)
+    sums = np.sum([(weights @ members)[np.ix_(codes, codes)] for codes in sets.codes], axis=0)
+    chances = sums / (sets.inner.total * sets.cells)
     p, q = sets.chances
     np.testing.assert_allclose(np.diag(chances).astype(float), p, rtol=1e-12)
     np.testing.assert_allclose(chances[~np.eye(k, dtype=bool)].astype(float), q, rtol=1e-12)
-    named = q + (p - q) / k
-    assert k * named * (1 - named) / (p - q) ** 2 == pytest.approx(
-        minimax(k, math.exp(epsilon)), rel=1e-12
-    )
+    assert total_of((p, q), k) == pytest.approx(minimax(k, math.exp(epsilon)), rel=1e-12)
     assert exact_ratio(sets) <= exp_epsilon(nano_epsilon(epsilon))
 
 
@@ -349,22 +335,15 @@ def test_every_k_up_to_64_meets_the_bound() -> None:
     for k in range(2, 65):
         for epsilon in (step / 10 for step in range(1, 51)):
             growth = Fraction(math.exp(epsilon))
-            worst = max(
-                worst,
-                float(total_variance(growth, k, best_size(nano_epsilon(epsilon), k), k))
-                / minimax(k, float(growth))
-                - 1,
-            )
+            least = total_variance(growth, k, best_size(nano_epsilon(epsilon), k), k)
+            worst = max(worst, float(least) / minimax(k, float(growth)) - 1)
         if largest_field(k) < k:
             sets = AffineSets(1.0, k=k)
-            (p, q), alphabet = sets.chances, sets.alphabet
-            named = q + (p - q) / k
-            worst = max(worst, k * named * (1 - named) / (p - q) ** 2 / minimax(k, math.e) - 1)
-            assert alphabet <= 1696
-            assert all(
-                best_choice(epsilon, k).total <= 1.01 * minimax(k, math.exp(epsilon))
-                for epsilon in (0.25, 1.0, 2.5)
-            )
+            worst = max(worst, total_of(sets.chances, k) / minimax(k, math.e) - 1)
+            assert sets.alphabet <= 1696
+            for epsilon in (0.25, 1.0, 2.5):
+                bound = minimax(k, math.exp(epsilon))
+                assert best_choice(epsilon, k).total <= 1.01 * bound
     assert worst < 1e-9
 
 
@@ -376,19 +355,15 @@ def test_sets_of_one_are_k_ary_response() -> None:
     assert (single.inner.channel() == direct.channel()).all()
 
 
-Louder = twin_of(
-    CountMeanSketch,
-    respond=lambda own, right: (
-        lambda values, words, cells: (
-            right(values, words, cells) | 3 * (words[:, :1] % 50 == 0).view(np.uint8)
-        )
-    ),
-)
-"""Sets every bit of a few clients."""
+class Louder(CountMeanSketch):  # sets every bit of a few clients
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        loud = (words[:, :1] % 50 == 0).view(np.uint8)
+        reports: Words = super().respond(values, words, cells) | 3 * loud
+        return reports
 
 
 def test_the_audit_looks_behind_the_coin() -> None:
     assert audit(CountMeanSketch(1.0, k=200, m=16)).holds
-    found = audit(Louder(1.0, k=200, m=16))
-    assert not found.holds
-    assert "inner vector" in next(each.said for each in found.findings if not each.holds)
+    report = audit(Louder(1.0, k=200, m=16))
+    assert not report.holds
+    assert "inner vector" in next(each.said for each in report.findings if not each.holds)

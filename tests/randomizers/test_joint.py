@@ -59,17 +59,12 @@ def laws(many: int) -> Floats:
     """Each value alone, all alike, every two of them, or one and all others alike, at odds in steps
     of a twentieth; shape (laws, values). Variances are linear in the law, less the square of a
     mean. So one of the largest is that of a law on two values."""
-    each = np.eye(many)
-    pairs = [(one, other) for one in range(many) for other in range(one)]
-    mixed = [
-        share * each[one] + (1 - share) * each[other] for one, other in pairs for share in ODDS
-    ]
-    spread = [
-        share * each[one] + (1 - share) * (1 - each[one]) / (many - 1)
-        for one in range(many)
-        for share in ODDS
-    ]
-    return np.stack([*each, np.full(many, 1 / many), *mixed, *spread])
+    each, alike = np.eye(many), np.full((many, many), 1 / (many - 1))
+    np.fill_diagonal(alike, 0)
+    pairs = [(each[one], each[other]) for one in range(many) for other in range(one)]
+    mixed = [share * one + (1 - share) * other for one, other in pairs for share in ODDS]
+    spread = [share * each + (1 - share) * alike for share in ODDS]
+    return np.concatenate([each, np.full((1, many), 1 / many), mixed, *spread])
 
 
 def values_of(randomizer: Randomizer) -> Counts:
@@ -85,10 +80,8 @@ def check_variance(randomizer: FiniteChannel) -> None:
     mean of what each stands for is the truth."""
     values = values_of(randomizer)
     law = laws(len(values))
-    reports, singles = (
-        law @ np.stack([report_law(randomizer, int(value)) for value in values]),
-        single_estimates(randomizer),
-    )
+    reports = law @ np.stack([report_law(randomizer, int(value)) for value in values])
+    singles = single_estimates(randomizer)
     means = reports @ singles.reshape(reports.shape[1], -1)
     np.testing.assert_allclose(means, law @ randomizer.truths(values), atol=1e-9, err_msg="means")
     exact = FiniteChannel.variance(randomizer, values, law)
@@ -121,20 +114,19 @@ def measured(randomizer: Randomizer, honest: Randomizer, last: bool) -> None:
     their law is the worst, or all hold the last value."""
     values, n = values_of(honest), NEEDED.get(honest.name, 60_000)
     law = laws(len(values))
-    chosen = law[
-        len(values) - 1 if last else int(honest.variance(values, law).max(axis=1).argmax())
-    ]
-    stated, truth = honest.variance(values, chosen), chosen @ honest.truths(values)
-    sample = Sample.of(
-        randomizer, values[np.random.default_rng(8).choice(len(values), n, p=chosen)], honest
-    )
+    place = len(values) - 1
+    if not last:
+        place = int(honest.variance(values, law).max(axis=1).argmax())
+    worst = law[place]
+    claim, truth = honest.variance(values, worst), worst @ honest.truths(values)
+    clients = np.random.default_rng(8).choice(len(values), n, p=worst)
+    sample = Sample.of(randomizer, values[clients], honest)
     each, _ = sample.variances(total=False)
-    assert (abs(sample.value - truth) <= 6 * np.sqrt(each / n) + ROUNDING).all(), (
-        f"biased: {sample.value} for {truth}"
-    )
-    seen, error = sample.variances(total=len(stated) < len(each))
-    assert (SURE * error < 0.03 * stated).all(), f"{n} clients are too few"
-    assert (abs(seen - stated) < 0.03 * stated).all(), f"variances {seen} for {stated}"
+    near = abs(sample.value - truth) <= 6 * np.sqrt(each / n) + ROUNDING
+    assert near.all(), f"biased: {sample.value} for {truth}"
+    variances, error = sample.variances(total=len(claim) < len(each))
+    assert (SURE * error < 0.03 * claim).all(), f"{n} clients are too few"
+    assert (abs(variances - claim) < 0.03 * claim).all(), f"variances {variances} for {claim}"
 
 
 def measured_twice(randomizer: Randomizer, honest: Randomizer) -> None:
@@ -226,12 +218,8 @@ def test_the_covariance_of_bits_is_that_of_one_report(oracle: UnaryEncoding) -> 
     each = (reports - q) / (p - q) @ WEIGHTS.T
     joint = oracle.joint(Tally(np.rint(shares @ ones * n).astype(np.int64), n), WEIGHTS)
     np.testing.assert_allclose(joint.value, WEIGHTS @ shares, atol=1e-9)
-    np.testing.assert_allclose(
-        joint.covariance * n,
-        (each * law[:, None]).T @ each - np.outer(law @ each, law @ each),
-        rtol=1e-9,
-        atol=1e-9,
-    )
+    exact = (each * law[:, None]).T @ each - np.outer(law @ each, law @ each)
+    np.testing.assert_allclose(joint.covariance * n, exact, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.long
@@ -242,25 +230,25 @@ def test_a_quotients_interval_holds_its_level(oracle: FiniteOracle) -> None:
     law, singles = _law(oracle), single_estimates(oracle)
     truth = np.einsum("cw,cwm->m", law, singles @ WEIGHTS.T)
     generator, runs, n = np.random.default_rng(5), 4000, 3000
-    held = careless = 0
+    hits = careless = 0
     for counts in generator.multinomial(n, law.ravel() / law.sum(), size=runs):
         joint = oracle.joint(Tally(counts.reshape(law.shape)), WEIGHTS)
         share = joint.ratio([0], 1)
         low, high = share.interval()
-        held += bool(low[0] <= truth[0] / truth[1] <= high[0])
+        hits += bool(low[0] <= truth[0] / truth[1] <= high[0])
         a, b, aa, _, _ = share.moments
         half = 0.8 * 1.96 * np.sqrt(aa[0]) / b[0]
         careless += bool(abs(a[0] / b[0] - truth[0] / truth[1]) <= half)
     deviation = np.sqrt(0.95 * 0.05 * runs)
-    assert abs(held - 0.95 * runs) < 4 * deviation, held / runs
+    assert abs(hits - 0.95 * runs) < 4 * deviation, hits / runs
     assert careless < 0.95 * runs - 4 * deviation, careless / runs
 
 
 def test_a_quotient_by_what_may_be_nothing_says_so() -> None:
     """Where the denominator is within its error of 0, the interval is the whole range, and a
     quotient by less than nothing has no value."""
-    unknown = Ratio.of(tuple(map(np.array, (0.1, 0.05, 0.01, 0.0, 0.01))), 100, 0.0, 1.0)
-    assert (float(unknown.interval()[0]), float(unknown.interval()[1])) == (0.0, 1.0)
+    vague = Ratio.of(tuple(map(np.array, (0.1, 0.05, 0.01, 0.0, 0.01))), 100, 0.0, 1.0)
+    assert (float(vague.interval()[0]), float(vague.interval()[1])) == (0.0, 1.0)
     nothing = Ratio.of(tuple(map(np.array, (0.1, -0.05, 0.0001, 0.0, 0.0001))), 100, 0.0, 1.0)
     assert np.isnan(nothing.value)
     assert (float(nothing.interval()[0]), float(nothing.interval()[1])) == (0.0, 1.0)
@@ -268,10 +256,10 @@ def test_a_quotient_by_what_may_be_nothing_says_so() -> None:
 
 def test_a_quotient_moves_with_its_scale() -> None:
     share = Ratio.of(tuple(map(np.array, (0.3, 0.8, 0.001, 0.0002, 0.002))), 100, 0.0, 1.0)
-    moved = share.on_scale(-10.0, 30.0)
-    assert float(moved.value) == pytest.approx(-10 + 40 * float(share.value))
-    assert float(moved.standard_error) == pytest.approx(40 * float(share.standard_error))
-    for old, new in zip(share.interval(), moved.interval(), strict=True):
+    other = share.on_scale(-10.0, 30.0)
+    assert float(other.value) == pytest.approx(-10 + 40 * float(share.value))
+    assert float(other.standard_error) == pytest.approx(40 * float(share.standard_error))
+    for old, new in zip(share.interval(), other.interval(), strict=True):
         assert float(new) == pytest.approx(-10 + 40 * float(old))
 
 
@@ -281,16 +269,10 @@ STEPS = 4
 def spread(randomizer: Rounded) -> float:
     """The mean, over groups, of n times the variance of the mean within one, to first order: groups
     alike, and every number in the middle."""
-    law = np.mean(
-        [
-            report_law(randomizer, group * (STEPS + 1) + STEPS // 2)
-            for group in range(randomizer.groups)
-        ],
-        axis=0,
-    )
-    tally = Tally(
-        np.rint(law * 2.0**50).astype(np.int64).reshape(randomizer.cells, randomizer.alphabet)
-    )
+    middles = np.arange(randomizer.groups) * (STEPS + 1) + STEPS // 2
+    law = np.mean([report_law(randomizer, int(value)) for value in middles], axis=0)
+    counts = np.rint(law * 2.0**50).astype(np.int64)
+    tally = Tally(counts.reshape(randomizer.cells, randomizer.alphabet))
     ends = np.eye(2 * randomizer.groups + 1)[:-1]
     # of the share of the upper end, where both ends are as frequent
     slopes: Floats = (ends[1::2] - ends[::2]) / 2 * randomizer.groups
@@ -305,14 +287,14 @@ def test_never_worse_than_the_two_simple_ones(epsilon: float) -> None:
         before = (RoundedGRR if prefers_grr(epsilon, 2 * groups + 1) else RoundedHadamard)(
             epsilon, steps=STEPS, groups=groups
         )
-        chosen = rounded_randomizer(epsilon, groups, STEPS)
-        assert spread(chosen) <= 1.01 * spread(before), (groups, chosen)
+        randomizer = rounded_randomizer(epsilon, groups, STEPS)
+        assert spread(randomizer) <= 1.01 * spread(before), (groups, randomizer)
 
 
 def test_many_groups_take_a_fifth_fewer_clients() -> None:
     """Of 16 groups at epsilon 1: 4 E / (E - 1)^2 and a little more, where one bit has (E + 1)^2 /
     (E - 1)^2."""
-    chosen = rounded_randomizer(1.0, 16, STEPS)
-    assert isinstance(chosen, RoundedOracle)
-    ratio = spread(chosen) / spread(RoundedHadamard(1.0, steps=STEPS, groups=16))
+    randomizer = rounded_randomizer(1.0, 16, STEPS)
+    assert isinstance(randomizer, RoundedOracle)
+    ratio = spread(randomizer) / spread(RoundedHadamard(1.0, steps=STEPS, groups=16))
     assert ratio == pytest.approx(4 * math.e / (math.e + 1) ** 2, rel=0.05)

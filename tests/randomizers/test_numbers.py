@@ -94,17 +94,14 @@ def closed_form(randomizer: Any) -> Floats:
         return np.full(len(places), float(randomizer.spread) / randomizer.steps**2)
     if isinstance(randomizer, DiscreteLaplace):
         a, at = math.exp(-randomizer.epsilon / randomizer.steps), np.arange(len(places))
-        return np.asarray(
-            a * (2 - (a**at + a ** at[::-1]) / (1 + a)) / ((1 - a) * randomizer.steps) ** 2
-        )
+        inside = a * (2 - (a**at + a ** at[::-1]) / (1 + a))
+        return np.asarray(inside / ((1 - a) * randomizer.steps) ** 2)
     mix = randomizer.mix if isinstance(randomizer, Hybrid) else Mix(randomizer.window, 1.0, 0.0)
     windows = np.array(
         [window_variance(growth, randomizer.steps, mix.window, x) for x in places.tolist()]
     )
-    return np.asarray(
-        mix.share * windows
-        + (1 - mix.share) * (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
-    )
+    bits = (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
+    return np.asarray(mix.share * windows + (1 - mix.share) * bits)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -153,12 +150,12 @@ def test_an_interval_of_few_numbers_holds_the_mean(epsilon: float, share: float)
     randomizer = DiscreteLaplace(epsilon, steps=15)
     law = np.array([1 - share, share]) @ (randomizer.weights[[0, -1]] / randomizer.total)
     for n in (20, 50):
-        drawn = np.random.default_rng(n).multinomial(n, law / law.sum(), size=20_000)
-        ends = randomizer.estimate(Tally(drawn[:1])).ends
+        tallies = np.random.default_rng(n).multinomial(n, law / law.sum(), size=20_000)
+        ends = randomizer.estimate(Tally(tallies[:1])).ends
         assert ends is not None
         # of few reports it depends on their mean alone:
-        low, high = Estimate.between(ends, drawn @ randomizer.decoded / n, n).interval()
-        each = [randomizer.estimate(Tally(counts[None])).interval() for counts in drawn[:200]]
+        low, high = Estimate.between(ends, tallies @ randomizer.decoded / n, n).interval()
+        each = [randomizer.estimate(Tally(counts[None])).interval() for counts in tallies[:200]]
         np.testing.assert_allclose(np.transpose([low[:200], high[:200]]), each, rtol=1e-9)
         assert np.mean((low <= share) & (share <= high)) > 0.94
 
@@ -183,9 +180,8 @@ def test_one_bit_alone_up_to_epsilon_61_hundredths() -> None:
 
 def test_the_waves_width() -> None:
     """b falls from 1/2 to 0, with the values of the formula."""
-    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx(
-        (math.e - math.e + 1) / (2 * math.e * (math.e - 2)), rel=1e-8
-    )
+    width = 1 / (2 * math.e * (math.e - 2))
+    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx(width, rel=1e-8)
     widths = [float(wave_width(nano_epsilon(epsilon))) for epsilon in (0.001, 0.1, 1.0, 4.0, 20.0)]
     assert widths == sorted(widths, reverse=True)
     assert 0.499 < widths[0] < 0.5
@@ -203,19 +199,15 @@ def test_the_guide_is_the_inverse_of_the_sums(bits: int, reports: int) -> None:
     total, kind = 1 << bits, np.dtype("u8" if bits > 32 else "u4")
     rows = []
     for _ in range(5):
-        shares = generator.random(reports) ** 6 * (
-            (generator.random(reports) < 0.7) | (np.arange(reports) < 2)
-        )
+        shares = generator.random(reports) ** 6
+        shares *= (generator.random(reports) < 0.7) | (np.arange(reports) < 2)
         whole = [int(share) for share in shares / max(shares.sum(), 1e-9) * total * 0.99]
         whole[int(generator.integers(reports))] += total - sum(whole)
         rows.append(whole)
     guide = Guide.of(np.array(rows, dtype=np.uint64), bits)
     for row, whole in enumerate(rows):
         ends = np.cumsum(np.array(whole, dtype=object))
-        edges = {edge for end in ends for edge in (end - 1, end) if 0 <= edge < total} | {
-            0,
-            total - 1,
-        }
+        edges = {0, total - 1, *(edge for edge in (*(ends - 1), *ends) if 0 <= edge < total)}
         words: Words = np.array(sorted(edges), dtype=kind)
         expected = [int((ends <= int(word)).sum()) for word in words]
         assert guide(np.full(len(words), row), words).tolist() == expected
@@ -226,21 +218,15 @@ def test_rounding_keeps_the_ratio_and_little_is_moved() -> None:
     widths that can hold them; narrower ones give None."""
     from decimal import Decimal
 
-    law = [
-        [Decimal(3) / 7, Decimal(3) / 7, Decimal(1) / 7],
-        [Decimal(1) / 7, Decimal(3) / 7, Decimal(3) / 7],
-    ]
+    law = [[Decimal(part) / 7 for part in row] for row in ((3, 3, 1), (1, 3, 3))]
     for bits in (4, 8, 64):
         weights = whole_weights(law, Fraction(3), bits)
         assert weights is not None
         whole = [[int(each) for each in row] for row in weights]
         assert all(sum(row) == 1 << bits for row in whole)
         assert all(max(column) <= 3 * min(column) for column in zip(*whole, strict=True))
-        assert all(
-            abs(each - float(share) * 2**bits) <= 3
-            for row, shares in zip(whole, law, strict=True)
-            for each, share in zip(row, shares, strict=True)
-        )
+        exact = np.array(law, dtype=np.float64) * 2.0**bits
+        assert (abs(np.array(whole, dtype=np.float64) - exact) <= 3).all()
     assert whole_weights(law, Fraction(3), 1) is None
 
 
@@ -276,7 +262,9 @@ def test_its_variance_is_that_of_the_normal_law() -> None:
         def loss(self) -> Approximate:
             honest = super().loss
             return (
-                honest if "_built" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+                honest
+                if "_tables" not in vars(self)
+                else Approximate(honest.nano, honest.atto // 2)
             )
 
     twin = Overstated(1.0)
@@ -295,10 +283,10 @@ def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
     with pytest.raises(RefusedError, match="reveals"):
         exact_ratio(randomizer)
     assert "discrete-gaussian" not in {each.randomizer.name for each in estimators(Mean(), 1.0)}
-    found = audit(randomizer)
-    assert found.holds
-    assert found.loss is None
-    assert "exact delta is 9.99" in found.findings[0].said
+    report = audit(randomizer)
+    assert report.holds
+    assert report.loss is None
+    assert "exact delta is 9.99" in report.findings[0].said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,7 +300,7 @@ class Answers(
     k: int = 3
     truth: Fraction = Fraction(1)
     certain: Fraction = Fraction(1)
-    given: int = 3
+    size: int = 3
 
     @property
     def domain(self) -> Domain:
@@ -320,13 +308,10 @@ class Answers(
 
     def law(self) -> Law:
         other = self.certain / (self.truth * self.growth + self.k)
-        return [
-            [
-                other * (self.truth * self.growth if report == value else 1)
-                for report in range(self.k + 1)
-            ]
-            for value in range(self.given)
-        ]
+        rows = [[other] * (self.k + 1) for _ in range(self.size)]
+        for value, row in enumerate(rows):
+            row[value] *= self.truth * self.growth
+        return rows
 
     def params(self) -> dict[str, Parameter]:
         return {"epsilon": self.epsilon, "word_bits": self.word_bits, "k": self.k}
@@ -343,7 +328,7 @@ WRONG_LAWS: list[tuple[dict[str, Any], str]] = [
     ({"truth": Fraction(2)}, "report 0 is .* as likely for value 0 as for value 1: "),
     ({"certain": Fraction(9, 10)}, "value 0 sum to 0.9, not to 1"),
     ({"truth": Fraction(-1)}, "value 0 include a negative one"),
-    ({"given": 2}, "does not have 3 rows"),
+    ({"size": 2}, "does not have 3 rows"),
     ({"truth": 1 / exp_epsilon(NANO)}, "all values have the same law"),
     ({"epsilon": 0.001, "word_bits": 2}, "too narrow"),
 ]

@@ -3,7 +3,7 @@ package."""
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import wraps
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -41,13 +41,8 @@ class Teller(GRR):  # declares randomized response, and reports the last symbol 
     name: ClassVar[str] = "teller"
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return np.asarray(
-            np.where(
-                values == self.k - 1,
-                np.array(self.k - 1, dtype=self.report_dtype),
-                super().respond(values, words, cells),
-            )
-        )
+        reports = super().respond(values, words, cells)
+        return np.where(values == self.k - 1, reports.dtype.type(self.k - 1), reports)
 
 
 class Impostor(Teller):  # is equal to everything, and to a built-in randomizer above all
@@ -61,16 +56,16 @@ class Impostor(Teller):  # is equal to everything, and to a built-in randomizer 
 def test_a_refusal_says_what_failed_where_and_how_to_see_more() -> None:
     """One line: the check, two inputs, the report, the ratio, and the command that shows all
     findings."""
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RefusedError) as refusal:
         verify(Teller(1.0, k=3))
-    said = str(refused.value)
-    assert refused.value.code == "unverifiable"
-    assert said.startswith("teller: over all words of 20 bits")
-    assert "input 0 sends report 0, input 2 never does" in said
-    assert said.endswith(
+    line = str(refusal.value)
+    assert refusal.value.code == "unverifiable"
+    assert line.startswith("teller: over all words of 20 bits")
+    assert "input 0 sends report 0, input 2 never does" in line
+    assert line.endswith(
         "local-dp audit tests.randomizers.test_plugin:Teller --epsilon 1 --set k=3 shows more"
     )
-    assert "\n" not in said
+    assert "\n" not in line
 
 
 @pytest.mark.parametrize("name", ["privunit", "projunit"])
@@ -82,10 +77,10 @@ def test_a_density_is_taken_by_whom_it_is_enough_for(name: str) -> None:
     with pytest.raises(RefusedError, match="is density"):
         verify(randomizer)
     assert entries(randomizer) == 0
-    taken = client.Work(PROVEN | {"density"}, yes_records(1))
-    taken.begin()
-    taken.verify([taken.build(name, randomizer.params())])
-    assert taken.done < client.FOR_ONE
+    work = client.Work(PROVEN | {"density"}, yes_records(1))
+    work.begin()
+    work.verify([work.build(name, randomizer.params())])
+    assert work.done < client.FOR_ONE
 
 
 @wrong(
@@ -102,29 +97,31 @@ def test_only_the_classes_of_this_library_are_built_in() -> None:
     verify(GRR(1.0, k=3))
     with pytest.raises(RefusedError, match="never does"):
         verify(Impostor(1.0, k=3))
-    named = type(
+    impostor = type(
         "GRR", (Teller,), {"name": "grr", "__module__": GRR.__module__, "__qualname__": "GRR"}
     )
     with pytest.raises(RefusedError, match="never does"):
-        verify(named(1.0, k=3))
+        verify(impostor(1.0, k=3))
 
 
 @wrong(
     "local_dp.verification.audit:verify",
-    "fault or made_fault(randomizer, made)",
+    "fault or _difference(randomizer, reference, params)",
     "fault",
     "thresholds that were replaced after the randomizer was made are run as if they were verified",
     at="flip-1",
 )
-@pytest.mark.parametrize(("held", "put"), [("flip", 1), ("_cut", np.array([1], dtype=np.uint32))])
-def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -> None:
+@pytest.mark.parametrize(
+    ("attribute", "put"), [("flip", 1), ("_cut", np.array([1], dtype=np.uint32))]
+)
+def test_what_was_changed_after_it_was_made_is_refused(attribute: str, put: object) -> None:
     """A built-in randomizer whose thresholds were replaced is not what its parameters make, though
     it is equal to it; before and after it was verified."""
     right, wrong = BinaryRR(1.0), BinaryRR(1.0)
     verify(right)
-    object.__setattr__(wrong, held, put)
+    object.__setattr__(wrong, attribute, put)
     assert wrong == right
-    with pytest.raises(RefusedError, match=f"changed after it was made: {held}"):
+    with pytest.raises(RefusedError, match=f"changed after it was made: {attribute}"):
         verify(wrong)
     right.private_report(1)
     object.__setattr__(right, "epsilon", 0.5)
@@ -134,11 +131,11 @@ def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -
 
 class Counting(BinaryRR):  # right, and counts how often one is made
     name: ClassVar[str] = "counting"
-    made: ClassVar[list[int]] = [0]
+    times: ClassVar[list[int]] = [0]
 
     def prepare(self) -> None:
         super().prepare()
-        self.made[0] += 1
+        self.times[0] += 1
 
 
 def test_a_randomizer_is_audited_once() -> None:
@@ -243,17 +240,17 @@ def test_a_protocol_without_a_return_annotation_is_refused_by_name(
             "unannotated",
             EntryPoint("unannotated", "unannotated:Unannotated", PROTOCOLS.group),
         )
-        listed = local_dp("protocols")
-        assert (listed.returncode, listed.stderr) == (0, "")
-        assert "survey" in listed.stdout
+        lines = local_dp("protocols")
+        assert (lines.returncode, lines.stderr) == (0, "")
+        assert "survey" in lines.stdout
         assert "unannotated:Unannotated cannot be used as a protocol" in " ".join(
-            listed.stdout.split()
+            lines.stdout.split()
         )
         for words in (["describe", "unannotated"], ["run", "unannotated"]):
-            refused = local_dp(*words)
-            assert refused.returncode != 0
-            assert "annotate it" in " ".join(refused.stderr.split())
-            assert "Traceback" not in refused.stderr
+            refusal = local_dp(*words)
+            assert refusal.returncode != 0
+            assert "annotate it" in " ".join(refusal.stderr.split())
+            assert "Traceback" not in refusal.stderr
         assert local_dp("run", "--help").returncode == 0
 
 
@@ -274,6 +271,56 @@ def test_an_entry_point_and_its_class_have_one_name(
         RANDOMIZERS["other-key"]
 
 
+@pytest.mark.usefixtures("installed")
+def test_a_query_that_does_not_conform_is_told_why() -> None:
+    multiple = QUERIES.build("multiple", {"column": "die", "of": 3})
+    records, kind = Records({"die": np.arange(-5, 40)}), type(multiple)
+    conform_query(multiple, records)
+    faults: dict[str, Callable[..., Any]] = {
+        "depends on others": lambda self, records: np.roll(kind.__call__(self, records), 1),
+        "the value of record 2 is 2, which is not in the symbols 0 to 1": (
+            lambda self, records: 2 * kind.__call__(self, records)
+        ),
+    }
+    for fault, call in faults.items():
+        with pytest.raises(AssertionError, match=fault):
+            conform_query(type("Wrong", (kind,), {"__call__": call})("die", 3), records)
+    with pytest.raises(InputError, match=r"this one is a Multiple; write \(query,\)"):
+        Game(Nonadaptive(multiple, len))  # type: ignore[arg-type]
+
+
+def check_fault(fault: str) -> None:
+    with pytest.raises(AssertionError, match=fault):
+        conform_protocol(PROTOCOLS["coin-multiples"](), clients=500)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_protocol_that_does_not_conform_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = PROTOCOLS["coin-multiples"]
+    algorithm = protocol.algorithm
+    conform_protocol(protocol(), clients=500)
+    with monkeypatch.context() as patch:
+        patch.delattr(protocol, "describe")
+        conform_protocol(protocol(), clients=500)
+        assert "\nestimate  " in local_dp("run", "coin-multiples", "--clients", "500").stdout
+        patch.setattr(protocol, "describe", lambda self, result: {"share": 0.5})
+        check_fault("describe a hypothesis")
+    with monkeypatch.context() as patch:
+        patch.setattr(protocol, "truth", lambda self, population: 0.5)
+        check_fault("is a float; give an array")
+        patch.delitem(RANDOMIZERS._points, "coin-rr")
+        check_fault("clients know no randomizer 'coin-rr'; install it")
+
+        @wraps(algorithm)
+        def ask_one_more(self: Any, epsilon: float, clients: int) -> Any:
+            return algorithm(self, epsilon, clients + 1)
+
+        patch.setattr(protocol, "algorithm", ask_one_more)
+        check_fault("asks client 500, and its 500 clients are 0 to 499")
+    monkeypatch.setattr(protocol, "true_error", lambda self, result, population: float("inf"))
+    check_fault("its error")
+
+
 @wrong(
     "local_dp.conformance:conform_intervals",
     "worst >= least",
@@ -281,81 +328,20 @@ def test_an_entry_point_and_its_class_have_one_name(
     "a protocol conforms whose intervals miss the truth more often than they say",
 )
 @pytest.mark.usefixtures("installed")
-def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
-    multiple, records = (
-        QUERIES.build("multiple", {"column": "die", "of": 3}),
-        Records({"die": np.arange(-5, 40)}),
-    )
-    conform_query(multiple, records)
-    conform_protocol(PROTOCOLS["coin-multiples"](), clients=500)
+def test_intervals_that_are_too_short_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    protocol = PROTOCOLS["coin-multiples"]
+    describe = protocol.describe
 
-    kind, protocol = type(multiple), PROTOCOLS["coin-multiples"]
-    neighbours = type(
-        "Neighbours",
-        (kind,),
-        {"__call__": lambda self, records: np.roll(kind.__call__(self, records), 1)},
-    )
-    with pytest.raises(AssertionError, match="depends on others"):
-        conform_query(neighbours("die", 3), records)
-    with pytest.raises(
-        AssertionError, match="the value of record 2 is 2, which is not in the symbols 0 to 1"
-    ):
-        conform_query(
-            type(
-                "Twice",
-                (kind,),
-                {"__call__": lambda self, records: 2 * kind.__call__(self, records)},
-            )("die", 3),
-            records,
-        )
-    with monkeypatch.context() as patch:
-        patch.setattr(protocol, "truth", lambda self, population: 0.5)
-        with pytest.raises(AssertionError, match="is a float; give an array"):
-            conform_protocol(protocol(), clients=500)
-        patch.delitem(RANDOMIZERS._points, "coin-rr")
-        with pytest.raises(
-            AssertionError, match="clients know no randomizer 'coin-rr'; install it"
-        ):
-            conform_protocol(protocol(), clients=500)
-        algorithm = protocol.algorithm
-        patch.setattr(
-            protocol,
-            "algorithm",
-            wraps(algorithm)(lambda self, epsilon, clients: algorithm(self, epsilon, clients + 1)),
-        )
-        with pytest.raises(
-            AssertionError, match="asks client 500, and its 500 clients are 0 to 499"
-        ):
-            conform_protocol(protocol(), clients=500)
-    with pytest.raises(InputError, match=r"this one is a Multiple; write \(query,\)"):
-        Game(Nonadaptive(multiple, len))  # type: ignore[arg-type]
-    with monkeypatch.context() as patch:
-        patch.delattr(protocol, "describe")
-        conform_protocol(protocol(), clients=500)
-        assert "\nestimate  " in local_dp("run", "coin-multiples", "--clients", "500").stdout
-        patch.setattr(protocol, "describe", lambda self, result: {"share": 0.5})
-        with pytest.raises(AssertionError, match="describe a hypothesis"):
-            conform_protocol(protocol(), clients=500)
-    with monkeypatch.context() as patch:
-        stated = protocol.describe
+    def halve(self: LocalProtocol[Any], result: Any) -> dict[str, Any]:
+        data = describe(self, result)
+        low, high = data["interval"]
+        return data | {"interval": [(3 * low + high) / 4, (low + 3 * high) / 4]}
 
-        def halved(self: LocalProtocol[Any], result: Any) -> dict[str, Any]:
-            data = stated(self, result)
-            low, high = data["interval"]
-            return data | {"interval": [(3 * low + high) / 4, (low + 3 * high) / 4]}
-
-        patch.setattr(protocol, "describe", halved)
-        with pytest.raises(
-            AssertionError,
-            match=r"an interval of 95 % contains the truth in \d+ of 100 runs; by chance",
-        ):
-            conform_protocol(protocol(), clients=500)
-        conform_protocol(protocol(), clients=500, runs=0)
-        patch.setattr(protocol, "uncovered", "a reason")
-        conform_protocol(protocol(), clients=500)
-    monkeypatch.setattr(protocol, "true_error", lambda self, result, population: float("inf"))
-    with pytest.raises(AssertionError, match="its error"):
-        conform_protocol(protocol(), clients=500)
+    monkeypatch.setattr(protocol, "describe", halve)
+    check_fault(r"an interval of 95 % contains the truth in \d+ of 100 runs; by chance")
+    conform_protocol(protocol(), clients=500, runs=0)
+    monkeypatch.setattr(protocol, "uncovered", "a reason", raising=False)
+    conform_protocol(protocol(), clients=500)
 
 
 RUNS = {
@@ -374,18 +360,8 @@ def test_it_runs_in_every_per_client_tier(protocol: str) -> None:
     query and its protocol."""
     digests = set()
     for tier in ("processes", "hosts", "population"):
-        done = local_dp(
-            "run",
-            protocol,
-            *RUNS[protocol],
-            "--clients",
-            "8",
-            "--seed",
-            "4",
-            "--tier",
-            tier,
-            "--json",
-        )
+        words = f"run {protocol} --clients 8 --seed 4 --tier {tier} --json"
+        done = local_dp(*words.split(), *RUNS[protocol])
         assert done.returncode == 0, done.stderr
         data = json.loads(done.stdout)
         assert data["clients"]["answered"] == 8
@@ -397,17 +373,8 @@ def test_it_runs_in_every_per_client_tier(protocol: str) -> None:
 def test_a_tally_without_a_law_is_not_drawn() -> None:
     """The aggregate tier refuses a randomizer whose tally has no closed law here, in one line that
     names the tier to use."""
-    arguments = [
-        "run",
-        "frequency",
-        "--randomizer",
-        "local-hash",
-        "--clients",
-        "30",
-        "--tier",
-        "aggregate",
-    ]
-    done = local_dp(*arguments)
+    words = "run frequency --randomizer local-hash --clients 30 --tier aggregate"
+    done = local_dp(*words.split())
     assert done.returncode == 4
     assert "use --tier population" in done.stderr
 
@@ -456,8 +423,8 @@ def test_a_simulation_refuses_a_leak_unless_told_otherwise(tier: str) -> None:
     data = json.loads(run("leaky-rr", "--unverified", "--json").stdout)
     assert "its channel has 2" in " ".join(data["unverified"])
     assert "NOT PRIVATE" not in run("coin-rr", "--unverified").stdout
-    listed = run("coin-rr", "--allow", "binary-rr")
-    assert (listed.returncode, "not on the clients' list" in listed.stderr) == (4, True)
+    refusal = run("coin-rr", "--allow", "binary-rr")
+    assert (refusal.returncode, "not on the clients' list" in refusal.stderr) == (4, True)
 
 
 def test_real_clients_refuse_whoever_asks() -> None:

@@ -2,6 +2,7 @@
 broken is found."""
 
 from dataclasses import dataclass
+from itertools import product
 from math import log
 from multiprocessing import get_context
 from typing import Any, ClassVar
@@ -20,12 +21,13 @@ from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.places import BitVector, PerCoin
-from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.verification.audit import audit
 from local_dp.verification.bits import check_bits
 from local_dp.verification.black_box import ALPHA, check_black_box
 from local_dp.verification.decoding import check_decoding
+from local_dp.verification.findings import Witness
 from local_dp.verification.sampler import PAIRS, check_drawn, check_sampler, pairs_of
 from local_dp.wire import Refusal, Reply
 from tests.support.adversaries.cases import BROKEN, CORRECT, Case
@@ -61,7 +63,7 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
 def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> None:
     """Reliability 13: over all narrow words each value sends each report exactly as often as
     declared, under every coin or all that are tried."""
-    findings = check_sampler(RANDOMIZERS[name].example(1.0, k), drawn=False)
+    findings = check_sampler(RANDOMIZERS[name].example(1.0, k), draws=False)
     assert all(each.holds for each in findings)
     assert any(each.check == "sampler, enumerated" for each in findings)
 
@@ -99,13 +101,13 @@ def test_floating_point_laplace_is_refused_in_private(
     """Reliability 15: whatever evidence a client's policy accepts, in private it does not answer by
     noise in floats; a simulation may."""
     monkeypatch.setitem(RANDOMIZERS._classes, kind.name, kind)
-    asked = request(LocalQuery(Question("yes == 1"), kind(1.0), Cohort(0, 3)))
+    ask = request(LocalQuery(Question("yes == 1"), kind(1.0), Cohort(0, 3)))
 
     def answer(noise: Noise, *evidence: Evidence) -> Reply | Refusal:
-        accepted = Policy(None, PROVEN | frozenset(evidence))
-        return ClientRole("host-0", 0, yes_records(3), noise, MemoryStore(1.0), accepted).handle(
-            asked
-        )[0]
+        policy = Policy(None, PROVEN | frozenset(evidence))
+        return ClientRole("host-0", 0, yes_records(3), noise, MemoryStore(1.0), policy).handle(ask)[
+            0
+        ]
 
     private = answer(SystemNoise(), "density", "audited")
     assert isinstance(private, Refusal)
@@ -120,10 +122,9 @@ def exclusive(randomizer: Randomizer, first: int, second: int, n: int = 100_000)
     """How many of n reports of `first` are of a kind that `second` does not send in n; both answer
     from the system's entropy."""
     noise = SystemNoise()
-    words = [randomizer.draw(noise, Draw(1), 0, n) for _ in range(2)]
     one, other = (
-        randomizer.respond(np.full(n, value), each, np.zeros(1, dtype=np.uint8))
-        for value, each in zip((first, second), words, strict=True)
+        randomizer.respond(np.full(n, value), randomizer.draw(noise, Draw(1), 0, n), NO_COIN)
+        for value in (first, second)
     )
     kinds, counts = np.unique(one, return_counts=True)
     # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
@@ -187,10 +188,10 @@ WITHOUT = {
     "case", BROKEN, ids=lambda case: f"{type(case.randomizer).__name__} {case.check}"
 )
 def test_what_is_broken_is_found(case: Case) -> None:
-    found = audit(case.randomizer)
-    wrong = {each.check: each for each in found.findings if not each.holds}
-    assert case.check in wrong, found
-    assert found.grade in ("exact", "declared", "black box")
+    report = audit(case.randomizer)
+    wrong = {each.check: each for each in report.findings if not each.holds}
+    assert case.check in wrong, report
+    assert report.grade in ("exact", "declared", "black box")
     without = case.check == "estimate" or (type(case.randomizer).__name__, case.check) in WITHOUT
     assert (wrong[case.check].witness is None) == without, wrong[case.check]
 
@@ -205,15 +206,15 @@ def test_what_is_broken_is_found(case: Case) -> None:
 def test_every_built_in_passes(name: str) -> None:
     """Every built-in randomizer has an exact loss of at most its epsilon, and a witness that
     reaches it."""
-    found = audit(RANDOMIZERS[name](1.0))
-    assert found.holds, found
-    if not isinstance(RANDOMIZERS[name](1.0).loss, Pure) or found.evidence == "density":
+    report = audit(RANDOMIZERS[name](1.0))
+    assert report.holds, report
+    if not isinstance(RANDOMIZERS[name](1.0).loss, Pure) or report.evidence == "density":
         return  # a delta, or a claim about real numbers: tested where they are
-    assert found.loss is not None
-    witness = found.findings[0].witness
+    assert report.loss is not None
+    witness = report.findings[0].witness
     assert witness is not None
     assert witness.ratio is not None
-    assert np.log(witness.ratio) == pytest.approx(found.loss, rel=1e-9)
+    assert np.log(witness.ratio) == pytest.approx(report.loss, rel=1e-9)
 
 
 D: dict[str, Any] = {"d": 1000}
@@ -241,11 +242,11 @@ def test_an_audit_asks_for_no_more_than_it_may(
     )
     respond, numbers = owner.respond, list[int]()
 
-    def counted(self: Randomizer, values: Ints, words: Words, cells: Words) -> Words:
+    def count(self: Randomizer, values: Ints, words: Words, cells: Words) -> Words:
         numbers.append(max(values.size, words.size))
         return respond(self, values, words, cells)
 
-    monkeypatch.setattr(owner, "respond", counted)
+    monkeypatch.setattr(owner, "respond", count)
     assert audit(randomizer).holds
     assert len(numbers) < 5000
     assert 1 << 20 < sum(numbers) < 1 << 27
@@ -260,12 +261,15 @@ def test_an_audit_asks_for_no_more_than_it_may(
 def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
     """An infinite ratio shows the last symbol's leak, the sampler's own and not the declared one;
     of 65,537 levels the one always reported is named."""
-    cases = (LastElement(1.0, k=8), "sampler, enumerated"), (OneLevel(1.0), "sampler, drawn")
-    leak, odd = (
-        {each.check: each.witness for each in audit(made).findings}[check] for made, check in cases
-    )
-    assert leak is not None
-    assert odd is not None
+
+    def witness(randomizer: Randomizer, check: str) -> Witness:
+        """That of the finding of this check."""
+        shown_by = {each.check: each.witness for each in audit(randomizer).findings}[check]
+        assert shown_by is not None
+        return shown_by
+
+    leak = witness(LastElement(1.0, k=8), "sampler, enumerated")
+    odd = witness(OneLevel(1.0), "sampler, drawn")
     assert (leak.ratio, leak.inputs[1]) == (None, 7)
     assert 23456 in odd.inputs
     assert odd.ratio is None or odd.ratio > 1.3
@@ -281,11 +285,8 @@ def test_a_black_box_is_rarely_blamed_wrongly() -> None:
     """Of 20 audits of the two tightest correct black boxes at most 2 find fault: at ALPHA each,
     more have a probability below 1e-8."""
     assert ALPHA <= 1e-4
-    flags = [
-        check_black_box(made, 1000 * seed).holds
-        for made in (Opaque(1.0, k=2), OpaqueNoise(1.0, k=2))
-        for seed in range(100, 400, 30)
-    ]
+    pairs = product((Opaque(1.0, k=2), OpaqueNoise(1.0, k=2)), range(100, 400, 30))
+    flags = [check_black_box(randomizer, 1000 * seed).holds for randomizer, seed in pairs]
     assert flags.count(False) <= 2
 
 
@@ -294,23 +295,17 @@ def holds(place: int, seed: int) -> bool:
     randomizer at this place of the zoo."""
     randomizer = CORRECT[place]
     if isinstance(randomizer, FiniteChannel | PerCoin):
-        found = check_drawn(randomizer, pairs_of(randomizer, PAIRS), seed)
+        finding = check_drawn(randomizer, pairs_of(randomizer, PAIRS), seed)
     else:
-        found = (check_bits if isinstance(randomizer, BitVector) else check_black_box)(
+        finding = (check_bits if isinstance(randomizer, BitVector) else check_black_box)(
             randomizer,  # type: ignore[arg-type]
             seed,
         )
-    return found.holds and all(each.holds for each in check_decoding(randomizer, seed))
+    return finding.holds and all(each.holds for each in check_decoding(randomizer, seed))
 
 
 # findings that may differ from audit to audit
-DRAWN = (
-    "sampler, drawn",
-    "black box",
-    "tally",
-    "estimate",
-    "law",
-)
+DRAWN = ("sampler, drawn", "black box", "tally", "estimate", "law")
 
 
 @pytest.mark.parametrize(
@@ -324,7 +319,7 @@ def test_what_is_not_drawn_is_found_again(randomizer: Randomizer) -> None:
     audits = [audit(randomizer, seed) for seed in (7, 4_200_000)]
     assert all(each.holds for each in audits), audits
     one, other = (
-        [each for each in audited.findings if each.check not in DRAWN] for audited in audits
+        [each for each in report.findings if each.check not in DRAWN] for report in audits
     )
     assert one == other
     assert len(one) > 5
@@ -336,12 +331,12 @@ def test_what_is_right_is_rarely_blamed_wrongly() -> None:
     (reliability 14)."""
     kinds = {type(randomizer): place for place, randomizer in enumerate(CORRECT)}
     others = [place for place in range(len(CORRECT)) if place not in kinds.values()]
-    chosen = [*kinds.values(), *others[: max(0, 15 - len(kinds))]]
-    assert len(chosen) >= 15
+    places = [*kinds.values(), *others[: max(0, 15 - len(kinds))]]
+    assert len(places) >= 15
     with get_context("fork").Pool(2) as pool:
         flags = pool.starmap(
             holds,
-            [(place, 100_000 * seed) for place in chosen for seed in range(1, 201)],
+            [(place, 100_000 * seed) for place in places for seed in range(1, 201)],
             chunksize=20,
         )
     assert flags.count(False) <= 3

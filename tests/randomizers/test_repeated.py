@@ -4,6 +4,7 @@ true limits of a lifetime loss."""
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,14 +15,14 @@ from local_dp.bounds.longitudinal import changing_loss, rappor_variance
 from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, public_coins
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.memory import FRESH, Memoised, Memory
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.memory import Memoised
 from local_dp.oracles.local.oracles import PopulationOracle
 from local_dp.populations.finite import Rows
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.randomizers.repeated.change_tracking import BitFlip
 from local_dp.randomizers.repeated.memoised import (
     LOLOHA,
@@ -46,38 +47,37 @@ LIVES: list[tuple[TwoSteps, int]] = [
 ]
 
 
+def chances_of(randomizer: MemoisedGRR) -> list[list[Fraction]]:
+    """The chances of the true symbol and of another one, in the first step and in the second."""
+    others = [Fraction(other, randomizer.part) for other in randomizer.others]
+    return [[1 - (randomizer.k - 1) * other, other] for other in others]
+
+
+def repeated(step: list[Fraction], lasting: int, reports: Iterable[int]) -> Fraction:
+    """The chance of these reports of a lasting answer."""
+    return math.prod((step[report != lasting] for report in reports), start=Fraction(1))
+
+
 def life(randomizer: TwoSteps, value: int, rounds: int) -> Law:
     """The law of so many reports under one label, in fractions: the first step is made once."""
     k, part, law = randomizer.k, randomizer.part, Law()
+    sequences = itertools.product(range(k), repeat=rounds)
     if isinstance(randomizer, MemoisedGRR):
-        steps = [
-            [Fraction(part - (k - 1) * other, part), Fraction(other, part)]
-            for other in randomizer.others
-        ]
-        for reports in itertools.product(range(k), repeat=rounds):
-            each = [
-                math.prod((steps[1][report != lasting] for report in reports), start=Fraction(1))
-                for lasting in range(k)
-            ]
-            law[reports] = sum(
-                (steps[0][lasting != value] * chance for lasting, chance in enumerate(each)),
-                Fraction(0),
+        first, second = chances_of(randomizer)
+        for reports in sequences:
+            terms = (
+                first[symbol != value] * repeated(second, symbol, reports) for symbol in range(k)
             )
+            law[reports] = sum(terms, Fraction(0))
         return law
     law, flip = {(): Fraction(1)}, Fraction(randomizer.flip, part)
     for place in range(k):
         one, chances = Fraction(randomizer.permanent_step.ones[place == value], part), Law()
         for bits in itertools.product((0, 1), repeat=rounds):
-            each = [
-                math.prod((flip if bit != lasting else 1 - flip for bit in bits), start=Fraction(1))
-                for lasting in (0, 1)
-            ]
-            chances[bits] = (1 - one) * each[0] + one * each[1]
-        law = {
-            before + bits: share * chance
-            for before, share in law.items()
-            for bits, chance in chances.items()
-        }
+            zeros, ones = (repeated([1 - flip, flip], lasting, bits) for lasting in (0, 1))
+            chances[bits] = (1 - one) * zeros + one * ones
+        pairs = itertools.product(law.items(), chances.items())
+        law = {before + bits: share * chance for (before, share), (bits, chance) in pairs}
     return law
 
 
@@ -87,9 +87,8 @@ def test_the_loss_of_a_life_is_exact(randomizer: TwoSteps, rounds: int) -> None:
     one report alone keeps its share of it."""
     laws = [life(randomizer, value, rounds) for value in range(randomizer.k)]
     assert all(sum(law.values()) == 1 for law in laws)
-    worst = max(
-        max(law[reports] for law in laws) / min(law[reports] for law in laws) for reports in laws[0]
-    )
+    columns = [[law[reports] for law in laws] for reports in laws[0]]
+    worst = max(max(column) / min(column) for column in columns)
     assert worst <= exp_epsilon(1_000_000_000)
     assert math.log(worst) == pytest.approx(randomizer.loss_after(rounds), abs=1e-9)
     assert exact_epsilon(randomizer) == pytest.approx(0.6, abs=1e-6) == randomizer.loss_after(1)
@@ -119,11 +118,11 @@ def test_a_life_comes_to_epsilon(randomizer: TwoSteps) -> None:
 def test_the_second_step_is_the_closed_form(first: float) -> None:
     """With two symmetric steps on two places the flips are those of half of both losses, by
     hyperbolic tangents."""
-    (kept, _), (again, flip) = MemoisedRAPPOR(2.0, first=first, permanent="sue").odds
-    assert (1 - kept, 1 - 2 * flip) == pytest.approx(
+    (truth, _), (again, flip) = MemoisedRAPPOR(2.0, first=first, permanent="sue").odds
+    assert (1 - truth, 1 - 2 * flip) == pytest.approx(
         (1 / (1 + math.e), math.tanh(first / 2) / math.tanh(1 / 2)), abs=1e-8
     )
-    assert kept * again + (1 - kept) * flip == pytest.approx(1 / (1 + math.exp(-first)), abs=1e-8)
+    assert truth * again + (1 - truth) * flip == pytest.approx(1 / (1 + math.exp(-first)), abs=1e-8)
 
 
 @wrong(
@@ -176,23 +175,6 @@ def test_labels_do_not_share_a_first_step() -> None:
 
 
 @pytest.mark.parametrize(
-    "randomizer", [MemoisedGRR(1.0, first=0.9), MemoisedRAPPOR(1.0)], ids=lambda each: each.name
-)
-def test_a_client_pays_once_for_fresh_reports(randomizer: TwoSteps) -> None:
-    """In the population, and so on every client, asks under one label cost epsilon together, and
-    their reports differ; another label costs more."""
-    n = 4000
-    ask = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), Memoised("diary"))
-    oracle = PopulationOracle(Rows(Records({"yes": np.arange(n) % 2})), KeyedNoise(6), 6, 1.0)
-    first, second = oracle.answer((ask, ask))
-    (later,) = oracle.answer((ask,))
-    assert len({str(tally.counts.tolist()) for tally in (first, second, later)}) == 3
-    assert oracle.ledger.max_spent == 1.0
-    with pytest.raises(RefusedError, match="budget"):
-        oracle.answer((replace(ask, repeat=Memoised("other")),))
-
-
-@pytest.mark.parametrize(
     "randomizer",
     [GRR(1.0, k=2), MemoisedGRR(1.0, first=0.9), LOLOHA(1.0, k=2)],
     ids=lambda each: each.name,
@@ -210,34 +192,8 @@ def test_a_private_population_keeps_its_outcomes(randomizer: Randomizer) -> None
     assert len(same) == (3 if randomizer.has_second_step else 1)
     assert oracle.ledger.max_spent == 1.0
     assert oracle.memory.memo.known("diary", np.arange(n)).all()
-
-
-def test_reports_of_a_life_agree_as_one_first_step_makes_them() -> None:
-    """Two reports of a client agree as often as given one first step, and far more often than given
-    two."""
-    n, randomizer = 4000, MemoisedGRR(1.0, first=0.9)
-    ask, records = (
-        LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n), Memoised("diary")),
-        Records({"yes": np.arange(n) % 2}),
-    )
-    reports = [
-        respond(
-            replace(ask, repeat=FRESH),
-            records,
-            0,
-            KeyedNoise(6),
-            Draw(round, 0, "diary"),
-            b"",
-            Memory(),
-            np.arange(n),
-        )
-        for round in (1, 2)
-    ]
-    (p1, q1), (p2, q2) = randomizer.odds
-    agree, reach = p2**2 + q2**2, math.sqrt(n * math.log(2 / ALPHA) / 2)  # Hoeffding
-    assert abs((reports[0] == reports[1]).sum() - n * agree) < reach
-    seen = p1 * p2 + q1 * q2
-    assert n * (agree - seen**2 - (1 - seen) ** 2) > reach
+    with pytest.raises(RefusedError, match="budget"):
+        oracle.answer((replace(ask, repeat=Memoised("other")),))
 
 
 # makes both steps anew each time: no more than one report in all could be paid with epsilon
@@ -252,15 +208,12 @@ def check_rounds(randomizer: TwoSteps, rounds: int, closed: float) -> None:
     is enough except with probability ALPHA: squared errors lie in [0, reach^2]."""
     (p1, q1), (p2, q2) = randomizer.odds
     reach = 1 / ((p1 - q1) * (p2 - q2)) ** 2
-    n = math.ceil(
-        math.log(2 / ALPHA)
-        * (2 * reach * closed + 2 * reach * 0.03 * closed / 3)
-        / (0.03 * closed) ** 2
-    )
+    bound = 2 * reach * closed + 2 * reach * 0.03 * closed / 3
+    n = math.ceil(math.log(2 / ALPHA) * bound / (0.03 * closed) ** 2)
     values, sums = (np.arange(n) % 2).astype(np.int64), np.zeros(n)
     for round in range(rounds):
         words = randomizer.draw(KeyedNoise(12), Draw(round + 1, 0, "diary"), 0, n)
-        reports = randomizer.respond(values, words, np.zeros(1, dtype=np.uint8))
+        reports = randomizer.respond(values, words, NO_COIN)
         sums += reports == 0 if isinstance(randomizer, MemoisedGRR) else reports[:, 0] & 1
     estimates = (sums / rounds - q2 - q1 * (p2 - q2)) / ((p1 - q1) * (p2 - q2))
     assert abs(estimates.mean() - 0.5) < 6 * math.sqrt(closed / n)
@@ -294,21 +247,13 @@ Sequence = tuple[int, ...]
 def told(randomizer: LOLOHA, codes: Sequence, reports: Sequence) -> Fraction:
     """The probability of these reports of a life that goes through these codes: each code has one
     lasting answer."""
-    inner, g = randomizer.inner, randomizer.hash.g
-    steps = [
-        [1 - (g - 1) * Fraction(other, inner.part), Fraction(other, inner.part)]
-        for other in inner.others
-    ]
+    first, second = chances_of(randomizer.inner)
     chance = Fraction(1)
     for code in set(codes):
-        said = [report for held, report in zip(codes, reports, strict=True) if held == code]
-        chance *= sum(
-            (
-                steps[0][answer != code] * math.prod(steps[1][report != answer] for report in said)
-                for answer in range(g)
-            ),
-            Fraction(0),
-        )
+        own = [report for each, report in zip(codes, reports, strict=True) if each == code]
+        answers = range(randomizer.hash.g)
+        terms = (first[answer != code] * repeated(second, answer, own) for answer in answers)
+        chance *= sum(terms, Fraction(0))
     return chance
 
 
@@ -321,13 +266,13 @@ def worst(randomizer: LOLOHA, rounds: int, alike: bool) -> Fraction:
     """The worst ratio between any two sequences of codes, or between any two of one pattern, over
     all reports."""
     lives = list(itertools.product(range(randomizer.hash.g), repeat=rounds))
-    found = Fraction(1)
+    largest = Fraction(1)
     for reports in lives:
         chances = {codes: told(randomizer, codes, reports) for codes in lives}
         for kind in {pattern(codes) if alike else () for codes in lives}:
             group = [chances[codes] for codes in lives if not alike or pattern(codes) == kind]
-            found = max(found, max(group) / min(group))
-    return found
+            largest = max(largest, max(group) / min(group))
+    return largest
 
 
 @wrong(
@@ -399,18 +344,12 @@ def test_the_lasting_answers_of_codes_are_independent(g: int) -> None:
     halves = np.arange(inner.part, dtype=np.uint32)
     # of the last words the second step keeps the answer
     words = (halves << np.uint32(10)) | np.uint32(inner.part - 1)
-    answers = np.stack(
-        [
-            inner.respond(np.full(inner.part, code), words, np.zeros(1, dtype=np.uint8))
-            for code in range(g)
-        ]
-    )
-    met = Counter(map(tuple, answers.T.tolist()))
+    answers = [inner.respond(np.full(inner.part, code), words, NO_COIN) for code in range(g)]
+    counts = Counter(map(tuple, np.transpose(answers).tolist()))
     (p, q), _ = inner.odds
     for answer in itertools.product(range(g), repeat=g):
-        assert met[answer] / inner.part == pytest.approx(
-            math.prod(p if said == code else q for code, said in enumerate(answer)), abs=1e-12
-        )
+        chances = (p if own == code else q for code, own in enumerate(answer))
+        assert counts[answer] / inner.part == pytest.approx(math.prod(chances), abs=1e-12)
 
 
 def test_a_label_keeps_the_hash_and_the_answers() -> None:
@@ -430,9 +369,9 @@ def test_a_label_keeps_the_hash_and_the_answers() -> None:
     assert 0.3 < same.mean() < 0.5
     assert (one[same] == two[same]).all()
     agree = (one[~same] == two[~same]).mean()
-    assert abs(agree - 2 * (1 / (1 + math.exp(4.0))) * (1 - 1 / (1 + math.exp(4.0)))) < math.sqrt(
-        math.log(2 / ALPHA) / (2 * (~same).sum())
-    )
+    flip = 1 / (1 + math.exp(4.0))
+    reach = math.sqrt(math.log(2 / ALPHA) / (2 * (~same).sum()))
+    assert abs(agree - 2 * flip * (1 - flip)) < reach
 
 
 KEY = b"0123456789abcdef"
@@ -457,9 +396,8 @@ def test_the_client_and_the_server_mean_the_same_buckets(k: int, d: int) -> None
     reports = randomizer.respond(values, randomizer.draw(KeyedNoise(1), Draw(1), 0, n), coins)
     tally = randomizer.tally(reports, coins)
     assert tally.counts.sum() == n * d
-    assert abs(tally.counts.sum(axis=1) / n - d / k).max() < math.sqrt(
-        math.log(2 * k / 1e-6) / (2 * n)
-    )
+    reach = math.sqrt(math.log(2 * k / 1e-6) / (2 * n))
+    assert abs(tally.counts.sum(axis=1) / n - d / k).max() < reach
     for value in range(k):
         alone = randomizer.tally(reports[values == value], coins[values == value]).counts
         assert alone[np.arange(k) != value, 1].sum() == 0

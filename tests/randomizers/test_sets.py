@@ -27,6 +27,7 @@ from local_dp.randomizers.frequencies.unary import (
     best_threshold,
 )
 from local_dp.randomizers.places import ones_at
+from local_dp.randomizers.randomizer import NO_COIN
 from local_dp.randomizers.sets.padding_sampling import (
     PCKV,
     PCKVUE,
@@ -52,7 +53,7 @@ def _ratio(other: int, own: int, total: int) -> Fraction:
 @wrong(
     "local_dp.randomizers.frequencies.unary:OUE._weights",
     "2 ** bits // 2",
-    "2 ** bits - flip_weight(nano_epsilon(self.epsilon), bits)",
+    "2 ** bits - flip_weight(self.nano, bits)",
     "two bits change with the value, and twice epsilon is spent",
     at="32-1e-06-OUE",
 )
@@ -84,21 +85,15 @@ def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncodi
     say; and their worst ratio is the evidence's."""
     randomizer = kind(1.0, k=3, word_bits=4)
     words = np.array(list(itertools.product(range(16), repeat=3)), dtype=np.uint32)
-    counts = np.stack(
-        [
-            np.bincount(
-                randomizer.respond(np.full(len(words), value), words, words[:1])[:, 0], minlength=8
-            )
-            for value in range(3)
-        ]
-    )
+    answers = (randomizer.respond(np.full(len(words), value), words, NO_COIN) for value in range(3))
+    counts = np.stack([np.bincount(reports[:, 0], minlength=8) for reports in answers])
     for value, report in itertools.product(range(3), range(8)):
         weights = [randomizer.ones[int(place == value)] for place in range(3)]
-        declared = math.prod(
+        product = math.prod(
             ones if report >> place & 1 else 16 - ones for place, ones in enumerate(weights)
         )
-        assert counts[value, report] == declared
-    worst = max(Fraction(int(a), int(b)) for column in counts.T for a in column for b in column)
+        assert counts[value, report] == product
+    worst = max(Fraction(max(column), min(column)) for column in counts.T.tolist())
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
 
 
@@ -116,7 +111,8 @@ def test_carry_save_adders_count(n: int) -> None:
 
 def chances(epsilon: float, threshold: float) -> tuple[float, float]:
     """Of noise of scale 2 / eps that exceeds the threshold, at the own symbol and elsewhere."""
-    return 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
+    missing, other = (math.exp(-far * epsilon / 2) / 2 for far in (1 - threshold, threshold))
+    return 1 - missing, other
 
 
 @wrong(
@@ -135,11 +131,10 @@ def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
     p, q = chances(epsilon, threshold)
     assert loss == pytest.approx(math.log(p / q) + math.log((1 - q) / (1 - p)), abs=1e-6)
     assert loss < min(epsilon, epsilon / 2 + math.log(4))
-    spent = support_variance(*chances(epsilon, threshold), 0.0)
-    assert spent <= min(
-        support_variance(*chances(epsilon, step / 128), 0.0) for step in range(1, 128)
-    ) * (1 + 1e-6)
-    assert oue_variance(epsilon, 0.0) < oue_variance(loss, 0.0) <= spent
+    cost = support_variance(*chances(epsilon, threshold), 0.0)
+    costs = [support_variance(*chances(epsilon, step / 128), 0.0) for step in range(1, 128)]
+    assert cost <= min(costs) * (1 + 1e-6)
+    assert oue_variance(epsilon, 0.0) < oue_variance(loss, 0.0) <= cost
 
 
 def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
@@ -147,23 +142,24 @@ def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
     deviations, covariance of any two within 6 of theirs. The centred, scaled counts are near
     normal, so an entry of their empirical covariance deviates by at most sqrt(2 / runs); 30
     comparisons at 6 deviations fail with probability below ALPHA."""
-    held, runs = {0: 200, 1: 100, 2: 60, 3: 40}, 2000
+    holders, runs = {0: 200, 1: 100, 2: 60, 3: 40}, 2000
     generator = np.random.default_rng(3)
-    drawn = [randomizer.draw_tally(held, generator) for _ in range(runs)]
-    assert {tally.n for tally in drawn} == {400}
+    tallies = [randomizer.draw_tally(holders, generator) for _ in range(runs)]
+    assert {tally.n for tally in tallies} == {400}
     (p, q), own = honest.chances, 400 * LAW
-    mean, variance = q * 400 + (p - q) * own, own * p * (1 - p) + (400 - own) * q * (1 - q)
-    scaled = (np.stack([tally.counts for tally in drawn]) - mean) / np.sqrt(variance)
-    assert abs(scaled.mean(axis=0)).max() < 6 / math.sqrt(runs)
-    assert abs(scaled.T @ scaled / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
+    mean = q * 400 + (p - q) * own
+    variance = own * p * (1 - p) + (400 - own) * q * (1 - q)
+    standard = (np.stack([tally.counts for tally in tallies]) - mean) / np.sqrt(variance)
+    assert abs(standard.mean(axis=0)).max() < 6 / math.sqrt(runs)
+    assert abs(standard.T @ standard / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
 
 
 # draws each place's ones as if nobody's value were known: n times the share, binomial
 class OneLaw(OUE):
     def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
         whole = super().draw_tally(value_counts, generator)
-        moved = generator.multinomial(whole.n, LAW)
-        return super().draw_tally(dict(enumerate(moved.tolist())), generator)
+        values = generator.multinomial(whole.n, LAW)
+        return super().draw_tally(dict(enumerate(values.tolist())), generator)
 
 
 @pytest.mark.parametrize("kind", short(KINDS, lambda kind: kind is OUE))
@@ -199,8 +195,10 @@ def test_estimates_are_unbiased_for_every_set(randomizer: Padded) -> None:
     more than the limit counts less."""
     for value in range(randomizer.domain.size):
         counts = np.rint(randomizer.weights[value] / randomizer.total * 2.0**52).astype(np.int64)
-        found = randomizer.estimate(Tally(counts[None, :]))
-        np.testing.assert_allclose(found.value, randomizer.truths(np.array([value]))[0], atol=1e-9)
+        estimate = randomizer.estimate(Tally(counts[None, :]))
+        np.testing.assert_allclose(
+            estimate.value, randomizer.truths(np.array([value]))[0], atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])

@@ -67,55 +67,46 @@ class OfChannel(FiniteChannel):
         return self._channel.domain
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        rows = cells.astype(np.int64) * self.domain.size + (
-            values.astype(np.int64) - self.domain.low
-        )
-        return self._guide(rows, words).astype(self.report_dtype, copy=False)
+        rows = values.astype(np.int64) + cells.astype(np.int64) * self.domain.size
+        return self._guide(rows - self.domain.low, words).astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        places = (
-            np.asarray(cells, dtype=np.int64),
-            np.asarray(values, dtype=np.int64) - self.domain.low,
-            np.asarray(reports, dtype=np.int64),
-        )
-        return self.weights[places]
+        entries = cells, np.asarray(values) - self.domain.low, reports
+        return self.weights[tuple(np.asarray(each, dtype=np.int64) for each in entries)]
 
     @cached_property
     def _law(self) -> Floats:
         """Pr[list and choice | value], shape (values, cells alphabet)."""
-        return (
-            np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1)
-            / self.total
-            / self.cells
-        )
+        weights = np.moveaxis(self.weights.astype(np.float64), 1, 0)
+        return weights.reshape(self.domain.size, -1) / self.total / self.cells
 
     @cached_property
     def decoded(self) -> Floats:
         """The value of each report, (cells, alphabet), or (cells, alphabet, k) for symbols: the a
         of least mean square with P a = truth, P the law."""
         law = self._law
-        shown = law / law.mean(axis=0)
+        ratios = law / law.mean(axis=0)
         truth = (
             np.eye(len(law))
             if self.domain.kind == "symbols"
             else np.arange(len(law)) / self.domain.high
         )
-        inverse = np.linalg.pinv(law @ shown.T, rcond=1e-13, hermitian=True)
-        decoded = shown.T @ (inverse @ truth)
-        decoded += shown.T @ (inverse @ (truth - law @ decoded))  # once more, against rounding
-        if abs(law @ decoded - truth).max() > _BIAS:
+        inverse = np.linalg.pinv(law @ ratios.T, rcond=1e-13, hermitian=True)
+        solution = ratios.T @ (inverse @ truth)
+        solution += ratios.T @ (inverse @ (truth - law @ solution))  # once more, against rounding
+        if abs(law @ solution - truth).max() > _BIAS:
             raise InputError(
                 f"{self.name}: {self.cells} lists of {self.alphabet} samples do not tell the "
                 f"values of {self.inner} apart; give more of them"
             )
-        return np.asarray(decoded.reshape(self.cells, self.alphabet, *truth.shape[1:]))
+        return np.asarray(solution.reshape(self.cells, self.alphabet, *truth.shape[1:]))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k shares, shape (k,), or the mean, unbiased."""
-        n, seen = tally.answered, tally.counts.ravel()
-        stands = self.decoded.reshape(len(seen), *self.decoded.shape[2:])
-        mean = seen @ stands / n
-        return Estimate(np.asarray(mean), np.sqrt(seen @ (stands - mean) ** 2) / n, n)
+        n, counts = tally.answered, tally.counts.ravel()
+        stands = self.decoded.reshape(len(counts), *self.decoded.shape[2:])
+        mean = counts @ stands / n
+        return Estimate(np.asarray(mean), np.sqrt(counts @ (stands - mean) ** 2) / n, n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,12 +176,12 @@ def inner_channel(name: str, setting: tuple[str, ...], epsilon: float) -> Finite
 def _ratios(channel: Words, streams: int, choices: int) -> Ints:
     """Samples of the channel's mean law, and their probability for each value in 2^-30 of the mean;
     shape (streams, values, choices)."""
-    pooled = channel.sum(axis=0, dtype=np.uint64)
-    ends = np.cumsum(pooled, dtype=np.uint64)
+    pool = channel.sum(axis=0, dtype=np.uint64)
+    ends = np.cumsum(pool, dtype=np.uint64)
     coins = public_coins(stream_key("samples", 0), 0, streams * choices) % ends[-1]
-    drawn = np.searchsorted(ends, coins, side="right")
-    mean = -(-pooled.astype(np.int64) // len(channel)).astype(np.uint64)
-    ratios = (channel[:, drawn] << np.uint64(_UNIT)) // mean[drawn]
+    places = np.searchsorted(ends, coins, side="right")
+    mean = -(-pool.astype(np.int64) // len(channel)).astype(np.uint64)
+    ratios = (channel[:, places] << np.uint64(_UNIT)) // mean[places]
     return np.asarray(
         np.moveaxis(ratios.reshape(len(channel), streams, choices), 0, 1).astype(np.int64)
     )
@@ -251,9 +242,9 @@ class SeededRejection(Compressed):
         super().check()
 
     def parts(self, ratios: Ints) -> Ints:
-        accepted = ratios.sum(axis=2, keepdims=True)
+        acceptance = ratios.sum(axis=2, keepdims=True)
         return np.asarray(
-            ratios * np.int64(self.alphabet) + (accepted.max(axis=1, keepdims=True) - accepted)
+            ratios * np.int64(self.alphabet) + (acceptance.max(axis=1, keepdims=True) - acceptance)
         )
 
 
@@ -293,32 +284,28 @@ class GenProt(Compressed):
 
     def parts(self, ratios: Ints) -> Ints:
         limit = self.limit
-        marked = min(0.5, 1 / limit) * np.clip(ratios / 2.0**30, 1 / limit, limit)
-        parts = np.rint(chosen(marked) * _PART).astype(np.int64)
+        marks = min(0.5, 1 / limit) * np.clip(ratios / 2.0**30, 1 / limit, limit)
+        parts = np.rint(chosen(marks) * _PART).astype(np.int64)
         parts[..., 0] += _PART - parts.sum(axis=-1)  # what rounding left over
         return parts
 
 
-def chosen(marked: Floats) -> Floats:
+def chosen(marks: Floats) -> Floats:
     """How likely each of T samples is named, by chances of marks, (..., T), O(T^3): p_t E[1 / (1 +
     B)] + Pr[no mark] / T, B the number of other marked ones."""
-    samples, named = marked.shape[-1], []
+    samples, shares = marks.shape[-1], []
     for place in range(samples):
-        others = [np.ones(marked.shape[:-1])]  # Pr[B = b]
+        zero = np.zeros(marks.shape[:-1])
+        others = [zero + 1]  # Pr[B = b]
         for other in range(samples):
-            if other == place:
-                continue
-            p, zero = marked[..., other], np.zeros(marked.shape[:-1])
-            others = [
-                low * (1 - p) + high * p
-                for low, high in zip([*others, zero], [zero, *others], strict=True)
-            ]
-        own = marked[..., place]
-        named.append(
-            sum(own * each / (1 + count) for count, each in enumerate(others))
-            + (1 - own) * others[0] / samples
-        )
-    return np.stack(named, axis=-1)
+            if other != place:
+                p = marks[..., other]
+                pairs = zip([*others, zero], [zero, *others], strict=True)
+                others = [low * (1 - p) + high * p for low, high in pairs]
+        own = marks[..., place]
+        marked_chance = sum(own * each / (1 + count) for count, each in enumerate(others))
+        shares.append(marked_chance + (1 - own) * others[0] / samples)
+    return np.stack(shares, axis=-1)
 
 
 def worst_ratio(samples: int, low: float, high: float) -> float:
@@ -333,12 +320,11 @@ def worst_ratio(samples: int, low: float, high: float) -> float:
 
 
 def _at(samples: int, own: float, others: float) -> float:
-    named = (
-        -math.expm1(samples * math.log1p(-others)) / (samples * others)
-        if others < 1
-        else 1 / samples
-    )
-    return own * named + (1 - own) * (1 - others) ** (samples - 1) / samples
+    if others < 1:
+        chance = -math.expm1(samples * math.log1p(-others)) / (samples * others)
+    else:
+        chance = 1 / samples
+    return own * chance + (1 - own) * (1 - others) ** (samples - 1) / samples
 
 
 @lru_cache(maxsize=256)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -31,24 +32,19 @@ def clipped(rows: Rows, growth: Fraction) -> list[list[Fraction]]:
     and what lies below P0 / g at most delta / g. Exact in rationals.
     """
     mean = [sum(column, Fraction(0)) / len(rows) for column in zip(*rows, strict=True)]
-    return [
-        _filled(
-            [min(max(p, m / growth), m * growth) for p, m in zip(row, mean, strict=True)],
-            mean,
-            growth,
-        )
-        for row in rows
-    ]
+    low, high = [m / growth for m in mean], [m * growth for m in mean]
+    return [_fill(list(map(min, map(max, row, low), high)), low, high) for row in rows]
 
 
-def _filled(kept: list[Fraction], mean: list[Fraction], growth: Fraction) -> list[Fraction]:
+def _fill(row: list[Fraction], low: list[Fraction], high: list[Fraction]) -> list[Fraction]:
     """With sum 1, within the same limits: their sums are 1 / g and g, so there is room."""
-    left = 1 - sum(kept, Fraction(0))
+    left = 1 - sum(row, Fraction(0))
     if not left:
-        return kept
-    room = [m * growth - p if left > 0 else p - m / growth for p, m in zip(kept, mean, strict=True)]
+        return row
+    limits = high if left > 0 else low
+    room = [abs(limit - p) for limit, p in zip(limits, row, strict=True)]
     share = left / sum(room, Fraction(0))
-    return [p + share * each for p, each in zip(kept, room, strict=True)]
+    return [p + share * each for p, each in zip(row, room, strict=True)]
 
 
 def exact_rows(channel: FiniteChannel) -> list[list[Fraction]]:
@@ -58,23 +54,21 @@ def exact_rows(channel: FiniteChannel) -> list[list[Fraction]]:
     ]
 
 
+def _excess(row: Sequence[Fraction], other: Sequence[Fraction], growth: Fraction) -> Fraction:
+    """The sum of max(0, P - g P')."""
+    terms = (max(p - growth * q, Fraction(0)) for p, q in zip(row, other, strict=True))
+    return sum(terms, Fraction(0))
+
+
 def moved(rows: Rows, others: Rows) -> Fraction:
     """The largest total variation between two rows of one value."""
-    return max(
-        sum((max(p - q, Fraction(0)) for p, q in zip(row, other, strict=True)), Fraction(0))
-        for row, other in zip(rows, others, strict=True)
-    )
+    pairs = zip(rows, others, strict=True)
+    return max(_excess(row, other, Fraction(1)) for row, other in pairs)
 
 
 def exact_delta(rows: Rows, growth: Fraction) -> Fraction:
     """The least delta with which any two rows P, P' have P(S) <= g P'(S) + delta for every S."""
-    return max(
-        sum(
-            (max(p - growth * q, Fraction(0)) for p, q in zip(row, other, strict=True)), Fraction(0)
-        )
-        for row in rows
-        for other in rows
-    )
+    return max(_excess(row, other, growth) for row, other in product(rows, rows))
 
 
 @dataclass(frozen=True, kw_only=True)

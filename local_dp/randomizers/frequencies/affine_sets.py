@@ -13,7 +13,7 @@ from local_dp.arrays import Bools, Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
 from local_dp.randomizers.frequencies.base import OfSymbols
 from local_dp.randomizers.frequencies.subset_selection import (
@@ -173,7 +173,7 @@ class AffineSets(PermutedSets):
             self.epsilon,
             word_bits=self.word_bits,
             k=self.k,
-            w=best_size(nano_epsilon(self.epsilon), self.k),
+            w=best_size(self.nano, self.k),
         )
 
     @property

@@ -12,11 +12,10 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import walsh_hadamard
 from local_dp.domains import Domain, symbols
-from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.finite import FiniteChannel, Signs, ceil_fraction, too_narrow
+from local_dp.randomizers.finite import FiniteChannel, Signs, too_narrow, two_weights
 from local_dp.randomizers.places import PerCoin
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.tallies import Ends, Estimate, Joint, Tally
+from local_dp.tallies import Ends, Estimate, Joint, Steadied, Tally, steadied
 
 Shares = TypeVar("Shares", float, Floats)
 
@@ -24,8 +23,8 @@ Shares = TypeVar("Shares", float, Floats)
 def support_variance(p: float, q: float, share: Shares) -> Shares:
     """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with
     probability p, and each other one with probability q."""
-    seen = q + share * (p - q)
-    return seen * (1 - seen) / (p - q) ** 2
+    chance = q + share * (p - q)
+    return chance * (1 - chance) / (p - q) ** 2
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,16 @@ class Supporting(Randomizer):
     def variance(self, values: Ints, law: Floats) -> Floats:
         return support_variance(*self.chances, np.asarray(law @ self.truths(values)))
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What a report adds to the share of a symbol that it does not support, or supports."""
+        p, q = self.chances
+        return -q / (p - q), (1 - q) / (p - q)
+
     def supported(self, share: Floats, n: int) -> Estimate:
         """The shares of the symbols, from the share of the n reports that supports each."""
         p, q = self.chances
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (share - q) / (p - q), n)
+        return Estimate.between(self.ends, (share - q) / (p - q), n)
 
 
 @dataclass(frozen=True)
@@ -97,18 +102,16 @@ class DirectOracle(Supporting, FiniteOracle):
 
     def values(self, counts: Counts) -> Floats:
         p, q = self.chances
-        return np.asarray(
-            (self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q)
-        )
+        shares = self.support(counts) / counts.sum(axis=(-2, -1))[..., None]
+        return np.asarray((shares - q) / (p - q))
 
     def estimate(self, tally: Tally) -> Estimate:
         return self.supported(self.support(tally.counts) / tally.answered, tally.n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         p, q = self.chances
-        return joint_of_reports(
-            tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q)
-        )
+        blind = q * weights.sum(axis=1)[:, None, None]
+        return joint_of_reports(tally, (self.gathered(weights) - blind) / (p - q))
 
 
 @dataclass(frozen=True)
@@ -130,12 +133,8 @@ class SignOracle(Signs, FiniteOracle):
         the law."""
         n, mean = tally.answered, weights @ self.values(tally.counts)
         reach = self.gain * np.abs(weights).sum(axis=1)
-        return Joint(
-            mean,
-            (self.gain**2 * weights @ weights.T - np.outer(mean, mean)) / n,
-            n,
-            (-reach, reach),
-        )
+        square = self.gain**2 * weights @ weights.T
+        return Joint(mean, (square - np.outer(mean, mean)) / n, n, (-reach, reach))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,12 +158,8 @@ def joint_of_reports(tally: Tally, each: Floats) -> Joint:
     n, flat = tally.answered, each.reshape(len(each), -1)
     law = tally.counts.ravel() / n
     mean = flat @ law
-    return Joint(
-        mean,
-        ((flat * law) @ flat.T - np.outer(mean, mean)) / n,
-        n,
-        (flat.min(axis=1), flat.max(axis=1)),
-    )
+    covariance = ((flat * law) @ flat.T - np.outer(mean, mean)) / n
+    return Joint(mean, covariance, n, (flat.min(axis=1), flat.max(axis=1)))
 
 
 def joint_of_places(
@@ -174,6 +169,11 @@ def joint_of_places(
     each place's own estimate."""
     total = weights @ mean
     return Joint(total, ((weights * square) @ weights.T - np.outer(total, total)) / n, n, ends)
+
+
+def steady_estimate(mean: Floats, square: Floats, ends: tuple[float, float], n: int) -> Estimate:
+    """The mean of what reports stand for, from their mean, their mean square and their ends."""
+    return Steadied.of(mean, (square - mean**2) / n, n, steadied(mean, square, ends, n))
 
 
 _BLOCK = 1 << 22  # places looked up at a time
@@ -218,20 +218,19 @@ class EvenDesign(Design):
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As `FiniteChannel.draw_tally`: the blind reports of all clients together, and the others
         among each value's own reports."""
-        values = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
-        n = np.array([count for count in value_counts.values() if count], dtype=np.int64)
+        pairs = [(value, count) for value, count in value_counts.items() if count]
+        values, n = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         seeing = generator.binomial(n, 1 - self.blind)
         size = self.cells * self.alphabet
         counts = generator.multinomial(int((n - seeing).sum()), np.full(size, 1 / size))
-        for first in range(0, len(values), step := max(1, _BLOCK // size)):
+        step = max(1, _BLOCK // size)
+        for first in range(0, len(values), step):
             places = self.own(values[first : first + step])
-            drawn = generator.multinomial(
-                seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1])
-            )
+            uniform = np.full(places.shape[1], 1 / places.shape[1])
+            draws = generator.multinomial(seeing[first : first + step], uniform).ravel()
             # whole numbers below 2^53: exact
-            counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(
-                np.int64
-            )
+            sums = np.bincount(places.ravel(), weights=draws, minlength=size)
+            counts += sums.astype(np.int64)
         return Tally(counts.reshape(self.cells, self.alphabet))
 
 
@@ -292,10 +291,7 @@ class TwoWeights(FiniteChannel):
     def _steps(self, bits: int) -> tuple[int, int]:
         """T and s: s is the least whole number for which T = (2^bits - (A - w) s) / w, rounded
         down, is at most e^eps s."""
-        other = ceil_fraction(
-            2**bits / (self.w * exp_epsilon(nano_epsilon(self.epsilon)) + self.alphabet - self.w)
-        )
-        return (2**bits - (self.alphabet - self.w) * other) // self.w, other
+        return two_weights(self.nano, bits, self.w, self.alphabet)
 
     def prepare(self) -> None:
         if self.held <= self.other + self._rest:
@@ -332,20 +328,16 @@ class TwoWeights(FiniteChannel):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """Splits the word's range into w steps of T and A - w of s, the last one longer by the
         remainder; the step is the report's rank."""
-        word = words.dtype.type
+        word, others = words.dtype.type, self.alphabet - self.w
+        own = self.w * self.held
         inside = words // word(self.held)
-        beyond = np.minimum(
-            words - np.minimum(words, word(self.w * self.held)),
-            word(self.total - 1 - self.w * self.held),
-        ) // word(self.other)
-        step = np.where(
-            inside < self.w, inside, self.w + np.minimum(beyond, word(self.alphabet - self.w - 1))
-        ).astype(np.int64)
+        far = np.minimum(words - np.minimum(words, word(own)), word(self.total - 1 - own))
+        beyond = np.minimum(far // word(self.other), word(others - 1))
+        step = np.where(inside < self.w, inside, self.w + beyond).astype(np.int64)
         return self.report(values.astype(np.int64), step).astype(self.report_dtype)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         rank = self.rank(np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64))
-        outside = np.where(
-            rank == self.alphabet - 1, np.uint64(self.other + self._rest), np.uint64(self.other)
-        )
-        return np.where(rank < self.w, np.uint64(self.held), outside)
+        weights = np.where(rank < self.w, np.uint64(self.held), np.uint64(self.other))
+        weights[rank == self.alphabet - 1] += np.uint64(self._rest)
+        return weights

@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.finite import ceil_fraction, loses_little, too_narrow
 from local_dp.randomizers.frequencies.base import DirectOracle, OfSymbols
@@ -36,7 +36,8 @@ def _step(other: int, k: int, first: Words) -> Words:
     """The step of each word that begins with these two bytes; UNDECIDED where they leave it open. k
     is at most 4096."""
     start = first.astype(np.uint64) << np.uint64(48)
-    least, most = offsets(start, other, k), offsets(start | np.uint64((1 << 48) - 1), other, k)
+    least = offsets(start, other, k)
+    most = offsets(start | np.uint64((1 << 48) - 1), other, k)
     return np.where(least == most, least.astype(np.uint16), UNDECIDED)
 
 
@@ -62,7 +63,7 @@ class GRR(DirectOracle, OfSymbols):
     source = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
 
     def _fits(self, bits: int) -> bool:
-        nano = nano_epsilon(self.epsilon)
+        nano = self.nano
         other = _other_weight(nano, symbols(self.k).size, bits)
         return loses_little(2**bits - (self.k - 1) * other, other, nano)
 
@@ -97,11 +98,11 @@ class GRR(DirectOracle, OfSymbols):
         decide."""
         other, n = self.other << (64 - self.word_bits), len(values)
         step_of = partial(_step, other, self.k) if n < _FEW else _steps(other, self.k).take
-        drawn = noise.leading(
+        draws = noise.leading(
             which, start, start + n, 16, lambda first: step_of(first) == UNDECIDED
         )
-        steps = step_of(drawn.first)
-        steps[drawn.places] = offsets(drawn.whole, other, self.k)
+        steps = step_of(draws.first)
+        steps[draws.places] = offsets(draws.whole, other, self.k)
         return self.moved(values, steps)
 
     def moved(self, values: Ints, steps: Words) -> Words:

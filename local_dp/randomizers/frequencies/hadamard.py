@@ -13,7 +13,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import OneBit
 from local_dp.randomizers.frequencies.base import (
     FiniteOracle,
@@ -82,17 +82,17 @@ class SignedHadamard(OneBit, SignedOracle):
         true share of clients without a symbol."""
         n = tally.answered
         cells = tally.counts.reshape(-1, 2, 2)  # row, coin, report
-        reported = cells[:, :, 0] - cells[:, :, 1]
+        signs = cells[:, :, 0] - cells[:, :, 1]
         coins = cells[:, 0, :].sum(axis=1) - cells[:, 1, :].sum(axis=1)
-        rows = self.gain * reported.sum(axis=1) - null_share * coins
+        rows = self.gain * signs.sum(axis=1) - null_share * coins
         mean = walsh_hadamard(rows)[: self.k] / n
         reach = math.sqrt(self.gain**2 - null_share**2)
         return Estimate.between((-reach, reach), mean, n, least=-1.0)
 
     def mixture(self, present: Floats, lean: Floats) -> Floats:
-        filled = np.zeros((_rows(self.k), *lean.shape[1:]))
-        filled[: self.k] = lean
-        hashed, null = walsh_hadamard(filled), 1 - present.sum(axis=0)
+        means = np.zeros((_rows(self.k), *lean.shape[1:]))
+        means[: self.k] = lean
+        hashed, null = walsh_hadamard(means), 1 - present.sum(axis=0)
         leans = (
             np.stack([hashed + null, hashed - null], axis=1).reshape(self.cells, *lean.shape[1:])
             / self.gain
@@ -146,7 +146,7 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
         (..., rows, B) each."""
 
     @abstractmethod
-    def _said(self, sums: Floats) -> Floats:
+    def _per_report(self, sums: Floats) -> Floats:
         """The value of each report in sums by row and block: shape (m, rows, B) to (m, cells,
         alphabet)."""
 
@@ -165,26 +165,26 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
     def estimate(self, tally: Tally) -> Estimate:
         n, (_, numbers) = tally.answered, self._by_row(tally.counts)
         reach = self.gain * np.sqrt(numbers.sum(axis=0) / n)[self._places[1]]
-        made = Estimate.between((-reach, reach), self.values(tally.counts), n)
+        shares = Estimate.between((-reach, reach), self.values(tally.counts), n)
         return Steadied(
-            made.value,
-            made.standard_error,
+            shares.value,
+            shares.standard_error,
             n,
-            made.ends,
-            steady=steadied(made.value, reach**2, (-self.gain, self.gain), n),
+            shares.ends,
+            steady=steadied(shares.value, reach**2, (-self.gain, self.gain), n),
         )
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """By the share f of a symbol and F of its block: gain ((gain - 1) / B + F) - f^2."""
         share, block = law @ self.truths(values), self._places[1]
-        held = share @ (block[:, None] == block)
-        return np.asarray(self.gain * ((self.gain - 1) / self.layout.blocks + held) - share**2)
+        mass = share @ (block[:, None] == block)
+        return np.asarray(self.gain * ((self.gain - 1) / self.layout.blocks + mass) - share**2)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         spread = np.zeros((self.layout.rows, self.layout.blocks, len(weights)))
         spread[self._places] = weights.T
         return joint_of_reports(
-            tally, self._said(self.gain * np.moveaxis(walsh_hadamard(spread), -1, 0))
+            tally, self._per_report(self.gain * np.moveaxis(walsh_hadamard(spread), -1, 0))
         )
 
 
@@ -205,7 +205,7 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
 
     @cached_property
     def layout(self) -> Blocks:
-        return Blocks(symbols(self.k).size, best_blocks(nano_epsilon(self.epsilon), self.k), 1)
+        return Blocks(symbols(self.k).size, best_blocks(self.nano, self.k), 1)
 
     @property
     def alphabet(self) -> int:
@@ -244,7 +244,7 @@ class HadamardResponse(TwoWeights, BlockedHadamard):
         )
         return numbers, numbers
 
-    def _said(self, sums: Floats) -> Floats:
+    def _per_report(self, sums: Floats) -> Floats:
         return np.moveaxis(sums, -1, -2).reshape(len(sums), 1, self.alphabet)
 
 
@@ -271,9 +271,7 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
                 f"b is {self.b!r}; give 1 to {k.bit_length()} bits for {k} symbols, or 0 for the "
                 "best number"
             )
-        return Blocks(
-            k, 1 << (self.b - 1) if self.b else best_blocks(nano_epsilon(self.epsilon), k), 0
-        )
+        return Blocks(k, 1 << (self.b - 1) if self.b else best_blocks(self.nano, k), 0)
 
     @property
     def alphabet(self) -> int:
@@ -295,7 +293,7 @@ class RecursiveHadamard(EncodedGRR, BlockedHadamard):
         pairs = counts.reshape(*counts.shape[:-1], self.layout.blocks, 2)
         return pairs[..., 0] - pairs[..., 1], pairs.sum(axis=-1)
 
-    def _said(self, sums: Floats) -> Floats:
+    def _per_report(self, sums: Floats) -> Floats:
         return np.stack([sums, -sums], axis=-1).reshape(len(sums), self.cells, self.alphabet)
 
 

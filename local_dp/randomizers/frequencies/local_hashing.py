@@ -14,7 +14,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.base import (
     CodedOracle,
     EvenDesign,
@@ -142,9 +142,9 @@ def recurring(g: int, m: int, length: int) -> Words:
     step = (g**m - 1) // (g - 1)  # b = a^step
     taps = primitive_taps(p, e * m)
     terms = [*[0] * (e * m - 1), 1]
-    used = [(place, tap) for place, tap in enumerate(taps) if tap]
+    nonzero = [(place, tap) for place, tap in enumerate(taps) if tap]
     for place in range(length + (e - 1) * step - len(terms)):
-        terms.append(sum(tap * terms[place + offset] for offset, tap in used) % p)
+        terms.append(sum(tap * terms[place + offset] for offset, tap in nonzero) % p)
     digits = np.array(terms, dtype=np.int64)
     return np.asarray(
         sum(p**j * digits[j * step : j * step + length] for j in range(e)).astype(np.uint32)
@@ -270,7 +270,7 @@ class OLH(LocalHashing):
 
     @cached_property
     def hash(self) -> LinearHash:
-        return best_hash(nano_epsilon(self.epsilon), symbols(self.k).size)
+        return best_hash(self.nano, symbols(self.k).size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,11 +305,13 @@ def best_hash(nano: int, k: int, most: int = MAX_CELLS) -> LinearHash:
         for g in range(2, min(k, int(2 * growth) + 6))
         if prime_power(g)
     ]
-    kept = [
+    candidates = [
         LinearHash(k, k, 1),
         *(each for each in families if each.m > 1 and each.rows * each.g <= most),
     ]
-    return min(kept, key=lambda each: total_variance(growth, each.points, each.points // each.g, k))
+    return min(
+        candidates, key=lambda each: total_variance(growth, each.points, each.points // each.g, k)
+    )
 
 
 MAX_REPORTS = 1 << 16  # so many that a client can enumerate the channel
@@ -332,7 +334,7 @@ class PIRappor(TwoWeights, HashDesign):
 
     @cached_property
     def hash(self) -> LinearHash:
-        return best_hash(nano_epsilon(self.epsilon), symbols(self.k).size, MAX_REPORTS)
+        return best_hash(self.nano, symbols(self.k).size, MAX_REPORTS)
 
     @property
     def alphabet(self) -> int:

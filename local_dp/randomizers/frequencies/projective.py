@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.domains import symbols
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.base import EvenDesign, TwoWeights
 from local_dp.randomizers.frequencies.local_hashing import prime_power, recurring
 from local_dp.randomizers.frequencies.subset_selection import total_variance
@@ -37,24 +37,22 @@ class PGR(TwoWeights, EvenDesign):
     source = "Feldman, Nelson, Nguyen, Talwar 2022; the cycle: Singer 1938"
 
     @property
-    def _chosen(self) -> tuple[int, int]:
+    def _geometry(self) -> tuple[int, int]:
         """g and t, the geometry of the vectors of length t; (k, 2) stands for single points."""
-        return best_geometry(nano_epsilon(self.epsilon), symbols(self.k).size)
+        return best_geometry(self.nano, symbols(self.k).size)
 
     @cached_property
     def differences(self) -> Counts:
         """D, shape (w,)."""
-        g, t = self._chosen
-        return (
-            np.flatnonzero(recurring(g, t, points(g, t)) == 0)
-            if t > 2
-            else np.zeros(1, dtype=np.int64)
-        )
+        g, t = self._geometry
+        if t > 2:
+            return np.flatnonzero(recurring(g, t, points(g, t)) == 0)
+        return np.zeros(1, dtype=np.int64)
 
     @cached_property
     def alphabet(self) -> int:
         """K."""
-        g, t = self._chosen
+        g, t = self._geometry
         return points(g, t) if t > 2 else self.k
 
     @property
@@ -83,22 +81,22 @@ class PGR(TwoWeights, EvenDesign):
     def sets(self) -> tuple[int, int]:
         return self.alphabet, self.w
 
-    def _correlated(self, held: Floats, kept: int) -> Floats:
+    def _correlation(self, counts: Floats, size: int) -> Floats:
         """For j = 0..kept-1, the sum of held[d - j] over the differences d of D, along the last
         axis."""
         inside = np.bincount(self.differences, minlength=self.alphabet).astype(np.float64)
         sums: Floats = np.fft.irfft(
-            np.fft.rfft(inside) * np.fft.rfft(held, self.alphabet).conj(), self.alphabet
+            np.fft.rfft(inside) * np.fft.rfft(counts, self.alphabet).conj(), self.alphabet
         )
-        return sums[..., :kept]
+        return sums[..., :size]
 
     def support(self, counts: Counts) -> Counts:
-        return np.rint(self._correlated(counts[..., 0, :].astype(np.float64), self.k)).astype(
+        return np.rint(self._correlation(counts[..., 0, :].astype(np.float64), self.k)).astype(
             np.int64
         )
 
     def gathered(self, weights: Floats) -> Floats:
-        return self._correlated(weights, self.alphabet)[:, None, :]
+        return self._correlation(weights, self.alphabet)[:, None, :]
 
 
 def points(g: int, t: int) -> int:
@@ -111,11 +109,11 @@ def points(g: int, t: int) -> int:
 def best_geometry(nano: int, k: int) -> tuple[int, int]:
     """g and t of least total variance at the uniform law: t the least with k points, and (k, 2) for
     single points."""
-    growth, kept = Fraction(float(exp_epsilon(nano))), {(k, 2): (k, 1)}
+    growth, sets = Fraction(float(exp_epsilon(nano))), {(k, 2): (k, 1)}
     for g in range(2, min(k, int(2 * growth) + 6)):
         t = 3
         while points(g, t) < k:
             t += 1
         if prime_power(g) and points(g, t) <= MAX_POINTS:
-            kept[g, t] = points(g, t), points(g, t - 1)
-    return min(kept, key=lambda each: total_variance(growth, *kept[each], k))
+            sets[g, t] = points(g, t), points(g, t - 1)
+    return min(sets, key=lambda each: total_variance(growth, *sets[each], k))

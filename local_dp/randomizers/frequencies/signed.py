@@ -14,8 +14,9 @@ from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, signed_symbols
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.base import steady_estimate
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.tallies import Estimate, Steadied, Tally, steadied
+from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,13 +148,10 @@ class SignedBlocks(SignedOracle):
         has a report of its own, whatever `null_share` is."""
         n = tally.answered
         signs = tally.counts[:, :-1].reshape(self.size, self.blocks, 2)
-        mean = walsh_hadamard((signs[:, :, 0] - signs[:, :, 1]) * self.gain / n).T.reshape(-1)[
-            : self.k
-        ]
-        square = np.repeat(signs.sum(axis=(0, 2)) * self.gain**2 / n, self.size)[: self.k]
-        return Steadied.of(
-            mean, (square - mean**2) / n, n, steadied(mean, square, (-self.gain, self.gain), n)
-        )
+        means = walsh_hadamard((signs[:, :, 0] - signs[:, :, 1]) * self.gain / n)
+        squares = np.repeat(signs.sum(axis=(0, 2)) * self.gain**2 / n, self.size)
+        mean, square = means.T.reshape(-1)[: self.k], squares[: self.k]
+        return steady_estimate(mean, square, (-self.gain, self.gain), n)
 
     def mixture(self, present: Floats, lean: Floats) -> Floats:
         p, q = self._odds
@@ -168,6 +166,6 @@ class SignedBlocks(SignedOracle):
 
     def _by_block(self, means: Floats) -> Floats:
         """Of shape (blocks, size, ...), the last block filled up with zeros."""
-        filled = np.zeros((self.blocks * self.size, *means.shape[1:]))
-        filled[: self.k] = means
-        return filled.reshape(self.blocks, self.size, *means.shape[1:])
+        full = np.zeros((self.blocks * self.size, *means.shape[1:]))
+        full[: self.k] = means
+        return full.reshape(self.blocks, self.size, *means.shape[1:])

@@ -13,7 +13,7 @@ from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import loses_little
 from local_dp.randomizers.frequencies.base import (
     CodedOracle,
@@ -54,7 +54,7 @@ class Translates(TwoWeights, OfSymbols):
     def _fits(self, bits: int) -> bool:
         self.check()
         own, other = self._steps(bits)
-        return own > other and loses_little(own, other, nano_epsilon(self.epsilon))
+        return own > other and loses_little(own, other, self.nano)
 
     def check(self) -> None:
         super().check()
@@ -141,7 +141,7 @@ class SubsetSelection(PermutedSets, EvenDesign):
     def inner(self) -> Translates:
         if symbols(self.k).size > MAX_SYMBOLS:
             raise InputError(f"k is {self.k}; subset selection takes at most {MAX_SYMBOLS} symbols")
-        order, w = best_blocks(nano_epsilon(self.epsilon), self.k)
+        order, w = best_blocks(self.nano, self.k)
         return Translates(self.epsilon, word_bits=self.word_bits, k=order, w=w)
 
     @cached_property
@@ -181,8 +181,8 @@ def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:
     symbols."""
     p = w * growth / (w * growth + order - w)
     q = (w - p) / (order - 1)
-    seen = q + (p - q) / k
-    return k * seen * (1 - seen) / (p - q) ** 2
+    chance = q + (p - q) / k
+    return k * chance * (1 - chance) / (p - q) ** 2
 
 
 @lru_cache(maxsize=1024)
@@ -237,10 +237,12 @@ def cycles(k: int) -> Counts:
 def _powers(order: int) -> Counts:
     """The powers of a generator, 1 first: of x modulo a primitive polynomial where the order is a
     power of two."""
-    for tried in range(order + 1, 2 * order, 2) if _binary(order) else range(2, order):
+    for candidate in range(order + 1, 2 * order, 2) if _binary(order) else range(2, order):
         powers, last = [1], 1
         while True:
-            last = min(2 * last, 2 * last ^ tried) if _binary(order) else last * tried % order
+            last = (
+                min(2 * last, 2 * last ^ candidate) if _binary(order) else last * candidate % order
+            )
             if last == 1:
                 break
             powers.append(last)

@@ -13,18 +13,25 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
-from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.loss import NANO, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, ties
-from local_dp.randomizers.finite import ceil_fraction, flip_weight, loses_little, too_narrow
+from local_dp.randomizers.finite import (
+    ceil_fraction,
+    flip_weight,
+    loses_little,
+    of_moments,
+    too_narrow,
+)
 from local_dp.randomizers.frequencies.base import (
     FrequencyOracle,
     OfSymbols,
     Supporting,
     joint_of_places,
+    steady_estimate,
 )
 from local_dp.randomizers.places import BitVector, PlaceVector
 from local_dp.randomizers.table import Law, TableChannel
-from local_dp.tallies import Estimate, Joint, Steadied, Tally, steadied
+from local_dp.tallies import Estimate, Joint, Tally
 
 _ROOT_BITS = 128  # of a square root, far beyond a word's
 
@@ -56,15 +63,15 @@ class OwnPlace(BitVector, Supporting, FrequencyOracle):
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
         """The mean and the mean square of a report's estimate at each place, (b - q) / (p - q)."""
-        seen, (p, q) = tally.counts / tally.answered, self.chances
-        return (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
+        rates, (p, q) = tally.counts / tally.answered, self.chances
+        mean, square = rates - q, rates * (1 - q) ** 2 + (1 - rates) * q**2
+        return mean / (p - q), square / (p - q) ** 2
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Its `ends` are of reports of one place, or of none."""
         p, q = self.chances
-        each = (np.pad(weights, ((0, 0), (0, 1))) - q * weights.sum(axis=1, keepdims=True)) / (
-            p - q
-        )
+        blind = q * weights.sum(axis=1, keepdims=True)
+        each = (np.pad(weights, ((0, 0), (0, 1))) - blind) / (p - q)
         return joint_of_places(
             tally.answered, weights, *self._moments(tally), (each.min(axis=1), each.max(axis=1))
         )
@@ -77,9 +84,7 @@ class UnaryEncoding(OwnPlace, OfSymbols):
 
     def _fits(self, bits: int) -> bool:
         (other, own), total = self._weights(bits), 1 << bits
-        return loses_little(
-            own * (total - other), other * (total - own), nano_epsilon(self.epsilon)
-        )
+        return loses_little(own * (total - other), other * (total - own), self.nano)
 
     @cached_property
     def code(self) -> Ints:
@@ -101,9 +106,9 @@ class UnaryEncoding(OwnPlace, OfSymbols):
         decide."""
         n, k = len(values), self.places
         other, own = (weight << (64 - self.word_bits) for weight in self.ones)
-        drawn = noise.leading(which, start * k, (start + n) * k, 8, ties((other, own)))
-        bits, places = drawn.below(other), np.arange(n) * k + values
-        bits[places] = drawn.below_at(own, places)
+        draws = noise.leading(which, start * k, (start + n) * k, 8, ties((other, own)))
+        bits, places = draws.below(other), np.arange(n) * k + values
+        bits[places] = draws.below_at(own, places)
         if k % 8:
             return np.packbits(bits.reshape(n, k), axis=1, bitorder="little")
         return np.packbits(bits, bitorder="little").reshape(n, k // 8)  # the same, twice as fast
@@ -127,10 +132,10 @@ class SUE(UnaryEncoding):
     source = "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        square = exp_epsilon(nano_epsilon(self.epsilon))
-        scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
+        square = exp_epsilon(self.nano)
+        product = square.numerator * square.denominator << 2 * _ROOT_BITS
         # at most e^(eps / 2), and within 2^-128 of it
-        root = Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)
+        root = Fraction(math.isqrt(product), square.denominator << _ROOT_BITS)
         flip = ceil_fraction(2**bits / (1 + root))
         return flip, 2**bits - flip
 
@@ -150,7 +155,7 @@ class OUE(UnaryEncoding):
     source = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        return flip_weight(nano_epsilon(self.epsilon), bits), 2**bits // 2
+        return flip_weight(self.nano, bits), 2**bits // 2
 
 
 STEPS = 128  # of the thresholds between 0 and 1 that are tried
@@ -174,9 +179,9 @@ class THE(UnaryEncoding):
     source = "Wang, Blocki, Li, Jha 2017"
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        nano = nano_epsilon(self.epsilon)
-        other, missed = _tails(nano, best_threshold(nano))
-        return ceil_fraction(2**bits * other), 2**bits - ceil_fraction(2**bits * missed)
+        nano = self.nano
+        other, miss = _tails(nano, best_threshold(nano))
+        return ceil_fraction(2**bits * other), 2**bits - ceil_fraction(2**bits * miss)
 
     def _fits(self, bits: int) -> bool:
         return self.epsilon <= 16  # beyond, a 1 elsewhere is too rare for 32 bits
@@ -197,8 +202,8 @@ def best_threshold(nano: int) -> int:
     large."""
 
     def spread(step: int) -> Fraction:
-        other, missed = _tails(nano, step)
-        return other * (1 - other) / (1 - missed - other) ** 2
+        other, miss = _tails(nano, step)
+        return other * (1 - other) / (1 - miss - other) ** 2
 
     return min(range(STEPS // 2, STEPS), key=spread)
 
@@ -217,12 +222,10 @@ class NoisyBit(TableChannel):
     domain = symbols(2)
 
     def law(self) -> Law:
-        a, ends = (-Decimal(self.nano) / NANO).exp(), (-self.reach, self.reach + 1)
+        a, places = (-Decimal(self.nano) / NANO).exp(), range(-self.reach, self.reach + 2)
+        scale = [1 / (1 + a) * (1 if y in (places[0], places[-1]) else 1 - a) for y in places]
         return [
-            [
-                a ** abs(y - bit) / (1 + a) * (1 if y in ends else 1 - a)
-                for y in range(ends[0], ends[1] + 1)
-            ]
+            [a ** abs(y - bit) * each for y, each in zip(places, scale, strict=True)]
             for bit in (0, 1)
         ]
 
@@ -243,13 +246,8 @@ class NoisyBit(TableChannel):
         return np.asarray((count - none) / (one - none))
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, counts = tally.answered, tally.counts[0]
-        mean = counts @ self.decoded / n
-        return Estimate(
-            np.asarray(mean),
-            np.sqrt(np.asarray(max(0.0, counts @ self.decoded**2 / n - mean**2) / n)),
-            n,
-        )
+        law = tally.counts[0] / tally.answered
+        return of_moments(law @ self.decoded, law @ self.decoded**2, tally.n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -283,10 +281,8 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """By the mean square of what a place reports for a bit: the mean is the bit."""
-        share, (none, one) = (
-            law @ self.truths(values),
-            self.inner.weights @ self.inner.decoded**2 / self.total,
-        )
+        share = law @ self.truths(values)
+        none, one = self.inner.weights @ self.inner.decoded**2 / self.inner.total
         return np.asarray(none + share * (one - none) - share**2)
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
@@ -295,10 +291,7 @@ class SHE(PlaceVector, FrequencyOracle, OfSymbols):
         return law @ self.inner.decoded, law @ self.inner.decoded**2
 
     def estimate(self, tally: Tally) -> Estimate:
-        mean, square = self._moments(tally)
-        return Steadied.of(
-            mean, (square - mean**2) / tally.n, tally.n, steadied(mean, square, (0.0, 1.0), tally.n)
-        )
+        return steady_estimate(*self._moments(tally), (0.0, 1.0), tally.n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return joint_of_places(tally.answered, weights, *self._moments(tally))

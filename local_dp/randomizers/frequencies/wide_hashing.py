@@ -92,13 +92,10 @@ class WideHashing(PerCoin, Supporting):
         rows = self._rows(cells)
         table = np.zeros(1 << self.length, dtype=np.int64)
         for choice in range(1, self.inner.k):
-            picked = [row for place, row in enumerate(rows) if choice >> place & 1]
-            where = np.bitwise_xor.reduce(picked)
-            np.add.at(
-                table,
-                where.astype(np.int64),
-                1 - 2 * parity(reports & reports.dtype.type(choice)).astype(np.int64),
-            )
+            selection = [row for place, row in enumerate(rows) if choice >> place & 1]
+            where = np.bitwise_xor.reduce(selection)
+            odd = parity(reports & reports.dtype.type(choice))
+            np.add.at(table, where.astype(np.int64), 1 - 2 * odd.astype(np.int64))
         return Tally(table, len(reports))
 
     def estimate(self, tally: Tally) -> Estimate:
@@ -108,4 +105,4 @@ class WideHashing(PerCoin, Supporting):
         shares /= n * self.inner.k
         shares -= q
         shares /= p - q
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), shares, n)
+        return Estimate.between(self.ends, shares, n)

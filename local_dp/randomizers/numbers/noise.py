@@ -65,10 +65,10 @@ class DiscreteLaplace(NumberTable):
         with precise():
             a = self._ratio
             beyond = float(a / (1 - a)) / self.steps
-        decoded = np.arange(self.steps + 1) / self.steps
-        decoded[0] -= beyond
-        decoded[-1] += beyond
-        return decoded
+        values = np.arange(self.steps + 1) / self.steps
+        values[0] -= beyond
+        values[-1] += beyond
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,13 +116,13 @@ def _sums(decay: Decimal, steps: int) -> list[Decimal]:
     return [upward[value + 1] + upward[steps - value + 1] - 1 for value in range(steps + 1)]
 
 
-def _inverse(wanted: list[Decimal], decay: Decimal) -> Floats:
+def _inverse(targets: list[Decimal], decay: Decimal) -> Floats:
     """g with sum over w of a^|w - v| g(w) = wanted(v): the inverse of that matrix has three
     diagonals, over 1 - a^2."""
-    last, square = len(wanted) - 1, decay * decay
+    last, square = len(targets) - 1, decay * decay
     values = []
-    for place, here in enumerate(wanted):
-        beside = sum(wanted[other] for other in (place - 1, place + 1) if 0 <= other <= last)
+    for place, here in enumerate(targets):
+        beside = sum(targets[other] for other in (place - 1, place + 1) if 0 <= other <= last)
         values.append(
             float(
                 (here * (1 if place in (0, last) else 1 + square) - decay * beside) / (1 - square)
@@ -160,12 +160,12 @@ class Staircase(NumberTable):
         stairs = [Decimal(1) if place < stair else decay for place in range(steps)]
         weight = [each * decay**times for times in range(2) for each in stairs] + [decay**2]
         first = (1 - decay) / (2 * sum(stairs) - (1 - decay))
-        folded = 1 / (1 - decay)
+        fold = 1 / (1 - decay)
         rows = []
         for value in range(steps + 1):
-            below = [first * folded * weight[value - place] for place in range(-steps, 0)]
+            below = [first * fold * weight[value - place] for place in range(-steps, 0)]
             inside = [first * weight[abs(place - value)] for place in range(steps)]
-            above = [first * folded * weight[place - value] for place in range(steps, 2 * steps)]
+            above = [first * fold * weight[place - value] for place in range(steps, 2 * steps)]
             rows.append([*below, *inside, *above])
         return rows
 
@@ -208,8 +208,8 @@ def folded_variance(growth: float, steps: int, stair: int) -> Floats:
     stairs = np.where(np.arange(steps) < stair, 1.0, decay)
     further = float(stairs.sum()) * decay / (1 - decay)
     # Pr[noise >= u] / Pr[0], u = 0..S+1
-    reached = np.append(further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay)
-    tails = _first(growth, steps, stair) * (reached[steps::-1] + reached[1:])
+    reach = np.append(further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay)
+    tails = _first(growth, steps, stair) * (reach[steps::-1] + reach[1:])
     return np.asarray(added_variance(growth, steps, stair) - tails * decay / (1 - decay) ** 2)
 
 

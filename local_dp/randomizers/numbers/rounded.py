@@ -244,10 +244,8 @@ class RoundedHadamard(Rounded, SignOracle):
         """The weight of a 1."""
         lower, level = self._split(values)
         row = cells.astype(np.uint16, copy=False)
-        first, second = (
-            parity(row & lower.astype(np.uint16)).astype(np.int64),
-            parity(row & (lower + 1).astype(np.uint16)).astype(np.int64),
-        )
+        first = parity(row & lower.astype(np.uint16)).astype(np.int64)
+        second = parity(row & (lower + 1).astype(np.uint16)).astype(np.int64)
         steps = np.where(
             level == 0, first * self.steps, first * (self.steps - level) + second * level
         )

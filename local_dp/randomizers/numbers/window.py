@@ -178,10 +178,8 @@ class Hybrid(NumberTable):
 
     def law(self) -> Law:
         mix, growth = self.mix, self.growth
-        follows, slope = (
-            Decimal(mix.share),
-            as_decimal((growth - 1) / (growth + 1)) / (2 * self.steps),
-        )
+        follows = Decimal(mix.share)
+        slope = as_decimal((growth - 1) / (growth + 1)) / (2 * self.steps)
         rows = []
         for value, row in enumerate(window_law(as_decimal(growth), self.steps, mix.window)):
             one = (1 - follows) * (Decimal("0.5") + (2 * value - self.steps) * slope)

@@ -11,7 +11,6 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
-from local_dp.loss import nano_epsilon
 from local_dp.randomizers.finite import flip_weight, loses_little
 from local_dp.randomizers.frequencies.base import OfSymbols, support_variance
 from local_dp.randomizers.frequencies.unary import OwnPlace
@@ -47,10 +46,10 @@ class ChangeTracking(OwnPlace):
 
     def _fits(self, bits: int) -> bool:
         (flip, _), total = self._weights(bits), 1 << bits
-        return loses_little(total - flip, flip, nano_epsilon(self.epsilon))
+        return loses_little(total - flip, flip, self.nano)
 
     def _weights(self, bits: int) -> tuple[int, int]:
-        flip = flip_weight(nano_epsilon(self.epsilon), bits)
+        flip = flip_weight(self.nano, bits)
         return flip, 2**bits - flip if self.intervals == 1 else 2**bits // 2
 
     @cached_property
@@ -80,7 +79,8 @@ class ChangeTracking(OwnPlace):
     def variance(self, values: Ints, law: Floats) -> Floats:
         """Of an interval a bit by itself; of never all bits together."""
         share, (p, q) = law @ self.truths(values), self.chances
-        within, spread = np.append(share[..., :-1], 1 - share[..., -1:], axis=-1), q * (1 - q)
+        within = np.append(share[..., :-1], 1 - share[..., -1:], axis=-1)
+        spread = q * (1 - q)
         many = np.append(np.ones(self.intervals), self.intervals)
         return np.asarray(
             (many * spread + within * (p * (1 - p) - spread)) / (p - q) ** 2 + within * (1 - within)
@@ -143,7 +143,7 @@ class BitFlip(PerCoin, OfSymbols):
         steps = [step for step in range(1, self.k) if gcd(step, self.k) == 1]
         return np.array(steps), np.array([pow(step, -1, self.k) for step in steps])
 
-    def _picked(self, coins: Words) -> tuple[Ints, Ints]:
+    def _pick(self, coins: Words) -> tuple[Ints, Ints]:
         """The first bucket and the number of the step, each with its chance up to 2^-20."""
         word, many = coins.astype(np.uint64), len(self._strides[0])
         first = (word >> np.uint64(32)) * np.uint64(self.k) >> np.uint64(32)
@@ -152,14 +152,14 @@ class BitFlip(PerCoin, OfSymbols):
 
     def encode(self, values: Ints, coins: Words) -> Ints:
         """The place of the client's bucket among those picked, or d."""
-        first, step = self._picked(coins)
+        first, step = self._pick(coins)
         places = (values.astype(np.int64) - first) * self._strides[1][step] % self.k
         return np.asarray(np.minimum(places, self.d))
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """For each bucket the number of zeros and of ones, shape (k, 2)."""
         bits = np.unpackbits(reports, axis=1, count=self.d, bitorder="little")
-        first, step = self._picked(cells)
+        first, step = self._pick(cells)
         buckets = (first[:, None] + np.arange(self.d) * self._strides[0][step][:, None]) % self.k
         return Tally(
             np.bincount((2 * buckets + bits).ravel(), minlength=2 * self.k).reshape(self.k, 2),
@@ -170,8 +170,8 @@ class BitFlip(PerCoin, OfSymbols):
         """The k frequencies, unbiased, shape (k,); 0 with infinite error for a bucket that no
         client was asked about."""
         n, clients, (p, q) = tally.answered, tally.counts.sum(axis=1), self.inner.chances
-        seen = tally.counts[:, 1] / np.maximum(clients, 1)
-        share: Floats = np.where(clients > 0, (seen - q) / (p - q), 0.0)
+        rate = tally.counts[:, 1] / np.maximum(clients, 1)
+        share: Floats = np.where(clients > 0, (rate - q) / (p - q), 0.0)
         # a share beyond is noise and must not make the error look small
         chance = q + np.clip(share, 0.0, 1.0) * (p - q)
         error = np.sqrt(chance * (1 - chance) / np.maximum(clients, 1)) / (p - q)

@@ -64,11 +64,11 @@ class TwoSteps(Randomizer):
         if not which.label:
             return super().draw(noise, which, start, stop)
         half, each = self.word_bits // 2, self.words
-        drawn = (
+        halves = (
             noise.words(draw, start * each, stop * each, 32).astype(f"<u{self.width // 8}")
             for draw in (which, Draw(which.round, which.ask))
         )
-        lasting, fresh = (words >> words.dtype.type(32 - half) for words in drawn)
+        lasting, fresh = (words >> words.dtype.type(32 - half) for words in halves)
         words: Words = (lasting << lasting.dtype.type(half)) | fresh
         return words if each == 1 else words.reshape(stop - start, each)
 
@@ -136,8 +136,8 @@ class MemoisedGRR(TwoSteps, GRR):
     def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
         return self._step(values, words >> words.dtype.type(self.word_bits // 2), self.others[0])
 
-    def again(self, kept: Words, words: Words, cells: Words) -> Words:
-        return self._step(kept, words & words.dtype.type(self.part - 1), self.others[1])
+    def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
+        return self._step(outcomes, words & words.dtype.type(self.part - 1), self.others[1])
 
     def _step(self, values: Ints, words: Words, other: int) -> Words:
         return self.moved(values, offsets(words, other, self.k).astype(np.uint16))
@@ -154,8 +154,8 @@ class MemoisedGRR(TwoSteps, GRR):
 
 def _both(k: int, part: int, permanent: int, second: int) -> tuple[int, int]:
     """The weights of the true symbol and of each other one after both steps, out of part^2."""
-    kept, again = part - (k - 1) * permanent, part - (k - 1) * second
-    return kept * again + (k - 1) * permanent * second, kept * second + permanent * again + (
+    keep, again = part - (k - 1) * permanent, part - (k - 1) * second
+    return keep * again + (k - 1) * permanent * second, keep * second + permanent * again + (
         k - 2
     ) * permanent * second
 
@@ -170,9 +170,11 @@ def memoised_variance(odds: tuple[Odds, Odds], share: float, rounds: int = 1) ->
     """
     (p1, q1), (p2, q2) = odds
     lasting = q1 + share * (p1 - q1)
-    seen = q2 + lasting * (p2 - q2)
-    together = lasting * p2**2 + (1 - lasting) * q2**2 - seen**2
-    return (seen * (1 - seen) / rounds + (1 - 1 / rounds) * together) / ((p1 - q1) * (p2 - q2)) ** 2
+    chance = q2 + lasting * (p2 - q2)
+    together = lasting * p2**2 + (1 - lasting) * q2**2 - chance**2
+    return (chance * (1 - chance) / rounds + (1 - 1 / rounds) * together) / (
+        (p1 - q1) * (p2 - q2)
+    ) ** 2
 
 
 PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}
@@ -236,15 +238,15 @@ class MemoisedRAPPOR(TwoSteps, UnaryEncoding):
             values, words >> words.dtype.type(self.word_bits // 2), cells
         )
 
-    def again(self, kept: Words, words: Words, cells: Words) -> Words:
+    def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
         flips = (words & words.dtype.type(self.part - 1)) < words.dtype.type(self.flip)
-        return kept ^ np.packbits(flips, axis=1, bitorder="little")
+        return outcomes ^ np.packbits(flips, axis=1, bitorder="little")
 
     def loss_after(self, reports: int) -> float:
         """The loss of so many reports under one label, in nats; the worst are all 1 at one value's
         place and all 0 at the other's."""
-        (p, q), (kept, flip) = self.odds
-        rest = (flip / kept) ** reports
+        (p, q), (keep, flip) = self.odds
+        rest = (flip / keep) ** reports
         ones = (p + (1 - p) * rest) / (q + (1 - q) * rest)
         zeros = (1 - q + q * rest) / (1 - p + p * rest)
         return float(np.log(ones * zeros))
@@ -332,8 +334,8 @@ class LOLOHA(LocalHashing):
     def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
         return self.inner.lasting(self.encode(values, cells), words, NO_COIN)
 
-    def again(self, kept: Words, words: Words, cells: Words) -> Words:
-        return self.inner.again(kept, words, NO_COIN)
+    def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
+        return self.inner.again(outcomes, words, NO_COIN)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return self.again(self.lasting(values, words, cells), words, cells)
@@ -367,9 +369,9 @@ class OneOfRounds(OneThreshold):
         return (values & 1).astype(np.uint8) ^ flips.view(np.uint8)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        kept, half = np.uint64(self.total - self.flip), np.uint64(self.total // 2)
+        truth, half = np.uint64(self.total - self.flip), np.uint64(self.total // 2)
         weights: Words = np.where(
-            values == self.silence, half, np.where(reports == values, kept, np.uint64(self.flip))
+            values == self.silence, half, np.where(reports == values, truth, np.uint64(self.flip))
         )
         return weights + np.zeros(np.shape(cells), dtype=np.uint64)
 
@@ -379,5 +381,5 @@ class OneOfRounds(OneThreshold):
     def estimate(self, tally: Tally) -> Estimate:
         """The share of ones less that of zeros, unbiased, in [-1, 1]."""
         n = tally.answered
-        reported = 2 * float(tally.counts[0, 1]) / n - 1
-        return Estimate.between((-self.gain, self.gain), self.gain * reported, n, -1.0)
+        balance = 2 * float(tally.counts[0, 1]) / n - 1
+        return Estimate.between((-self.gain, self.gain), self.gain * balance, n, -1.0)

@@ -12,7 +12,7 @@ from local_dp.checks import check_whole
 from local_dp.domains import Domain, bit_strings, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.finite import ceil_fraction, of_moments, too_narrow
 from local_dp.randomizers.frequencies.base import joint_of_reports
 from local_dp.randomizers.places import PerCoin, PlaceVector
 from local_dp.randomizers.table import TableChannel
@@ -56,23 +56,19 @@ class Padded(TableChannel):
         check_whole("limit", self.limit, 1, self.k)
 
     def table(self) -> Words:
-        reports = self.signs * self.k + self.limit
+        reports, limit = self.signs * self.k + self.limit, self.limit
         base, gain = self._split
-        held = self.held
-        sizes = held.sum(axis=1, keepdims=True)
-        all_gains = [divmod(gain * self.limit, max(size, self.limit)) for size in range(self.k + 1)]
-        each, over = (
-            np.array(part, dtype=np.uint64)[sizes] for part in zip(*all_gains, strict=True)
-        )
-        gains = np.where(
-            held, each + (np.cumsum(held, axis=1).astype(np.uint64) <= over), np.uint64(0)
-        )
-        dummies = np.where(
-            np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0)
-        )
+        members = self.held
+        sizes = members.sum(axis=1, keepdims=True)
+        shares = [divmod(gain * limit, max(size, limit)) for size in range(self.k + 1)]
+        each, over = np.array(shares, dtype=np.uint64).T[:, sizes]
+        extra = np.cumsum(members, axis=1).astype(np.uint64) <= over
+        gains = np.where(members, each + extra, np.uint64(0))
+        missing = np.arange(limit) < limit - sizes
+        dummies = np.where(missing, np.uint64(gain), np.uint64(0))
         table: Words = np.concatenate([self.spread(gains), dummies], axis=1) + np.uint64(base)
         # what rounding left over: the same for all
-        table[:, -1] += np.uint64(self.total - reports * base - self.limit * gain)
+        table[:, -1] += np.uint64(self.total - reports * base - limit * gain)
         return table
 
     @cached_property
@@ -94,9 +90,9 @@ class Padded(TableChannel):
 
     def truths(self, values: Ints) -> Floats:
         """Which items are held; of a set of more than L items each counts less."""
-        held = self.held[values]
+        members = self.held[values]
         return np.asarray(
-            held * np.minimum(1, self.limit / np.maximum(1, held.sum(axis=1, keepdims=True)))
+            members * np.minimum(1, self.limit / np.maximum(1, members.sum(axis=1, keepdims=True)))
         )
 
     def seen(self, counts: Counts) -> Counts:
@@ -137,9 +133,8 @@ class PaddingSampling(Padded):
     def estimate(self, tally: Tally) -> Estimate:
         """The k shares, unbiased where no set has more than `limit` items, shape (k,)."""
         n, (base, gain) = tally.answered, self.odds
-        return Estimate.between(
-            (-base / gain, (1 - base) / gain), (self.seen(tally.counts) / n - base) / gain, n
-        )
+        ends, shares = (-base / gain, (1 - base) / gain), self.seen(tally.counts) / n
+        return Estimate.between(ends, (shares - base) / gain, n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +181,8 @@ class PCKV(Padded):
 
     def spread(self, gains: Ints) -> Ints:
         """Plus signs of all keys, then minus signs."""
-        level, steps = np.maximum(self.digits - 1, 0).astype(np.uint64), np.uint64(self.steps)
+        level = np.maximum(self.digits - 1, 0).astype(np.uint64)
+        steps = np.uint64(self.steps)
         plus = gains // steps * level + gains % steps * level // steps
         return np.concatenate([plus, gains - plus], axis=1)
 
@@ -195,17 +191,17 @@ class PCKV(Padded):
         (2 k,)."""
         n, (base, gain) = tally.answered, self.odds
         plus, minus = self.seen(tally.counts).reshape(2, self.k) / n
-        share, total = (plus + minus - 2 * base) / gain, (plus - minus) / gain
-        spread = np.concatenate(
-            [(plus + minus) * (1 - plus - minus), plus + minus - (plus - minus) ** 2]
-        )
-        return Estimate(np.concatenate([share, total]), np.sqrt(spread / n) / gain, n)
+        both, signs = plus + minus, plus - minus
+        spread = np.concatenate([both * (1 - both), both - signs**2])
+        value = np.concatenate([both - 2 * base, signs]) / gain
+        return Estimate(value, np.sqrt(spread / n) / gain, n)
 
     def means(self, tally: Tally) -> Ratio:
         """The mean in [-1, 1] of each key's numbers among the clients that have it, shape (k,),
         with Fieller's interval."""
         base, gain = self.odds
-        stands, keys = np.zeros((2 * self.k, 1, self.alphabet)), np.arange(self.k)
+        stands = np.zeros((2 * self.k, 1, self.alphabet))
+        keys = np.arange(self.k)
         stands[: self.k] = -2 * base / gain
         for sign, first in ((1, 0), (-1, self.k)):
             stands[keys, 0, first + keys] += 1 / gain
@@ -237,8 +233,8 @@ def sums_of(digits: Ints, steps: int, limit: int) -> Floats:
     """Which keys each record has, then the numbers there; of a record with more than `limit` keys
     each counts less; shape (values, 2 k)."""
     present = digits > 0
-    held = present * np.minimum(1, limit / np.maximum(1, present.sum(axis=1, keepdims=True)))
-    return np.concatenate([held, held * (2 * (digits - 1) / steps - 1)], axis=1)
+    share = present * np.minimum(1, limit / np.maximum(1, present.sum(axis=1, keepdims=True)))
+    return np.concatenate([share, share * (2 * (digits - 1) / steps - 1)], axis=1)
 
 
 MAX_RECORDS = 1 << 22
@@ -260,35 +256,25 @@ class SignedPlace(TableChannel):
     def table(self) -> Words:
         growth, total = exp_epsilon(self.nano), self.total
         other = ceil_fraction(total / (growth + 3))
-        wrong = max(
-            ceil_fraction(total / (2 * (growth + 1))),
-            -(-other * total // (2 * (total - 2 * other))),
-        )
-        right = total // 2 - wrong
+        none, half = total - 2 * other, total // 2
+        wrong = max(ceil_fraction(total / (2 * (growth + 1))), -(-other * total // (2 * none)))
+        right = half - wrong
         if right <= wrong or right <= other:
             raise too_narrow(self)
-        half = total // 2
-        return np.array(
-            [[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]],
-            dtype=np.uint64,
-        )
+        rows = [[none, other, other], [half, right, wrong], [half, wrong, right]]
+        return np.array(rows, dtype=np.uint64)
 
     @property
     def odds(self) -> tuple[float, float, float]:
         """b: the chance that none becomes a sign; a: that a sign stays one; and a (2 p - 1), the
         mean reported sign of plus."""
-        none, plus, _ = (self.weights / self.total).tolist()
-        return none[1] + none[2], plus[1] + plus[2], plus[1] - plus[2]
+        (_, up, down), (_, right, wrong), _ = (self.weights / self.total).tolist()
+        return up + down, right + wrong, right - wrong
 
     def estimate(self, tally: Tally) -> Estimate:
         n, gain = tally.answered, self.odds[2]
         law = tally.counts[0] / n
-        mean = (law[1] - law[2]) / gain
-        return Estimate(
-            np.asarray(mean),
-            np.sqrt(np.asarray(max(0.0, (law[1] + law[2]) / gain**2 - mean**2) / n)),
-            n,
-        )
+        return of_moments((law[1] - law[2]) / gain, (law[1] + law[2]) / gain**2, n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -343,9 +329,7 @@ class PCKVUE(PerCoin):
     name = "pckv-ue"
     summary = "Reports one key and its sign in one small report a key"
     source = "Gu, Li, Cheng, Xiong, Cao 2020 (PCKV-UE)"
-    estimates = (
-        "for each key the share that holds it, and the sum of its numbers by the number of clients"
-    )
+    estimates = PCKV.estimates
     k: int = 2
     limit: int = 2
     steps: int = 2
@@ -365,18 +349,15 @@ class PCKVUE(PerCoin):
     def encode(self, values: Ints, coins: Words) -> Ints:
         values, coins = np.broadcast_arrays(values, coins)
         digits = digits_of(values.ravel().astype(np.int64), self.k, self.steps)
-        words = words_of(coins.ravel(), 2) >> np.uint64(32)
+        words, half = words_of(coins.ravel(), 2) >> np.uint64(32), np.uint64(32)
         present: Bools = digits > 0
-        drawn = (
-            words[:, 0] * np.maximum(present.sum(axis=1), self.limit).astype(np.uint64)
-            >> np.uint64(32)
-        ).astype(np.int64)
-        taken = present & (np.cumsum(present, axis=1) == (drawn + 1)[:, None])
-        key = taken.argmax(axis=1)
-        minus = (words[:, 1] * np.uint64(self.steps) >> np.uint64(32)).astype(np.int64) >= digits[
-            np.arange(len(key)), key
-        ] - 1
-        codes: Ints = np.where(taken.any(axis=1), 1 + key + self.k * minus, 0)
+        size = np.maximum(present.sum(axis=1), self.limit).astype(np.uint64)
+        pick = (words[:, 0] * size >> half).astype(np.int64)
+        choice = present & (np.cumsum(present, axis=1) == (pick + 1)[:, None])
+        key = choice.argmax(axis=1)
+        level = (words[:, 1] * np.uint64(self.steps) >> half).astype(np.int64)
+        minus = level >= digits[np.arange(len(key)), key] - 1
+        codes: Ints = np.where(choice.any(axis=1), 1 + key + self.k * minus, 0)
         return codes.reshape(values.shape)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
@@ -393,14 +374,14 @@ class PCKVUE(PerCoin):
             self.limit / follows,
         )
         plus, minus = counts[:, 1] / n, counts[:, 2] / n
-        seen, signed = plus + minus, plus - minus
-        f, m = share * (seen - base), total * signed
+        rate, signed = plus + minus, plus - minus
+        f, m = share * (rate - base), total * signed
         return (
             f,
             m,
-            share**2 * seen * (1 - seen),
-            total**2 * (seen - signed**2),
-            share * total * signed * (1 - seen),
+            share**2 * rate * (1 - rate),
+            total**2 * (rate - signed**2),
+            share * total * signed * (1 - rate),
         )
 
     def truths(self, values: Ints) -> Floats:
@@ -411,10 +392,10 @@ class PCKVUE(PerCoin):
         sum m."""
         base, sign, follows = self.inner.inner.odds
         share, total = np.split(law @ self.truths(values), 2, axis=-1)
-        seen = base + (sign - base) * share / self.limit
-        spread = self.limit**2 * seen
+        rate = base + (sign - base) * share / self.limit
+        spread = self.limit**2 * rate
         return np.concatenate(
-            [spread * (1 - seen) / (sign - base) ** 2, spread / follows**2 - total**2], axis=-1
+            [spread * (1 - rate) / (sign - base) ** 2, spread / follows**2 - total**2], axis=-1
         )
 
     def estimate(self, tally: Tally) -> Estimate:

@@ -35,7 +35,7 @@ class BinaryRR(OneBit):
 
     def estimate(self, tally: Tally) -> Estimate:
         n = tally.answered
-        reported = 1 - 2 * float(tally.counts[0, 1]) / n
+        balance = 1 - 2 * float(tally.counts[0, 1]) / n
         return Estimate.between(
-            ((1 - self.gain) / 2, (1 + self.gain) / 2), (1 - self.gain * reported) / 2, n
+            ((1 - self.gain) / 2, (1 + self.gain) / 2), (1 - self.gain * balance) / 2, n
         )

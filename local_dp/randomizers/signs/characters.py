@@ -39,13 +39,13 @@ def masks_of(masks: str, d: int) -> Counts:
     if masks == "":
         return np.arange(1 << d, dtype=np.int64)
     try:
-        packed = np.frombuffer(bytes.fromhex(masks), dtype=np.uint8)
+        indicator = np.frombuffer(bytes.fromhex(masks), dtype=np.uint8)
     except (TypeError, ValueError):
         raise InputError(f"the list of masks is {masks!r:.40}; give hexadecimal digits") from None
-    members = np.flatnonzero(np.unpackbits(packed, bitorder="little"))
-    if len(packed) != max(1, (1 << d) // 8) or len(members) == 0 or int(members[-1]) >= 1 << d:
+    members = np.flatnonzero(np.unpackbits(indicator, bitorder="little"))
+    if len(indicator) != max(1, (1 << d) // 8) or len(members) == 0 or int(members[-1]) >= 1 << d:
         raise InputError(
-            f"the list of masks has {len(members)} members in {len(packed)} bytes; give one to "
+            f"the list of masks has {len(members)} members in {len(indicator)} bytes; give one to "
             f"all of the 2^{d} masks"
         )
     return members.astype(np.int64)
@@ -118,9 +118,9 @@ class Characters(OneBit, OfExamples):
         with infinite error for a mask that no client drew."""
         n, sizes = tally.answered, tally.counts.sum(axis=1)
         signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
-        drawn = np.maximum(sizes, 1)
-        mean = self.gain * signs / drawn
-        error = np.sqrt(np.maximum(self.gain**2 - mean**2, 0.0) / drawn)
+        clients = np.maximum(sizes, 1)
+        mean = self.gain * signs / clients
+        error = np.sqrt(np.maximum(self.gain**2 - mean**2, 0.0) / clients)
         return Estimate(mean, np.where(sizes > 0, error, np.inf), n)
 
 
@@ -155,21 +155,19 @@ class Deny(OneThreshold, OfExamples):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word, short = words.dtype.type, np.uint16
         labelled = values.astype(short)
-        named = words.astype(short) & short(self.alphabet - 1)
+        names = words.astype(short) & short(self.alphabet - 1)
         agree = (words < word(self.flip << self.d)).view(np.uint8)
         # ruled out where it should agree, or the reverse
-        wrong = ruled_out(labelled, named) == agree
+        wrong = ruled_out(labelled, names) == agree
         x = labelled >> short(1)
-        named ^= (x & (~x + short(1))) * wrong  # the lowest set bit of x: none where x = 0
-        return named.astype(self.report_dtype, copy=False)
+        names ^= (x & (~x + short(1))) * wrong  # the lowest set bit of x: none where x = 0
+        return names.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        labelled, named = (
-            np.asarray(values).astype(np.uint16),
-            np.asarray(reports).astype(np.uint16),
-        )
+        labelled = np.asarray(values).astype(np.uint16)
+        names = np.asarray(reports).astype(np.uint16)
         kinds = np.where(
-            ruled_out(labelled, named),
+            ruled_out(labelled, names),
             np.uint64(2 * (self.whole - self.flip)),
             np.uint64(2 * self.flip),
         )
@@ -198,6 +196,6 @@ class Deny(OneThreshold, OfExamples):
         return Estimate(self.gain - factor * share, factor * np.sqrt(share * (1 - share) / n), n)
 
 
-def ruled_out(held: Words, named: Words) -> Words:
+def ruled_out(labelled: Words, names: Words) -> Words:
     """1 where y (-1)^<w, x> = -1: the last bit of an example is the label's."""
-    return parity(held & (named << np.uint16(1) | np.uint16(1)))
+    return parity(labelled & (names << np.uint16(1) | np.uint16(1)))

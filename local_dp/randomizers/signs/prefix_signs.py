@@ -133,21 +133,19 @@ class PrefixSigns(OneBit, OfSymbols):
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As in every finite channel, in time O(n + k cells) at most: cells are dealt out first,
         and bits flipped in the sum."""
-        bits_by_cell, uniform = (
-            np.zeros((2, self.cells), dtype=np.int64),
-            np.full(self.cells, 1 / self.cells),
-        )
+        bits_by_cell = np.zeros((2, self.cells), dtype=np.int64)
+        uniform = np.full(self.cells, 1 / self.cells)
         for value, count in value_counts.items():
             ones = self.encode(np.array(value), np.arange(self.cells)).view(np.bool_)
             few = count < self.cells
-            dealt = (
+            clients = (
                 np.bincount(generator.integers(self.cells, size=count), minlength=self.cells)
                 if few
                 else generator.multinomial(count, uniform)
             )
-            bits_by_cell += np.stack([np.where(ones, 0, dealt), np.where(ones, dealt, 0)])
-        flipped = generator.binomial(bits_by_cell, self.flip / self.total)
-        return Tally((bits_by_cell - flipped + flipped[::-1]).T)
+            bits_by_cell += np.stack([np.where(ones, 0, clients), np.where(ones, clients, 0)])
+        flips = generator.binomial(bits_by_cell, self.flip / self.total)
+        return Tally((bits_by_cell - flips + flips[::-1]).T)
 
     def truths(self, values: Ints) -> Floats:
         return np.cumsum(super().truths(values), axis=1)
@@ -234,13 +232,13 @@ class SignRows(OneBit, OfSymbols):
                 f"them, {MAX_ENTRIES} signs at most"
             )
         try:
-            packed = [bytes.fromhex(row) for row in self.signs]
+            rows = [bytes.fromhex(row) for row in self.signs]
         except (TypeError, ValueError):
             raise InputError("a row of signs is not made of hexadecimal digits") from None
-        if any(len(row) != width for row in packed):
+        if any(len(row) != width for row in rows):
             raise InputError(f"a row of {self.k} signs has {2 * width} hexadecimal digits")
         bits = np.unpackbits(
-            np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(-1, width),
+            np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(-1, width),
             axis=1,
             count=self.k,
             bitorder="little",
@@ -258,7 +256,7 @@ class SignRows(OneBit, OfSymbols):
         signs = self.table.astype(np.float64)
         return np.asarray(signs[:, values].T @ signs / self.cells)
 
-    def _seen(self, tally: Tally) -> Floats:
+    def _mean(self, tally: Tally) -> Floats:
         """C S^T y / n, y the sum of the signs reported in each row: without bias G f, shape
         (k,)."""
         signed = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
@@ -266,17 +264,17 @@ class SignRows(OneBit, OfSymbols):
 
     def estimate(self, tally: Tally) -> Estimate:
         """G f, unbiased, shape (k,)."""
-        value = self._seen(tally)
+        value = self._mean(tally)
         return Estimate.between((-self.gain, self.gain), value, tally.answered, least=-1.0)
 
     def answers(self, tally: Tally, queries: Floats, weights: Floats) -> Estimate:
         """W f for queries W (m, k) and `weights` R (m, k) with W = R G + c 1^T for some constants c
         (m,); unbiased, shape (m,)."""
         n, signs = tally.answered, self.table.astype(np.float64)
-        reached = weights @ signs.T
-        totals = (queries - reached @ signs / self.cells).mean(axis=1)
-        reach = self.gain * np.sqrt((reached**2).mean(axis=1))
-        value = weights @ self._seen(tally) + totals
+        products = weights @ signs.T
+        totals = (queries - products @ signs / self.cells).mean(axis=1)
+        reach = self.gain * np.sqrt((products**2).mean(axis=1))
+        value = weights @ self._mean(tally) + totals
         # a value beyond is noise and must not make the error look small
         place = np.clip(value, queries.min(axis=1), queries.max(axis=1))
         error = np.sqrt(np.maximum(reach**2 - (place - totals) ** 2, 0.0) / n)

@@ -10,13 +10,12 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_built
 from local_dp.cube import parity, sign, walsh_hadamard
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import (
     FiniteChannel,
-    ceil_fraction,
     in_blocks,
     loses_little,
     too_narrow,
+    two_weights,
 )
 from local_dp.randomizers.signs.characters import OfExamples, masks_of, ruled_out
 from local_dp.tallies import Estimate, Tally
@@ -66,18 +65,13 @@ class Suspects(FiniteChannel, OfExamples):
         return self.alphabet // 2
 
     def _steps(self, bits: int) -> tuple[int, int]:
-        """T and F: F is the least whole number for which T = (2^bits - (m - h) F) / h, rounded
-        down, is at most e^eps F."""
-        m, h = self.alphabet, self.half
-        low = ceil_fraction(2**bits / (h * exp_epsilon(nano_epsilon(self.epsilon)) + m - h))
-        return (2**bits - (m - h) * low) // h, low
+        """T and F."""
+        return two_weights(self.nano, bits, self.half, self.alphabet)
 
     def _fits(self, bits: int) -> bool:
         self.check()
         high, low = self._steps(bits)
-        return high - low >= WIDE * self.alphabet**2 and loses_little(
-            high, low, nano_epsilon(self.epsilon)
-        )
+        return high - low >= WIDE * self.alphabet**2 and loses_little(high, low, self.nano)
 
     def prepare(self) -> None:
         high, low = self._steps(self.word_bits)
@@ -104,50 +98,41 @@ class Suspects(FiniteChannel, OfExamples):
         """For each example: the kind of fixed weight (1: ruled out), their number, that weight, the
         share of each other, and the last of these."""
         values, m = self.domain.values(), self.alphabet
-        parts = []
-        for start in range(0, len(values), max(1, BLOCK // m)):
-            table = self.ruled(values[start : start + max(1, BLOCK // m)])
+        step, parts = max(1, BLOCK // m), []
+        for start in range(0, len(values), step):
+            table = self.ruled(values[start : start + step])
             count = table.sum(axis=1, dtype=np.int64)
             kind = (count <= self.half).astype(np.int64)
-            parts.append(
-                (
-                    kind,
-                    np.where(kind == 1, count, m - count),
-                    m - 1 - np.argmax(table[:, ::-1] != kind[:, None], axis=1),
-                )
-            )
+            last = m - 1 - np.argmax(table[:, ::-1] != kind[:, None], axis=1)
+            parts.append((kind, np.where(kind == 1, count, m - count), last))
         kind, fixed, last = (np.concatenate(each) for each in zip(*parts, strict=True))
         weight = np.where(kind == 1, np.uint64(self.high), np.uint64(self.low))
-        rest = np.array(
-            [
-                (self.total - int(f) * int(w)) // (m - int(f))
-                for f, w in zip(fixed, weight, strict=True)
-            ],
-            dtype=np.uint64,
-        )
-        return kind, fixed, weight, rest, last
+        pairs = zip(fixed.tolist(), weight.tolist(), strict=True)
+        rest = [(self.total - number * each) // (m - number) for number, each in pairs]
+        return kind, fixed, weight, np.array(rest, dtype=np.uint64), last
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return in_blocks(self._respond, values, words, block=max(1, BLOCK // self.alphabet))
 
     def _respond(self, values: Ints, words: Words) -> Words:
         kind, fixed, weight, share, _ = (part[values] for part in self._parts)
-        inside, wide = words.astype(np.uint64) // weight, fixed.astype(np.uint64) * weight
+        number = fixed.astype(np.uint64)
+        inside, wide = words.astype(np.uint64) // weight, number * weight
         beyond = (np.maximum(words, wide) - wide) // share
-        chosen = inside < fixed.astype(np.uint64)
-        place = np.where(
-            chosen, inside, np.minimum(beyond, (self.alphabet - 1 - fixed).astype(np.uint64))
-        ).astype(np.int64)
-        of_kind = (self.ruled(values) == kind[:, None]) == chosen[:, None]
-        reports: Words = (
-            (np.cumsum(of_kind, axis=1) <= place[:, None]).sum(axis=1).astype(self.report_dtype)
-        )
+        is_fixed = inside < number
+        others = np.minimum(beyond, np.uint64(self.alphabet - 1) - number)
+        place = np.where(is_fixed, inside, others).astype(np.int64)
+        of_kind = (self.ruled(values) == kind[:, None]) == is_fixed[:, None]
+        before = np.cumsum(of_kind, axis=1) <= place[:, None]
+        reports: Words = before.sum(axis=1).astype(self.report_dtype)
         return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         values, reports = np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64)
         kind, fixed, weight, share, last = (part[values] for part in self._parts)
-        held = ruled_out(values.astype(np.uint16), self.listed[reports].astype(np.uint16)) == kind
+        is_kind = (
+            ruled_out(values.astype(np.uint16), self.listed[reports].astype(np.uint16)) == kind
+        )
         others = (self.alphabet - fixed).astype(np.uint64)
         # 2^64 is no uint64
         left = (
@@ -156,48 +141,43 @@ class Suspects(FiniteChannel, OfExamples):
             - others * share
             + np.uint64(1)
         )
-        return np.where(held, weight, np.where(reports == last, share + left, share))
+        return np.where(is_kind, weight, np.where(reports == last, share + left, share))
 
     def truths(self, values: Ints) -> Floats:
         return np.asarray(self.alphabet * (self.rows(values, 0) / self.total) - 1)
 
     def law(self, r: int) -> Floats:
         """Pr[report] over uniform examples of the parity r, shape (m,)."""
-        (agreeing, ruled), label = (
-            self._named,
-            sign(parity(np.arange(1 << self.d, dtype=np.uint64) & np.uint64(r))).astype(np.float64),
-        )
-        plus = label > 0
-        each, other = (np.where(plus, part[0], part[1]) for part in (agreeing, ruled))
-        return self._over_examples((each + other) / 2, (each - other) / 2 * label)
+        agreeing, excluding = self._name_chances
+        bits = parity(np.arange(1 << self.d, dtype=np.uint64) & np.uint64(r))
+        each = np.where(bits, agreeing[1], agreeing[0])
+        other = np.where(bits, excluding[1], excluding[0])
+        return self._over_examples((each + other) / 2, (each - other) / 2 * sign(bits))
 
     @cached_property
     def hidden(self) -> Floats:
         """Pr[w is named] over uniform examples of the parity w itself, shape (m,)."""
-        agreeing, _ = self._named
+        agreeing, _ = self._name_chances
         return self._over_examples((agreeing[0] + agreeing[1]) / 2, (agreeing[0] - agreeing[1]) / 2)
 
     @cached_property
     def blind(self) -> Floats:
         """Pr[w is named] over uniform examples with random labels, shape (m,)."""
-        agreeing, ruled = self._named
-        return self._over_examples(
-            (agreeing + ruled).sum(axis=0) / 4,
-            (agreeing[0] - ruled[0] - agreeing[1] + ruled[1]) / 4,
-        )
+        agreeing, excluding = self._name_chances
+        even = (agreeing + excluding).sum(axis=0) / 4
+        more, less = agreeing - excluding
+        return self._over_examples(even, (more - less) / 4)
 
     @cached_property
-    def _named(self) -> tuple[Floats, Floats]:
+    def _name_chances(self) -> tuple[Floats, Floats]:
         """Pr[w | (x, y)] of a w that agrees with the example and of one that it rules out: each of
         shape (labels +1 and -1, 2^d)."""
         member = np.zeros(1 << self.d)
         member[self.listed] = 1
-        m, sums, high, low = (
-            self.alphabet,
-            walsh_hadamard(member),
-            self.high / self.total,
-            self.low / self.total,
-        )
+        m = self.alphabet
+        sums = walsh_hadamard(member)
+        high = self.high / self.total
+        low = self.low / self.total
         count = np.stack([m - sums, m + sums]) / 2
         few = count <= self.half
         agreeing = np.where(few, (1 - count * high) / np.maximum(m - count, 1), low)
@@ -209,9 +189,6 @@ class Suspects(FiniteChannel, OfExamples):
 
     def estimate(self, tally: Tally) -> Estimate:
         """m Pr[w] - 1 for each listed w, unbiased, shape (m,)."""
-        share = tally.counts[0] / tally.answered
-        return Estimate(
-            self.alphabet * share - 1,
-            self.alphabet * np.sqrt(share * (1 - share) / tally.answered),
-            tally.answered,
-        )
+        m, share = self.alphabet, tally.counts[0] / tally.answered
+        error = m * np.sqrt(share * (1 - share) / tally.answered)
+        return Estimate(m * share - 1, error, tally.answered)

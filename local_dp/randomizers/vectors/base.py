@@ -72,6 +72,15 @@ def normals_of(words: Words, count: int) -> Ints:
     return quantiles().take(pieces_of(words, count))
 
 
+COIN = 20  # bits that decide the sign of a vector shorter than 1
+
+
+def turns(numbers: Words, norms: Floats, steps: int) -> Floats:
+    """-1 with probability (1 - norm / steps) / 2, else 1, by whole numbers of `COIN` bits."""
+    uniform = numbers.astype(np.float64) * 2 + (1 - (1 << COIN))  # odd numbers about 0
+    return np.where(uniform * steps > norms * (1 << COIN), -1.0, 1.0)
+
+
 def of_moments(tally: Tally, scale: float) -> Estimate:
     """The mean of what reports stand for, `scale` times them, from the sums of coordinates and of
     their squares, shape (2, d)."""

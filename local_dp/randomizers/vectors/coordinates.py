@@ -15,12 +15,14 @@ from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.vectors.base import (
+    COIN,
     UNIT,
     VectorCoin,
     normals_of,
     of_moment,
     of_moments,
     pieces_of,
+    turns,
     words_of,
 )
 from local_dp.tallies import Estimate, Steadied, Tally, steadied
@@ -35,7 +37,7 @@ class CoordinateSigns(VectorCoin):
 
     @property
     @abstractmethod
-    def chosen(self) -> int:
+    def count(self) -> int:
         """b, how many."""
 
     @property
@@ -43,31 +45,25 @@ class CoordinateSigns(VectorCoin):
     def gain(self) -> float:
         """The size of a reported sign's value."""
 
-    def _picked(self, coins: Words) -> Ints:
+    def _coordinates(self, coins: Words) -> Ints:
         """The coordinates, shape (n, b): the chance of each to be first is 1 / d up to 2^-32."""
-        first = (
-            (coins.astype(np.uint64) >> np.uint64(32)) * np.uint64(self.d) >> np.uint64(32)
-        ).astype(np.int64)
-        return (
-            first[:, None]
-            if self.chosen == 1
-            else (first[:, None] + np.arange(self.chosen)) % self.d
-        )
+        words, half = coins.astype(np.uint64), np.uint64(32)
+        first = ((words >> half) * np.uint64(self.d) >> half).astype(np.int64)[:, None]
+        return first if self.count == 1 else (first + np.arange(self.count)) % self.d
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """For each coordinate the number of minus and of plus signs, shape (d, 2)."""
-        bits = (
-            reports[:, None] if self.chosen == 1 else reports[:, None] >> np.arange(self.chosen) & 1
-        )
-        return np.bincount((2 * self._picked(coins) + bits).ravel(), minlength=2 * self.d).reshape(
-            self.d, 2
-        )
+        bits = reports[:, None]
+        if self.count > 1:
+            bits = bits >> np.arange(self.count) & 1
+        places = 2 * self._coordinates(coins) + bits
+        return np.bincount(places.ravel(), minlength=2 * self.d).reshape(self.d, 2)
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """d / b times the sum of gain^2 - x_j^2 over the coordinates: d / b clients share one
         report of each."""
         norms = ((law @ self.truths(values)) ** 2).sum(axis=-1, keepdims=True)
-        return np.asarray(self.d / self.chosen * (self.d * self.gain**2 - norms))
+        return np.asarray(self.d / self.count * (self.d * self.gain**2 - norms))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error
@@ -91,7 +87,7 @@ class RandomCoordinate(CoordinateSigns):
     name = "random-coordinate"
     summary = "Reports one bit of a random coordinate of a vector"
     source = "Nguyen et al. 2016 (Harmony); Duchi, Jordan, Wainwright 2013"
-    chosen = 1
+    count = 1
 
     @cached_property
     def inner(self) -> OneBitMean:
@@ -102,7 +98,7 @@ class RandomCoordinate(CoordinateSigns):
         return self.inner.total / (self.inner.slope * self.inner.steps)
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
-        return values[np.arange(len(values)), self._picked(coins)[:, 0]] + self.steps
+        return values[np.arange(len(values)), self._coordinates(coins)[:, 0]] + self.steps
 
 
 MAX_SIGNS = 12
@@ -130,39 +126,34 @@ class SampledSigns(CoordinateSigns):
     signs: int = 0
 
     @property
-    def chosen(self) -> int:
+    def count(self) -> int:
         """b. Raises InputError."""
         check_whole("signs", self.signs, 0, min(MAX_SIGNS, self.domain.d))
         return self.signs or best_signs(self.nano, self.domain.d)
 
     @cached_property
     def inner(self) -> GRR:
-        return GRR(self.epsilon, word_bits=self.word_bits, k=1 << self.chosen)
+        return GRR(self.epsilon, word_bits=self.word_bits, k=1 << self.count)
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
-        uniform = pieces_of(words_of(coins, -(-self.chosen // 4)), self.chosen) >> np.uint16(
-            16 - (2 * self.steps).bit_length() + 1
-        )
-        coordinates = np.take_along_axis(values, self._picked(coins), axis=1)
+        words = words_of(coins, -(-self.count // 4))
+        shift = 17 - (2 * self.steps).bit_length()
+        uniform = pieces_of(words, self.count) >> np.uint16(shift)
+        coordinates = np.take_along_axis(values, self._coordinates(coins), axis=1)
         # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
-        codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.chosen))
+        codes: Ints = (uniform < coordinates + self.steps) @ (1 << np.arange(self.count))
         return codes
 
     @property
     def gain(self) -> float:
         """1 / m."""
-        return self.inner.total / (self.inner.total - (1 << self.chosen) * self.inner.other)
+        return self.inner.total / (self.inner.total - (1 << self.count) * self.inner.other)
 
     def average(self, tally: Tally) -> Floats:
         """The average value of all reports, each d / b times its signs: unbiased even if few
         clients report a coordinate; shape (d,)."""
-        return (
-            self.gain
-            * self.d
-            / self.chosen
-            * (tally.counts[:, 1] - tally.counts[:, 0])
-            / tally.answered
-        )
+        signs = tally.counts[:, 1] - tally.counts[:, 0]
+        return self.gain * self.d / self.count * signs / tally.answered
 
 
 def signs_moment(growth: float, count: int) -> float:
@@ -180,7 +171,6 @@ def best_signs(nano: int, d: int) -> int:
 
 
 MAX_DIRECTIONS = 32
-_COIN = 20  # bits that decide the sign of a vector shorter than 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,64 +209,51 @@ class NearestDirection(VectorCoin):
         super().check()
 
     @property
-    def chosen(self) -> int:
+    def count(self) -> int:
         """M."""
         return self.directions or best_directions(self.nano)
 
     @cached_property
     def inner(self) -> GRR:
-        return GRR(self.epsilon, word_bits=self.word_bits, k=max(2, self.chosen))
+        return GRR(self.epsilon, word_bits=self.word_bits, k=max(2, self.count))
 
     def _directions(self, coins: Words) -> tuple[Ints, Words]:
         """The directions before they are centred, shape (n, M, d), and the word that decides
         signs."""
-        count = self.chosen * self.d
+        count = self.count * self.d
         words = words_of(coins, -(-count // 4) + 1)
-        return normals_of(words, count).reshape(-1, self.chosen, self.d), words[:, -1]
+        return normals_of(words, count).reshape(-1, self.count, self.d), words[:, -1]
 
     def code_of(self, values: Ints, coins: Words) -> Ints:
-        drawn, word = self._directions(coins)
+        normals, word = self._directions(coins)
         rows = values.astype(np.float64)
         norms = np.sqrt((rows**2).sum(axis=1))
-        # odd numbers about 0
-        uniform = (word >> np.uint64(64 - _COIN)).astype(np.float64) * 2 + (1 - (1 << _COIN))
-        turned = np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)
+        rows *= turns(word >> np.uint64(64 - COIN), norms, self.steps)[:, None]
         # whole numbers below 2^53: exact in any order
-        nearness = np.matmul(drawn.astype(np.float64), (rows * turned[:, None])[:, :, None])[
-            :, :, 0
-        ]
+        nearness = np.matmul(normals.astype(np.float64), rows[:, :, None])[:, :, 0]
         return np.asarray(nearness.argmax(axis=1))
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """The sum of the reported directions, centred and times M, and of its squares' leading
         parts, shape (2, d)."""
-        drawn, _ = self._directions(coins)
-        directions = drawn[np.arange(len(drawn)), reports].astype(
-            np.int64
-        ) * self.chosen - drawn.sum(axis=1, dtype=np.int64)
+        normals, _ = self._directions(coins)
+        directions = normals[np.arange(len(normals)), reports].astype(np.int64) * self.count
+        directions -= normals.sum(axis=1, dtype=np.int64)
         return np.stack([directions.sum(axis=0), (directions**2).sum(axis=0)])
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """By `nearest_variance` of a unit vector; for 0, of which no direction is nearest, the
         first one is taken."""
-        growth, count = math.exp(self.epsilon), self.chosen
-        nothing = (
-            self.d
-            * (1 - 1 / count)
-            * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2
-        )
-        return of_moment(
-            self,
-            values,
-            law,
-            np.where(values.any(axis=1), nearest_variance(growth, count, self.d) + 1, nothing),
-        )
+        growth, count, d = math.exp(self.epsilon), self.count, self.d
+        nothing = _many_variance(growth, count, d)
+        moments = np.where(values.any(axis=1), nearest_variance(growth, count, d) + 1, nothing)
+        return of_moment(self, values, law, moments)
 
     @property
     def scale(self) -> float:
         """The factor from a reported direction, in the units of the tally, to its value."""
-        follows = (self.inner.total - self.chosen * self.inner.other) / self.inner.total
-        return 1 / (follows * largest_normal(self.chosen)[0] * self.chosen * UNIT)
+        follows = (self.inner.total - self.count * self.inner.other) / self.inner.total
+        return 1 / (follows * largest_normal(self.count)[0] * self.count * UNIT)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased up to 1e-5, shape (d,)."""
@@ -308,14 +285,14 @@ def nearest_variance(growth: float, count: int, d: int) -> float:
     return (d * (1 - 1 / count) + follows * (square - 1)) / (follows * mean) ** 2 - 1
 
 
+def _many_variance(growth: float, count: int, d: int = 1) -> float:
+    """That of d coordinates of very many, where no direction is nearest."""
+    factor = (growth + count - 1) / ((growth - 1) * largest_normal(count)[0])
+    return d * (1 - 1 / count) * factor**2
+
+
 @lru_cache(maxsize=1024)
 def best_directions(nano: int) -> int:
     """The M of least variance for many coordinates."""
     growth = float(exp_epsilon(nano))
-    return min(
-        range(2, MAX_DIRECTIONS + 1),
-        key=lambda count: (
-            (1 - 1 / count)
-            * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2
-        ),
-    )
+    return min(range(2, MAX_DIRECTIONS + 1), key=lambda count: _many_variance(growth, count))

@@ -19,11 +19,13 @@ from local_dp.optimise import lowest
 from local_dp.randomizers.places import Coined
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.vectors.base import (
+    COIN,
     normal_means,
     of_moment,
     of_moments,
     pieces_of,
     signs_of,
+    turns,
     words_of,
 )
 from local_dp.tallies import Estimate, Tally
@@ -31,7 +33,6 @@ from local_dp.tallies import Estimate, Tally
 UNIT = 1 << 14  # a coordinate of 1 in a report
 _BLOCK = 1 << 9  # clients at a time
 _SLACK = 1e-9  # nats kept back for the rounding of the cap's share
-_COIN = 20  # bits that decide the sign of a vector shorter than 1
 _HEIGHT = 44  # bits that decide how near to the vector, within the cap or the rest
 
 
@@ -66,10 +67,8 @@ class Cap:
         """The mean of <v, x>^2 of a report: 1 / d on the whole sphere, more in the cap."""
         from scipy.special import betaincc
 
-        within, probability = (
-            float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d),
-            self.chosen(epsilon),
-        )
+        within = float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d)
+        probability = self.chosen(epsilon)
         return probability * within / self.share + (1 - probability) * (1 / d - within) / (
             1 - self.share
         )
@@ -81,13 +80,15 @@ def best_cap(epsilon: float, d: int) -> Cap:
     return Cap.of(d, lowest(0.0, 1.0 - 1e-12, lambda height: -Cap.of(d, height).mean(epsilon), 52))
 
 
-def _across(drawn: Floats, towards: Floats) -> Floats:
+def _across(directions: Floats, towards: Floats) -> Floats:
     """Drawn directions made orthogonal to unit vectors, of length 1; where nothing is left, the
     axis furthest from the vector is taken."""
-    across: Floats = drawn - (drawn * towards).sum(axis=1)[:, None] * towards
-    lost = np.flatnonzero((across**2).sum(axis=1) < 1e-12)
-    least = abs(towards[lost]).argmin(axis=1)
-    across[lost] = np.eye(towards.shape[1])[least] - towards[lost, least][:, None] * towards[lost]
+    across: Floats = directions - (directions * towards).sum(axis=1)[:, None] * towards
+    vanishing = np.flatnonzero((across**2).sum(axis=1) < 1e-12)
+    axes = towards[vanishing]
+    least = abs(axes).argmin(axis=1)
+    axes *= -axes[np.arange(len(axes)), least][:, None]
+    across[vanishing] = np.eye(towards.shape[1])[least] + axes
     across /= np.sqrt((across**2).sum(axis=1))[:, None]
     return across
 
@@ -98,8 +99,7 @@ def turned(rows: Floats, words: Words, steps: int) -> Floats:
     norms = np.sqrt((rows**2).sum(axis=1))
     towards: Floats = rows / np.maximum(norms, 1)[:, None]
     towards[norms == 0, 0] = 1.0  # nothing has no direction: any will do
-    uniform = (words & np.uint64((1 << _COIN) - 1)).astype(np.float64) * 2 + (1 - (1 << _COIN))
-    towards *= np.where(uniform * steps > norms * (1 << _COIN), -1.0, 1.0)[:, None]
+    towards *= turns(words & np.uint64((1 << COIN) - 1), norms, steps)[:, None]
     return towards
 
 
@@ -194,14 +194,11 @@ class PrivUnit(OfSphere):
         Student's t, the law of sqrt(d - 1) h / sqrt(1 - h^2)."""
         from scipy.special import stdtrit
 
-        within = ((words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64) + 0.5) / (
-            1 << _HEIGHT
-        )
-        share = self.cap.share
+        drawn_height = (words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64)
+        within = (drawn_height + 0.5) / (1 << _HEIGHT)
+        share, in_cap = self.cap.share, words[:, 0] < np.uint64(self.threshold)
         # Pr[<v, x> above it]
-        above = np.where(
-            words[:, 0] < np.uint64(self.threshold), share * within, share + (1 - share) * within
-        )
+        above = np.where(in_cap, share * within, share + (1 - share) * within)
         student: Floats = stdtrit(self.d - 1, above)
         return -student / np.sqrt(student**2 + (self.d - 1))
 
@@ -288,30 +285,25 @@ class ProjUnit(OfSphere, Coined):
     def _signs(self, coins: Words) -> Ints:
         """D1, D2 and D3, shape (3, D, n)."""
         each = -(-self.filled // 64)
-        words = words_of(coins, 3 * each)
-        return np.stack(
-            [
-                signs_of(words[:, first : first + each], self.filled).T
-                for first in range(0, 3 * each, each)
-            ]
-        )
+        words = words_of(coins, 3 * each).reshape(-1, 3, each)
+        return np.stack([signs_of(words[:, place], self.filled).T for place in range(3)])
 
     def projected(self, rows: Floats, coins: Words) -> Floats:
         """The projections of vectors, shape (n, d) to (n, k)."""
         first, second, third = self._signs(coins)
-        filled = np.zeros((self.filled, len(rows)))
-        filled[: self.d] = rows.T
-        mixed = walsh_hadamard(walsh_hadamard(filled * first) * second) * third
+        columns = np.zeros((self.filled, len(rows)))
+        columns[: self.d] = rows.T
+        mixed = walsh_hadamard(walsh_hadamard(columns * first) * second) * third
         sums: Floats = mixed.reshape(-1, self.chosen, len(rows)).sum(axis=0).T
         return sums * (math.sqrt(self.chosen / self.filled) / self.filled)
 
     def _directions(self, rows: Floats, coins: Words) -> Floats:
         """Those of the projections: unit vectors."""
-        projected = self.projected(rows, coins)
-        norms = np.sqrt((projected**2).sum(axis=1))
-        lost = norms < 1e-12
-        projected[lost, 0] = 1.0  # nothing is left: any direction will do
-        return projected / np.where(lost, 1.0, norms)[:, None]
+        projections = self.projected(rows, coins)
+        norms = np.sqrt((projections**2).sum(axis=1))
+        vanishing = norms < 1e-12
+        projections[vanishing, 0] = 1.0  # nothing is left: any direction will do
+        return projections / np.where(vanishing, 1.0, norms)[:, None]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         reports: Any = np.empty((len(values), self.chosen), dtype="<i2")
@@ -359,17 +351,13 @@ class ProjUnit(OfSphere, Coined):
         )
 
 
-def mean_length(filled: int, k: int) -> float:
+def mean_length(dimensions: int, k: int) -> float:
     """c, the mean length of a uniform projection of a unit vector of D dimensions on k: E
     sqrt(Beta(k / 2, (D - k) / 2))."""
-    if k == filled:
+    if k == dimensions:
         return 1.0
-    return math.exp(
-        math.lgamma((k + 1) / 2)
-        + math.lgamma(filled / 2)
-        - math.lgamma(k / 2)
-        - math.lgamma((filled + 1) / 2)
-    )
+    above, below = ((k + 1) / 2, dimensions / 2), (k / 2, (dimensions + 1) / 2)
+    return math.exp(sum(map(math.lgamma, above)) - math.lgamma(below[0]) - math.lgamma(below[1]))
 
 
 def projunit_moment(epsilon: float, d: int, k: int) -> float:
@@ -379,9 +367,9 @@ def projunit_moment(epsilon: float, d: int, k: int) -> float:
     s = E[h^2] k / D, the mean square along the vector, for h = <v, x> of PrivUnit in k dimensions
     and a projection of squared length k / D on average.
     """
-    filled = 1 << (d - 1).bit_length()
-    along, square = _along(epsilon, filled, k)
-    return (along + (d - 1) / (filled - 1) * (1 - along)) * square
+    dimensions = 1 << (d - 1).bit_length()
+    along, square = _along(epsilon, dimensions, k)
+    return (along + (d - 1) / (dimensions - 1) * (1 - along)) * square
 
 
 def projunit_on_axis(epsilon: float, d: int, k: int) -> float:
@@ -391,11 +379,11 @@ def projunit_on_axis(epsilon: float, d: int, k: int) -> float:
     return along * square
 
 
-def _along(epsilon: float, filled: int, k: int) -> tuple[float, float]:
+def _along(epsilon: float, dimensions: int, k: int) -> tuple[float, float]:
     """s, and 1 / (c m)^2."""
     cap = best_cap(epsilon, k)
-    return cap.square(epsilon, k) * k / filled, 1 / (
-        mean_length(filled, k) * cap.mean(epsilon)
+    return cap.square(epsilon, k) * k / dimensions, 1 / (
+        mean_length(dimensions, k) * cap.mean(epsilon)
     ) ** 2
 
 
@@ -403,8 +391,8 @@ def _along(epsilon: float, filled: int, k: int) -> tuple[float, float]:
 def least_projection(nano: int, d: int) -> int:
     """The least power of two, `LEAST` or more where d allows, within 2 % of the error of no
     projection."""
-    epsilon, filled = nano / NANO, 1 << (d - 1).bit_length()
-    whole, k = projunit_moment(epsilon, d, filled), min(LEAST, filled)
+    epsilon, dimensions = nano / NANO, 1 << (d - 1).bit_length()
+    whole, k = projunit_moment(epsilon, d, dimensions), min(LEAST, dimensions)
     while projunit_moment(epsilon, d, k) > 1.02 * whole:
         k *= 2
     return k

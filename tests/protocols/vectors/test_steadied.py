@@ -65,11 +65,8 @@ CASES = [
 
 @wrong(
     "local_dp.randomizers.frequencies.base:joint_of_reports",
-    (
-        "Joint(mean, (flat * law @ flat.T - np.outer(mean, mean)) / n, n, (flat.min(axis=1), "
-        "flat.max(axis=1)))"
-    ),
-    "Joint(mean, (flat * law @ flat.T - np.outer(mean, mean)) / n, n)",
+    "Joint(mean, covariance, n, (flat.min(axis=1), flat.max(axis=1)))",
+    "Joint(mean, covariance, n)",
     "marginals whose reports agree have intervals without width",
     at="marginals by cells-12.0-20",
 )
