@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # a page takes a while to import
     from local_dp.server.watch.events import Scene
 
 Announce: TypeAlias = Callable[[str], object]
-Stored: TypeAlias = Callable[[dict[str, Any]], None]
+Store: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,10 +167,10 @@ class RunOptions:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "RunOptions":
         """Raises InputError for an unknown option."""
-        known = [each.name for each in fields(cls)]
+        names = [each.name for each in fields(cls)]
         for name in options:
-            if name not in known:
-                raise InputError(unknown("no option", name, known))
+            if name not in names:
+                raise InputError(unknown("no option", name, names))
         return cls(**options)
 
     def asked(self, table: Records) -> Records:
@@ -220,17 +220,17 @@ class RunOptions:
         if clients is not None and not isinstance(clients, int | np.integer):
             raise InputError(f"clients is {clients!r:.80}; give a whole number")
         # stores belong to their rows in their order
-        dealt = 0 if self.stores and self.seed is None else seed
+        deal = 0 if self.stores and self.seed is None else seed
         if records is None:
             population = protocol.synthetic(
-                protocol.clients(self.epsilon) if clients is None else clients, dealt
+                protocol.clients(self.epsilon) if clients is None else clients, deal
             )
         else:
             clients = len(records) if clients is None else clients
             population = (
-                Resampled(records, clients, dealt)
+                Resampled(records, clients, deal)
                 if self.resample
-                else sample_rows(records, clients, dealt)
+                else sample_rows(records, clients, deal)
             )
         few = protocol.notice(self.epsilon, population.size)
         if few is not None:
@@ -280,9 +280,9 @@ def protocol_of(
             "table after it"
         )
     kind = find_protocol(name) if isinstance(name, str) else name
-    known = [each.name for each in fields(kind)]
+    parameters = [each.name for each in fields(kind)]
     with python_errors():
-        if "bounds" in settings and "bounds" not in known and "low" in known:
+        if "bounds" in settings and "bounds" not in parameters and "low" in parameters:
             low, high = ends_of(settings["bounds"])
             settings = {
                 **{each: value for each, value in settings.items() if each != "bounds"},
@@ -290,21 +290,21 @@ def protocol_of(
                 "high": high,
             }
         for each in settings:
-            if each not in known:
+            if each not in parameters:
                 raise InputError(
-                    f"{unknown(f'{kind.name} has no parameter', each, [*known, *options])}; "
+                    f"{unknown(f'{kind.name} has no parameter', each, [*parameters, *options])}; "
                     f"`local-dp describe {kind.name}` describes them"
                 )
         hints = get_type_hints(kind)
         lists = {
-            each: _listed(each, value, settings)
+            each: _list_of(each, value, settings)
             for each, value in settings.items()
             if get_origin(hints[each]) is tuple
         }
         return kind(**{**settings, **lists})
 
 
-def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_of(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """A parameter that is a list, in the form of its protocol. Python gives a list, one value, or a
     mapping. Raises InputError."""
     weights = settings.get("weights")
@@ -319,7 +319,7 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
     if value is None:
         return ()
     if name == "labels" and "columns" in settings:
-        return _labels(value, _listed("columns", settings["columns"], {}))
+        return _labels(value, _list_of("columns", settings["columns"], {}))
     if isinstance(value, Mapping):
         return bounds_text(value) if name == "bounds" else settings_text(value)
     if name == "bounds" and not all(isinstance(each, str) for each in value):
@@ -339,22 +339,22 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
 def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
     """The labels of each column that is no question: from a mapping, a list of lists, or a list for
     the only one. Raises InputError."""
-    named = [column for column in columns if not is_question(column)]
+    plain = [column for column in columns if not is_question(column)]
     if isinstance(labels, Mapping):
-        if set(labels) != set(named):
+        if set(labels) != set(plain):
             raise InputError(
                 f"there are labels of {', '.join(map(str, labels))}, and the columns are "
-                f"{', '.join(named)}; give the labels of each"
+                f"{', '.join(plain)}; give the labels of each"
             )
-        labels = [labels[column] for column in named]
-    elif len(named) == 1 and not any(
+        labels = [labels[column] for column in plain]
+    elif len(plain) == 1 and not any(
         isinstance(each, Sequence)
         and (not isinstance(each, str) or "|" in each or SEPARATOR in each)
         for each in labels
     ):
         labels = [labels]
     return tuple(
-        each if isinstance(each, str) else SEPARATOR.join(_listed("labels", each, {}))
+        each if isinstance(each, str) else SEPARATOR.join(_list_of("labels", each, {}))
         for each in labels
     )
 
@@ -371,12 +371,22 @@ def _text(value: Any) -> str:
     )
 
 
+def with_table(
+    protocol: LocalProtocol[Any], table: Table | None, csv: str, dates: Dates
+) -> tuple[LocalProtocol[Any], Records | None]:
+    """A protocol that knows the columns of its table, and the records; without a table, itself."""
+    if table is None:
+        return protocol, None
+    records = records_of(table, csv=csv, dates=dates, only=protocol.reads)
+    return protocol.for_table(Launch(records, private=False)), records
+
+
 @python_errors()
 def ask(
     protocol: LocalProtocol[Any],
     table: Table | None,
     options: RunOptions,
-    stored: Stored | None = None,
+    store: Store | None = None,
 ) -> Result:
     """Runs a protocol on a table, or without one on a synthetic population; `stored` gets the
     result without its truth. Raises the errors of a run.
@@ -391,7 +401,7 @@ def ask(
             and not columns_of(parse(str(question))) <= columns_of(parse(made_up))
         ):
             raise InputError("the question is about the columns of a table: add --records")
-        return play(options.settings(protocol, None), options, stored=stored)
+        return play(options.settings(protocol, None), options, store=store)
     records = records_of(
         table,
         notice=unsaid if options.private else options.notice,
@@ -400,8 +410,8 @@ def ask(
         only=options.reads(protocol),
         copy=options.copied,
     )
-    prepared = protocol.for_table(Launch(options.asked(records), options.private))
-    return play(options.settings(prepared, records), options, stored=stored)
+    of_table = protocol.for_table(Launch(options.asked(records), options.private))
+    return play(options.settings(of_table, records), options, store=store)
 
 
 def play(
@@ -409,7 +419,7 @@ def play(
     options: RunOptions,
     run: Callable[[Settings, OnProgress], Outcome] = execute,
     truth_known: bool = True,
-    stored: Stored | None = None,
+    store: Store | None = None,
 ) -> Result:
     """The result of a run, shown on a page while it goes on if `options.watch` is given.
 
@@ -427,11 +437,11 @@ def play(
             for listener in listeners:
                 listener(now)
 
-        started = time.perf_counter()
+        start = time.perf_counter()
         outcome = run(settings, progress)
-        data = as_data(settings, replace(outcome, wall=time.perf_counter() - started), truth_known)
+        data = as_data(settings, replace(outcome, wall=time.perf_counter() - start), truth_known)
         if scene is not None:
             scene.finish(data)
-        if stored is not None:
-            stored(as_data(settings, replace(outcome, wall=data["wall_s"]), truth_known=False))
+        if store is not None:
+            store(as_data(settings, replace(outcome, wall=data["wall_s"]), truth_known=False))
     return Result(data, settings.protocol, judged(settings, outcome).result)

@@ -155,29 +155,31 @@ def reconstruct(
     )
     generator = np.random.default_rng(answers.chance.seed)
     yes = _yes(records, question)
-    n, tried = len(yes), min(len(yes), MOST_ROWS)
-    bits = generator.permutation(yes)[:tried]
-    scale = float(np.sqrt(tried / n))
+    n, sample = len(yes), min(len(yes), MOST_ROWS)
+    bits = generator.permutation(yes)[:sample]
+    scale = float(np.sqrt(sample / n))
     guess = answers.to(
-        reconstruction(random_subsets(RATIO * tried, tried, generator), 0.5, least_squares),
+        reconstruction(random_subsets(RATIO * sample, sample, generator), 0.5, least_squares),
         secret_bits(bits),
         scale=scale,
     )
     wrong, commoner = int(np.sum(guess != bits)), float(min(bits.mean(), 1 - bits.mean()))
-    sd = answers.sd(RATIO * tried) * (scale if noise is not None else 1.0)
-    rates = dict(zip(("wrong", "low", "high"), (wrong / tried, *wilson(wrong, tried)), strict=True))
+    sd = answers.sd(RATIO * sample) * (scale if noise is not None else 1.0)
+    rates = dict(
+        zip(("wrong", "low", "high"), (wrong / sample, *wilson(wrong, sample)), strict=True)
+    )
     errors = {
         "noise": sd,
-        "noise_in_roots": sd / tried**0.5,
-        "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0,
+        "noise_in_roots": sd / sample**0.5,
+        "expected": wrong_bits(sample, RATIO * sample, sd) if sd else 0.0,
         "guessing": commoner,
     }
     return Attacked(
         {
             **_about("reconstruct", question, answers),
             "n": n,
-            "tried": tried,
-            "counts": RATIO * tried,
+            "tried": sample,
+            "counts": RATIO * sample,
             **rates,
             **errors,
         }
@@ -302,11 +304,11 @@ def _rows_text(data: dict[str, Any]) -> list[str]:
         f"wrong ({held(f'{low} to {high}')}; closed form {held(expected)}).",
         f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows. "
         f"Guessing the more common answer for everyone is wrong in {held(guessing)}.",
-        _compared(data),
+        _comparison(data),
     ]
 
 
-def _compared(data: dict[str, Any]) -> str:
+def _comparison(data: dict[str, Any]) -> str:
     if data["high"] < data["guessing"]:
         return "So many counts reveal single rows."
     return (

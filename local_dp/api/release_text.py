@@ -55,24 +55,24 @@ def rows_of(
 ) -> list[list[str]]:
     """The rows as texts, with the interval of each: labels in full, a number to the digits that its
     error shows, and its share as finely."""
-    named, values = result.get("drawn", {}).get("labels", 1), result.get("value")
+    labels, values = result.get("drawn", {}).get("labels", 1), result.get("value")
     ends = result["interval"] if has_intervals(result) else None
-    shown = list[list[str]]()
+    texts = list[list[str]]()
     for place, (row, each) in enumerate(zip(rows, fine, strict=False)):
         whole = values[place] if isinstance(values, list) else None
-        scaled = [
+        grains = [
             each * abs(cell / whole) if each and whole and isinstance(cell, float) else each
-            for cell in row[named:]
+            for cell in row[labels:]
         ]
         last = [_interval(ends[place], each)] if ends else []
-        shown.append(
+        texts.append(
             [
-                *(cell_of(cell, 0.0) for cell in row[:named]),
-                *map(cell_of, row[named:], scaled),
+                *(cell_of(cell, 0.0) for cell in row[:labels]),
+                *map(cell_of, row[labels:], grains),
                 *last,
             ]
         )
-    return shown
+    return texts
 
 
 def within(result: dict[str, Any], fine: Sequence[float | None]) -> str:

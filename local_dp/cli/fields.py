@@ -97,19 +97,19 @@ class Option(click.Option):
 
     def __init__(
         self,
-        spelled: list[str],
+        spellings: list[str],
         about: Mapping[str, Any],
         *,
         heading: str = OPTIONS,
-        shown: str = "",
+        preset: str = "",
         **attributes: Any,
     ) -> None:
-        super().__init__(spelled, **attributes)
-        self.heading, self.about, self.shown = heading, about, shown
+        super().__init__(spellings, **attributes)
+        self.heading, self.about, self.preset = heading, about, preset
 
     def meaning(self, brief: bool = False) -> str:
         """Help, unit and default, as one paragraph; `brief`: without what `--help-all` adds."""
-        default = f"default: {self.shown}" if self.shown else ""
+        default = f"default: {self.preset}" if self.preset else ""
         required = "required" if self.required else ""
         notes = ", ".join(filter(None, (self.about.get("unit"), default, required)))
         text = self.about["brief"] if brief else meaning(self.about)
@@ -119,16 +119,16 @@ class Option(click.Option):
 class Argument(click.Argument):
     """An argument with a line of help."""
 
-    def __init__(self, spelled: list[str], about: Mapping[str, Any], **attributes: Any) -> None:
-        super().__init__(spelled, **attributes)
+    def __init__(self, spellings: list[str], about: Mapping[str, Any], **attributes: Any) -> None:
+        super().__init__(spellings, **attributes)
         self.meaning = meaning(about)
 
 
 def _show_help(everything: bool) -> Callable[[click.Context, click.Parameter, bool], None]:
     """Prints the help of a command, or all of it, and ends."""
 
-    def show(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-        if asked and not ctx.resilient_parsing:
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
             whole = everything and isinstance(ctx.command, Command)
             SCREEN.tell(_help_of(ctx.command, ctx) if whole else ctx.get_help())
             ctx.exit()
@@ -232,7 +232,7 @@ def _help_of(
         ):
             heading = OPTIONS if everyday and param.heading != PARAMETERS else param.heading
             headings.setdefault(heading, []).append(
-                (_spelled(param, ctx, bool(everyday)), param.meaning(bool(everyday)))
+                (_spelling(param, ctx, bool(everyday)), param.meaning(bool(everyday)))
             )
     parts += [f"{heading}:\n{definitions(entries, width)}" for heading, entries in headings.items()]
     if isinstance(command, Command | Group) and command.example:
@@ -242,7 +242,7 @@ def _help_of(
     return "\n\n".join(parts)
 
 
-def _spelled(param: Option, ctx: click.Context, brief: bool) -> str:
+def _spelling(param: Option, ctx: click.Context, brief: bool) -> str:
     first = param.opts[:1] if brief and param.opts[0] in _ONE.values() else param.opts
     names = ", ".join(first) + "".join(f" / {name}" for name in param.secondary_opts if not brief)
     return names if param.is_flag else f"{names} {param.make_metavar(ctx)}"
@@ -275,30 +275,32 @@ def command_of(name: str, kind: type[Any]) -> Command:
     return Command(
         name,
         params=parameters_of(kind),
-        callback=lambda **typed: instance_of(kind, typed)(),
+        callback=lambda **values: instance_of(kind, values)(),
         help=getdoc(kind),
     )
 
 
-def instance_of(kind: type[Any], typed: dict[str, Any]) -> Any:
+def instance_of(kind: type[Any], values: dict[str, Any]) -> Any:
     for each in fields(kind):
         if any(each.metadata.get("ends", ())):
-            typed[each.name] = typed.pop("low"), typed.pop("high")
+            values[each.name] = values.pop("low"), values.pop("high")
         elif each.metadata.get("collect"):
-            typed[each.name] = each.metadata["collect"](typed[each.name])
-    return kind(**typed)
+            values[each.name] = each.metadata["collect"](values[each.name])
+    return kind(**values)
 
 
 def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Parameter]:
     """The options and arguments of a dataclass, arguments first; those in its attribute `own` are
     parameters, and `hidden` ones are left out."""
     hints, own, hidden = get_type_hints(kind), getattr(kind, "own", ()), getattr(kind, "hidden", ())
-    made = []
+    parameters = []
     for each in fields(kind):
         if each.name not in hidden and each.metadata.get("shell", True):
-            made += _parameters(each, hints[each.name], PARAMETERS if each.name in own else heading)
+            parameters += _parameters(
+                each, hints[each.name], PARAMETERS if each.name in own else heading
+            )
     return sorted(
-        made,
+        parameters,
         key=lambda each: (
             isinstance(each, Option),
             isinstance(each, Option) and each.heading != PARAMETERS,
@@ -334,22 +336,22 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
         return [Argument([each.name], about, nargs=-1 if many else 1, **attributes)]
     if hint is bool:
         attributes = {"is_flag": True, "default": each.default}
-    spelled = [each.name, *(about["name"] or f"--{each.name.replace('_', '-')}").split()]
+    spellings = [each.name, *(about["name"] or f"--{each.name.replace('_', '-')}").split()]
     if many and (about.get("split") or not collect):
         nothing = None if each.default is None and not collect else ()
         attributes |= {
             "type": _Parts(click.types.convert_type(attributes["type"])),
-            "callback": lambda ctx, param, typed: (
-                tuple(part for parts in typed for part in parts) or nothing
+            "callback": lambda ctx, param, values: (
+                tuple(part for parts in values for part in parts) or nothing
             ),
         }
-    shown = "" if hint is bool else usual(each)
+    preset = "" if hint is bool else usual(each)
     return [
         Option(
-            spelled,
+            spellings,
             about,
             heading=heading,
-            shown=shown,
+            preset=preset,
             multiple=many,
             **attributes,
         )
@@ -421,34 +423,34 @@ def _path(name: str, text: str) -> Path:
     return Path(text)
 
 
-def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
+def protocol_options(kind: type[Any], names: set[str]) -> list[click.Parameter]:
     """The parameters of a protocol as options with texts, without the names in `taken`.
 
     A list is typed as in every command: an option that is repeated, or one text with commas or
     semicolons; labels may hold commas.
     """
-    hints, made = get_type_hints(kind), list[click.Parameter]()
+    hints, parameters = get_type_hints(kind), list[click.Parameter]()
     for each in fields(kind):
         name, hint, about = (
             f"--{each.name.replace('_', '-')}",
             _without_none(hints[each.name]),
             each.metadata,
         )
-        if name in taken:
+        if name in names:
             continue
-        spelled = [
+        spellings = [
             each.name,
             f"{name}/--no-{name[2:]}" if hint is bool else name,
             *([f"--{about['alias']}"] if about.get("alias") else []),
         ]
         many = get_origin(hint) is tuple
         if many and each.name in _ONE:
-            spelled.insert(1, _ONE[each.name])
+            spellings.insert(1, _ONE[each.name])
         attributes: dict[str, Any] = {"multiple": many}
         if many:
             attributes["type"] = click.STRING if each.name == "labels" else _Parts(click.STRING)
-            attributes["callback"] = lambda ctx, param, typed: (
-                ";".join(text if isinstance(text, str) else ";".join(text) for text in typed)
+            attributes["callback"] = lambda ctx, param, values: (
+                ";".join(text if isinstance(text, str) else ";".join(text) for text in values)
                 or None
             )
         if about["choices"]:
@@ -456,13 +458,13 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
         elif hint is not bool:
             attributes["metavar"] = "A;B;..." if many else {int: "N", float: "X"}.get(hint, "TEXT")
         if hint is not bool:
-            attributes = {"type": click.STRING, "shown": shown_default(each.default), **attributes}
-        made.append(Option(spelled, about, heading=PARAMETERS, default=None, **attributes))
-    return made
+            attributes = {"type": click.STRING, "preset": shown_default(each.default), **attributes}
+        parameters.append(Option(spellings, about, heading=PARAMETERS, default=None, **attributes))
+    return parameters
 
 
-def show(result: Printable, as_json: bool, lost: str = "") -> int:
+def show(result: Printable, as_json: bool, warning: str = "") -> int:
     """Prints a result; the exit code. `lost`: see `Screen.tell`."""
     data = result.to_dict()
-    SCREEN.tell(json.dumps(data) if as_json else result.text(screen_width()), lost)
+    SCREEN.tell(json.dumps(data) if as_json else result.text(screen_width()), warning)
     return DEGRADED if "degraded" in data else 0

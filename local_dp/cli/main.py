@@ -47,7 +47,7 @@ HEAVY = frozenset(("amqtt", "matplotlib", "polars", "scipy"))
 def main() -> None:
     """The entry point: errors become one line and an exit code, also while the commands are still
     being imported."""
-    with _orderly() as ended:
+    with _orderly() as signals:
         try:
             try:
                 with SCREEN:
@@ -86,7 +86,7 @@ def main() -> None:
             )
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
-            code = 128 + ended[0] if ended else INTERRUPTED
+            code = 128 + signals[0] if signals else INTERRUPTED
     sys.exit(code)
 
 
@@ -103,7 +103,7 @@ def _orderly() -> Iterator[list[int]]:
     In a finalizer, or the callback of a weak reference, Python only reports an interrupt: it is
     raised again a moment later. Afterwards signals are ignored.
     """
-    ended, latest, report = list[int](), -math.inf, sys.unraisablehook
+    signals, latest, report = list[int](), -math.inf, sys.unraisablehook
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         handler = signal.getsignal(signal.SIGINT)
@@ -115,13 +115,13 @@ def _orderly() -> Iterator[list[int]]:
         nonlocal latest
         if time.monotonic() < latest + _PATIENCE:
             return  # it is ending already
-        ended.append(number)
+        signals.append(number)
         latest = time.monotonic()
         interrupt(number, frame)
 
-    def repeat(lost: "sys.UnraisableHookArgs") -> None:
-        if not issubclass(lost.exc_type, KeyboardInterrupt):
-            report(lost)
+    def repeat(event: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(event.exc_type, KeyboardInterrupt):
+            report(event)
             return
         signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, _MOMENT)
@@ -136,7 +136,7 @@ def _orderly() -> Iterator[list[int]]:
         signal.signal(number, end)
     sys.unraisablehook = repeat
     try:
-        yield ended
+        yield signals
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number in (*ours, signal.SIGINT):
@@ -147,8 +147,8 @@ def _orderly() -> Iterator[list[int]]:
 def _of_the_machine(error: Exception) -> str:
     """An error of the machine or its files, in one line."""
     if isinstance(error, OSError):
-        named = f" of {str(error.filename)!r:.80}" if error.filename is not None else ""
-        return f"the system refuses{named}: {error.strerror or error}"
+        name = f" of {str(error.filename)!r:.80}" if error.filename is not None else ""
+        return f"the system refuses{name}: {error.strerror or error}"
     if isinstance(error, MemoryError):
         return "this takes more memory than there is; ask for less"
     return "a number is too large or too small to be computed with; give another"
@@ -170,8 +170,8 @@ def _run() -> int:
 
     from local_dp.cli.commands import APP
 
-    if asked := os.environ.get(VARIABLE):
-        sys.exit(shell_complete(APP, {}, "local-dp", VARIABLE, asked))
+    if instruction := os.environ.get(VARIABLE):
+        sys.exit(shell_complete(APP, {}, "local-dp", VARIABLE, instruction))
     try:
         # APP.main() would print at an interrupt
         with APP.make_context("local-dp", sys.argv[1:]) as ctx:
@@ -187,16 +187,16 @@ def _run() -> int:
             for each in (error.ctx.command.params if error.ctx else ())
             for option in each.opts
         ]
-        meant = [each for each in MEANT.get(error.option_name, ()) if each in options] or (
+        guesses = [each for each in MEANT.get(error.option_name, ()) if each in options] or (
             error.possibilities or []
         )[:1]
         parameter = f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * (
             "--set" in options
         )
-        near = f"did you mean {' and '.join(map(repr, meant))}? " if meant else parameter
-        called = error.ctx.command_path if error.ctx else "local-dp"
+        near = f"did you mean {' and '.join(map(repr, guesses))}? " if guesses else parameter
+        command = error.ctx.command_path if error.ctx else "local-dp"
         raise InputError(
-            f"no option {error.option_name!r}; {near}`{called} --help` lists the options"
+            f"no option {error.option_name!r}; {near}`{command} --help` lists the options"
         ) from None
     except UsageError as error:
         extra = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.format_message())

@@ -228,7 +228,7 @@ def test_people_are_on_the_disk_before_they_answer(tmp_path: Path) -> None:
     def live(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
         def lives(send: Callable[[bytes], None]) -> None:
             store = SqliteStore(path, 8.0)
-            store._log._held = Doomed(store._log._held, point)  # type: ignore[assignment]
+            store._log._database = Doomed(store._log._database, point)  # type: ignore[assignment]
             role = ClientRole(
                 "host-0", 0, table(joined), StoreNoise(store.secret), store, person="id"
             )

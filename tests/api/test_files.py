@@ -26,7 +26,7 @@ SCHEMA = {"x": "number", "n": "whole", "t": "text"}
 
 
 @wrong(
-    "local_dp.api.files:_sheet",
+    "local_dp.api.files:Source._sheet",
     "fractions[name].fill_null(rows[name][1:])",
     "rows[name][1:]",
     "a fraction in an Excel file loses its digits after the tenth",

@@ -19,8 +19,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 @wrong(
-    "local_dp.api.files:frame_of",
-    "['', *form.missing]",
+    "local_dp.api.files:Source.frame",
+    "['', *self.form.missing]",
     "['']",
     "NA counts as an answer that is not yes, although it was declared to be missing",
     at=(

@@ -51,7 +51,7 @@ def _read(path: Path, csv: str, only: Any, copy: bool) -> tuple[Any, bool]:
 
 @wrong(
     "local_dp.api.tables:read_records",
-    "_copied(path, frame, names, only)",
+    "_copy_of(source, frame, names)",
     "None",
     "memory grows with the rows of a CSV file",
     at="leading zeros",

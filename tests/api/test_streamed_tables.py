@@ -268,7 +268,7 @@ def test_what_everybody_was_asked_is_not_read_again(
 
 
 @wrong(
-    "local_dp.storage.scanned:_checked",
+    "local_dp.storage.scanned:_verify",
     "_digest(Path(file.path)) != file.digest",
     "Path(file.path).stat().st_size == 0",
     "a host counts the rows of another table",

@@ -154,7 +154,9 @@ def test_each_treatment_of_the_curator_counts_and_no_other() -> None:
                 assert all(f"'{word}'" in done.stderr for word in choices), question
 
 
-@wrong("local_dp.api.function:_declared", "each.metadata.get('of_table')", "False", "no need")
+@wrong(
+    "local_dp.api.function:_hint_and_default", "each.metadata.get('of_table')", "False", "no need"
+)
 @wrong("local_dp.api.function:_parameters", "'bounds' if name in ENDS else name", "name", "ends")
 def test_a_function_is_its_declaration() -> None:
     """It takes every parameter, a range as one pair, and every option of a run. What a table needs

@@ -54,9 +54,9 @@ def test_what_counts_where_nothing_is_typed_counts_where_it_is(name: str) -> Non
     typed; else the default itself is its value."""
     kind, silent = ALL[name], _parsed(ALL[name])
     for option in parameters_of(kind):
-        if not isinstance(option, Option) or not option.shown or option.multiple:
+        if not isinstance(option, Option) or not option.preset or option.multiple:
             continue
-        typed = _parsed(kind, option.opts[0], option.shown)[option.name]
+        typed = _parsed(kind, option.opts[0], option.preset)[option.name]
         (each,) = [each for each in fields(kind) if each.name == option.name]
         assert typed is not None
         assert (silent[option.name] is None) == (each.metadata.get("usual") is not None), (

@@ -113,7 +113,7 @@ def _emptied(path: Path, made: Path) -> None:
 
 @wrong(
     "local_dp.storage.budget_file:KeptBudget.create",
-    "(kept._mark.file, path)",
+    "(new._mark.file, path)",
     "(path,)",
     "a deleted budget would be begun again under its name",
     at="_gone-is gone",

@@ -115,15 +115,15 @@ class Labelled(LabelPolicies[D, R]):
     def labelled(self, records: Records) -> tuple[list[Words], Ints]:
         """The points of each column, and the labels."""
         label = Yes.of(records, self.label)
-        lost = np.logical_or.reduce(
+        gaps = np.logical_or.reduce(
             [label.missing, label.other, *(absent(records[column]) for column in self.of)]
         )
-        found = (
+        codes = (
             coded(records, column).points(records) if self.texts else of_numbers(records, column)
             for column in self.of
         )
-        points = [np.where(lost, np.uint64(0), each) for each in found]
-        return points, np.where(lost, 0, label.yes).astype(np.int64)
+        points = [np.where(gaps, np.uint64(0), each) for each in codes]
+        return points, np.where(gaps, 0, label.yes).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -219,13 +219,13 @@ class Point(Labelled[LabelledMultiset, int | None]):
             if result is None
             else f"Predict 1 where {self.column} is {value}, else 0."
         )
-        shown = {
+        data = {
             "columns": [self.column, "label"],
             "rows": [] if result is None else [[value, 1]],
             "explanation": rule,
             **measured(value),
         }
-        return {**shown, **self._error(result, len(records))}
+        return {**data, **self._error(result, len(records))}
 
     def _error(self, result: int | None, size: int) -> dict[str, Any]:
         """Of a stable choice: a value that is released is the most frequent one; without one, the

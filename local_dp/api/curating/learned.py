@@ -151,10 +151,10 @@ class Learned(Task[Records | Population, Taught]):
         # of complete rows: for the learner and for the verdicts
         shares = 2 if self._excludes else 0
         account = DeclaredAccount(self.loss, self.learning.built.queries + 2 + shares)
-        asked = curated_from_sq(
+        algorithm = curated_from_sq(
             Adaptive(lambda: self._play(account.part.nano, size)), account.part.epsilon, size
         )
-        return Offer(f"{account.queries:,} noisy sums", asked, account)
+        return Offer(f"{account.queries:,} noisy sums", algorithm, account)
 
     def _play(self, nano: int, size: int) -> Play[StatisticalQuery, float, Taught]:
         """Learns on all rows, or on the complete ones, whose share is one more query. Then judges
@@ -163,11 +163,11 @@ class Learned(Task[Records | Population, Taught]):
         hypothesis = yield from as_play(
             among_complete(learner, encoding) if self._excludes else on_table(learner, encoding)
         )
-        judged = [
+        verdicts = [
             StatisticalQuery(encoded(encoding, verdict(each)), _TOLERANCE)
             for each in (hypothesis, trivial(hypothesis))
         ]
-        queries = (*judged, *[completeness(encoding, _TOLERANCE)] * self._excludes)
+        queries = (*verdicts, *[completeness(encoding, _TOLERANCE)] * self._excludes)
         answers = yield queries
         misses = Fraction(1, 20 * (len(queries) - 1))
         reaches = [_reach(query, nano, size, misses) for query in queries]

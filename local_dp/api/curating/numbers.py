@@ -128,19 +128,19 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
         return Changed(records, self.kept)
 
     def to_data(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
-        found = self._noisy.mean(result, len(records))
+        mean = self._noisy.mean(result, len(records))
         value, low, high = (
             float(self.bounded.in_units(np.asarray(share)))
-            for share in (found.value, found.low, found.high)
+            for share in (mean.value, mean.low, mean.high)
         )
         explanation = (
             "The noise hides one replaced record; its effect on the mean falls with the number of "
             "records. The release is pure, also with a delta."
         )
-        drawn = {"axis": f"mean of {self.column}", "rows": ""}
+        figure = {"axis": f"mean of {self.column}", "rows": ""}
         numbers = {
             "value": value,
-            "standard_error": found.standard_error * (self.bounded.high - self.bounded.low),
+            "standard_error": mean.standard_error * (self.bounded.high - self.bounded.low),
             "interval": [low, high],
         }
         error = {"error": _CONSERVATIVE if self.excludes else None}
@@ -148,7 +148,7 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
             "columns": ["column", "mean"],
             "rows": [[self.column, value]],
             "explanation": explanation,
-            "drawn": drawn,
+            "drawn": figure,
             **numbers,
             **error,
         }
@@ -166,8 +166,8 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
 
     def _shares(self, records: Records) -> tuple[int, float]:
         """How many records have a share of the range, and the sum of the shares."""
-        kept = self.kept(records)
-        shares = self.bounded.share(kept)[~absent(kept[self.column])]
+        column = self.kept(records)
+        shares = self.bounded.share(column)[~absent(column[self.column])]
         return len(shares), float(shares.sum())
 
 
@@ -223,10 +223,10 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     def _cells(self, records: Records) -> Counts:
         """The cell of each number: its lower edge belongs to it, and the upper bound to the last.
         Numbers that are left out are in one more cell."""
-        kept = self.kept(records)
-        numbers, last = kept.numbers(self.column), self.bins - 1
+        column = self.kept(records)
+        numbers, last = column.numbers(self.column), self.bins - 1
         cells = np.clip(np.searchsorted(self._edges, numbers, side="right") - 1, 0, last)
-        return np.where(absent(kept[self.column]), self.bins, cells)
+        return np.where(absent(column[self.column]), self.bins, cells)
 
     @cached_property
     def _edges(self) -> Floats:
@@ -313,10 +313,10 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
         """The count by four fifths of epsilon; the fifth is for the local sensitivity, which its
         interval follows from."""
         ladder, local = self._parts
-        asked = Nonadaptive[Mechanism[Graph | Triangles, int, Loss], int, Counted](
+        counts = Nonadaptive[Mechanism[Graph | Triangles, int, Loss], int, Counted](
             (ladder, local), lambda answers: Counted(*answers)
         )
-        return Offer("LadderTriangles", asked, Account(ladder.loss + local.loss, "edge"))
+        return Offer("LadderTriangles", counts, Account(ladder.loss + local.loss, "edge"))
 
     @property
     def _parts(self) -> tuple[LadderTriangles, LocalOfTriangles]:
@@ -329,7 +329,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
 
     def database(self, records: Records) -> Triangles:
         if self.other == "exclude":
-            return Triangles(self._numbered(records))
+            return Triangles(self._graph(records))
         ends = [labels_of(records, column) for column in (self.source, self.target)]
         if any(absent(records[column]).any() for column in (self.source, self.target)):
             raise InputError("some edge lacks a node; remove such rows from the table")
@@ -341,12 +341,12 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
             )
         return Triangles(Graph.of(places.reshape(2, -1).T, self.nodes))
 
-    def _numbered(self, records: Records) -> Graph:
+    def _graph(self, records: Records) -> Graph:
         """The edges among the rows, each once: of two different nodes below the declared number."""
         ends = np.stack([records.whole(column) for column in (self.source, self.target)], axis=1)
-        known = np.all((ends >= 0) & (ends < self.nodes), axis=1) & (ends[:, 0] != ends[:, 1])
+        valid = np.all((ends >= 0) & (ends < self.nodes), axis=1) & (ends[:, 0] != ends[:, 1])
         return Graph.of(
-            np.unique(np.sort(ends[known].astype(np.int64), axis=1), axis=0), self.nodes
+            np.unique(np.sort(ends[valid].astype(np.int64), axis=1), axis=0), self.nodes
         )
 
     def to_data(self, result: Counted, records: Records) -> dict[str, Any]:
@@ -354,7 +354,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
             "One edge more or less is hidden; the number of nodes is public. The release is pure, "
             "also with a delta."
         )
-        shown = {
+        facts = {
             "columns": ["", "triangles"],
             "rows": [["graph", result.triangles]],
             "drawn": {"axis": "triangles", "rows": ""},
@@ -362,7 +362,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
         ladder, local = self._parts
         reach = ladder.reach(self.nodes, local.at_most(result.local, _OF_LOCAL), 0.05 - _OF_LOCAL)
         return {
-            **shown,
+            **facts,
             "explanation": explanation,
             **measured(result.triangles, None, reach, (0, math.comb(self.nodes, 3))),
         }

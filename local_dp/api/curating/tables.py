@@ -125,10 +125,10 @@ class Attribute:
         """The number of each record's value; `check` finds that there is one."""
         last = len(self.values) - 1  # the value of a missing one
         if self.labels:
-            values, listed = records[self.column], len(self.labels)
+            values, count = records[self.column], len(self.labels)
             places = Listed(self.labels, values.dtype).places(values)
             return np.where(
-                absent(values), last, np.where(places < 0, min(listed, last), places)
+                absent(values), last, np.where(places < 0, min(count, last), places)
             ).astype(np.int64)
         if self.cuts:
             numbers = records.numbers(self.column)
@@ -204,9 +204,9 @@ class Attributes:
             for cell in range(size):
                 values = self._values(group, cell)
                 if values is not None:
-                    named = dict(zip(group, values, strict=True))
+                    names = dict(zip(group, values, strict=True))
                     cells.append(
-                        (start + cell, [named.get(number, "") for number in range(len(self.every))])
+                        (start + cell, [names.get(number, "") for number in range(len(self.every))])
                     )
             start += size
         return cells
@@ -233,8 +233,8 @@ class Attributes:
 
     def names(self, words: Words) -> list[list[str]]:
         columns = [np.array(each.values)[codes] for each, codes in self._codes(words)]
-        named: list[list[str]] = np.stack(columns, axis=1).tolist()
-        return named
+        names: list[list[str]] = np.stack(columns, axis=1).tolist()
+        return names
 
     def _codes(self, words: Words) -> Iterator[tuple[Attribute, Ints]]:
         """Each attribute with its number in every word."""
@@ -244,8 +244,8 @@ class Attributes:
 
 def read_listed(text: str) -> tuple[str, list[str]]:
     """A column and its cuts or labels, from a text such as age=27;32. Raises InputError."""
-    column, sign, listed = text.partition("=")
-    values = [each.strip() for each in listed.split(";")]
+    column, sign, tail = text.partition("=")
+    values = [each.strip() for each in tail.split(";")]
     if not (column.strip() and sign and all(values)):
         raise InputError(f"{text!r} names no column with its values; write it like age=27;32")
     return column.strip(), values
@@ -341,7 +341,7 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
             Attribute.cut_at(column, cuts, self.missing)
             for column, cuts in (self.cuts or {}).items()
         ]
-        listed = [
+        categories = [
             Attribute(
                 column, labels=tuple(map(str, labels)), missing=self.missing, other=self.other
             )
@@ -350,7 +350,7 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
         answers = [
             Attribute(column, missing=self.missing, other=self.other) for column in self.columns
         ]
-        return Attributes((*answers, *numbers, *listed))
+        return Attributes((*answers, *numbers, *categories))
 
     @property
     def workload(self) -> Marginals:
@@ -393,14 +393,14 @@ class MarginalCounts(OfAttributes[Cells]):
         workload, loss = self.workload, self.loss
         if isinstance(loss, Pure):
             mwem = pure_mwem(workload, size, loss.epsilon)
-            cells_of = _finished(
+            cells_of = _mwem_with(
                 mwem,
                 size,
                 lambda weights: Cells(
                     weights.answers(workload), "pure privacy, by weights of all rows"
                 ),
             )
-            return Offer(_named(mwem), cells_of, Account(loss))
+            return Offer(_name(mwem), cells_of, Account(loss))
         choice, account = choose(workload, size, loss), Account(loss)
         if choice.kind == "mst":
             tree = SpanningTree(workload.d, loss.epsilon, loss.delta)
@@ -433,7 +433,7 @@ class MarginalCounts(OfAttributes[Cells]):
             "negative or a fraction."
         )
         rows = [[*values, float(result.counts[place])] for place, values in cells]
-        columns, drawn = [*(each.column for each in every), "records"], self.drawn
+        columns, figure = [*(each.column for each in every), "records"], self.drawn
         spread = (
             result.noisy is not None
             and np.array_equal(result.counts, result.noisy.cells)
@@ -448,7 +448,7 @@ class MarginalCounts(OfAttributes[Cells]):
             "columns": columns,
             "rows": rows,
             "explanation": explanation,
-            "drawn": drawn,
+            "drawn": figure,
             **measured([row[-1] for row in rows]),
             **error,
         }
@@ -480,7 +480,7 @@ class SyntheticRecords(OfAttributes[Drawn]):
         loss = self.loss
         if isinstance(loss, Pure):
             mwem = pure_mwem(self.workload, size, loss.epsilon)
-            return Offer(_named(mwem), _finished(mwem, size, Drawn), Account(loss))
+            return Offer(_name(mwem), _mwem_with(mwem, size, Drawn), Account(loss))
         fourier = FourierGaussian(self.workload, loss.epsilon, loss.delta)
         return Offer(
             "FourierGaussian",
@@ -524,12 +524,12 @@ class SyntheticRecords(OfAttributes[Drawn]):
     def _words(self, result: Drawn) -> Words:
         """Rows by their weights, without impossible ones. The cumulative sums of the weights are
         rounded, so no chance enters."""
-        drawn = result.synthetic.weights
+        raw = result.synthetic.weights
         words, weights = (
-            np.arange(len(drawn), dtype=np.uint64),
-            np.where(self.attributes.possible(), drawn, 0.0),
+            np.arange(len(raw), dtype=np.uint64),
+            np.where(self.attributes.possible(), raw, 0.0),
         )
-        upto = np.rint(np.cumsum(weights) * (drawn.sum() / weights.sum())).astype(np.int64)
+        upto = np.rint(np.cumsum(weights) * (raw.sum() / weights.sum())).astype(np.int64)
         return np.repeat(words, np.diff(upto, prepend=0))
 
     def truth(self, result: Drawn, records: Records) -> dict[str, Any]:
@@ -538,7 +538,7 @@ class SyntheticRecords(OfAttributes[Drawn]):
         )
 
 
-def _finished(
+def _mwem_with(
     mwem: Mwem[Pure], size: int, finish: Callable[[Synthetic], A]
 ) -> Adaptive[Any, Any, A]:
     """MWEM, and a function of its weights."""
@@ -549,5 +549,5 @@ def _finished(
     return Adaptive(play)
 
 
-def _named(mwem: Mwem[Pure]) -> str:
+def _name(mwem: Mwem[Pure]) -> str:
     return f"MWEM of {mwem.rounds.rounds} rounds"

@@ -138,16 +138,18 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
         return Multiset.of_parts(map(coded(records, self.column).points, records.parts()), BITS)
 
     def to_data(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
-        column, released = (
+        column, counts = (
             coded(records, self.column),
             dict(zip(result.values.tolist(), result.counts.tolist(), strict=True)),
         )
-        lost = released.pop(column.nothing, 0) if self.missing == "exclude" else 0
+        absentees = counts.pop(column.nothing, 0) if self.missing == "exclude" else 0
         cells, noise, size = self._cells, Fraction(nano_epsilon(self.epsilon), 2), result.size
         rare = cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
-        present = max(1, size - lost)  # an estimate: the number of those present is protected too
-        ends = {count: list(cells.noise.interval(count, size)) for count in set(released.values())}
-        ordered = sorted(released.items(), key=lambda row: -row[1])  # ties as they come
+        present = max(
+            1, size - absentees
+        )  # an estimate: the number of those present is protected too
+        ends = {count: list(cells.noise.interval(count, size)) for count in set(counts.values())}
+        ordered = sorted(counts.items(), key=lambda row: -row[1])  # ties as they come
         rows = [
             [column.value(point), min(count, size), min(1.0, count / present)]
             for point, count in ordered
@@ -174,8 +176,8 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
         database = self.database(records)
         if self.missing == "exclude":
             nothing = coded(records, self.column).nothing
-            told, has = result.values != nothing, database.values != nothing
-            result = replace(result, values=result.values[told], counts=result.counts[told])
+            real, has = result.values != nothing, database.values != nothing
+            result = replace(result, values=result.values[real], counts=result.counts[real])
             database = replace(database, values=database.values[has], counts=database.counts[has])
         order = np.argsort(-result.counts, kind="stable")
         true = look_up(database.values, database.counts, result.values)[order].tolist()
@@ -275,8 +277,8 @@ class Quantiles(OfNumbers[Steps]):
         apart = math.ceil(error * (1 << self.levels) + 1e-9)
         if apart >= len(values):
             return None
-        padded = [*[None] * apart, *values, *[None] * apart]
-        return [[padded[place], padded[place + 2 * apart]] for place in range(len(values))]
+        ends = [*[None] * apart, *values, *[None] * apart]
+        return [[ends[place], ends[place + 2 * apart]] for place in range(len(values))]
 
     def truth(self, result: Steps, records: Records) -> dict[str, Any]:
         database = self.database(records)

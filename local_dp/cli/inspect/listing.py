@@ -76,13 +76,13 @@ def _class_of(name: str) -> tuple[Any, str]:
         return RANDOMIZERS[name], "randomizer"
     if name in QUERIES:
         return QUERIES[name], "query"
-    curated = {kind.__name__: kind for kind in mechanisms()}
-    if name in curated:
-        return curated[
+    curators = {kind.__name__: kind for kind in mechanisms()}
+    if name in curators:
+        return curators[
             name
-        ], f"mechanism, {privacy_in(curated[name])}, neighbours: {curated[name].neighbours}"
+        ], f"mechanism, {privacy_in(curators[name])}, neighbours: {curators[name].neighbours}"
     everything, listing = (
-        (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated),
+        (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curators),
         "local-dp protocols, randomizers, queries or mechanisms",
     )
     raise InputError(
@@ -123,19 +123,19 @@ def _purpose(kind: type[Any]) -> str:
 
 
 def _parameters(kind: Any) -> str:
-    shown = []
+    texts = []
     for field in fields(kind):
         if field.name == "word_bits":  # for verification only
             continue
         value = ";".join(field.default) if isinstance(field.default, tuple) else field.default
-        shown.append(
+        texts.append(
             held(
                 f"{field.name}={value if value is not None else ''}"
                 if field.default is not MISSING
                 else field.name
             )
         )
-    return ", ".join(shown)
+    return ", ".join(texts)
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ class Plan(ProtocolCommand):
     )
     as_json: bool = json_option("the plan")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        protocol, records = self.prepared(kind, given)
+    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
+        protocol, records = self.prepared(kind, parameters)
         SCREEN.working("computing the errors of every randomizer")
         of = self.population if records is None else records
         show(
@@ -93,7 +93,7 @@ class Measuring(Drawn):
 
         SCREEN.working("measuring")
         with SCREEN.resumable():
-            compared = swept(
+            result = swept(
                 sweep,
                 self.out,
                 progress,
@@ -102,7 +102,7 @@ class Measuring(Drawn):
                 drawing=self.drawing,
                 formats=formats,
             )
-        show(compared, self.as_json)
+        show(result, self.as_json)
         if not self.as_json:
             SCREEN.tell(f"\ntable: {self.out}\nfigure: {self.out.with_suffix(f'.{formats[0]}')}")
 
@@ -143,10 +143,10 @@ class Compare(ProtocolCommand, Measuring):
     def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
         return kind.aim is not LocalProtocol.aim
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
         from local_dp.api.sweep import Grid, comparison
 
-        protocol, records = self.prepared(kind, given)
+        protocol, records = self.prepared(kind, parameters)
         grid = Grid(
             epsilon=self.epsilon,
             clients=self.clients,
@@ -217,8 +217,8 @@ class Mix(ProtocolCommand, Plotted):
     def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
         return issubclass(kind, OfShares)
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        protocol, records = self.prepared(kind, given)
+    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
+        protocol, records = self.prepared(kind, parameters)
         self.check_files(kind.name, kind.figureless)
         SCREEN.working("mixing messages")
         mixed = mix(

@@ -105,20 +105,16 @@ class Server(Role):
     def __call__(
         self,
         kind: type[LocalProtocol[Any]],
-        given: Mapping[str, str],
-        interrupted: Journal | None = None,
+        parameters: Mapping[str, str],
+        earlier: Journal | None = None,
     ) -> int:
         """Begins a run, or continues an interrupted one."""
         from local_dp.simulation.over_bus import serve_run  # a client needs no broker
 
         check_name(self.run)
-        chance = (
-            self.randomness()
-            if interrupted is None
-            else Randomness(**interrupted.began["randomness"])
-        )
+        chance = self.randomness() if earlier is None else Randomness(**earlier.began["randomness"])
         keys = server_keys(self.key, self.roster, self.private)
-        protocol, table = self.prepared(kind, given, self.private)
+        protocol, table = self.prepared(kind, parameters, self.private)
         SCREEN.check()
         SCREEN.working(f"joining the broker as the server of run {self.run}")
         with run_progress() as progress:
@@ -133,14 +129,20 @@ class Server(Role):
             )
             address = Address.parse(self.broker)
             folder = self.journal or runs_folder()
-            journal = interrupted or Journal.begin(
-                folder, self.run, self._began(kind, given, chance)
+            journal = earlier or Journal.begin(
+                folder, self.run, self._began(kind, parameters, chance)
             )
 
-            def serve(settings: Settings, shown: OnProgress) -> Outcome:
+            def serve(settings: Settings, on_progress: OnProgress) -> Outcome:
                 return asyncio.run(
                     serve_run(
-                        settings, self.run, address, self.joining, shown, journal=journal, keys=keys
+                        settings,
+                        self.run,
+                        address,
+                        self.joining,
+                        on_progress,
+                        journal=journal,
+                        keys=keys,
                     )
                 )
 
@@ -160,7 +162,7 @@ class Server(Role):
         return show(result, self.as_json, f"`local-dp show {named(self.run, folder)}` prints it")
 
     def _began(
-        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness
+        self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str], chance: Randomness
     ) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""
         values = {
@@ -177,7 +179,7 @@ class Server(Role):
         return {
             "at": at,
             "protocol": kind.name,
-            "given": dict(given),
+            "given": dict(parameters),
             "options": options,
             "randomness": vars(chance),
         }
@@ -292,7 +294,7 @@ class Answering(Role):
     def population(
         self,
         kind: type[LocalProtocol[Any]],
-        given: Mapping[str, str],
+        parameters: Mapping[str, str],
         start: int,
         clients: int | None,
     ) -> Population:
@@ -305,7 +307,7 @@ class Answering(Role):
                 "column types are read from the values, so a refusal would reveal some: declare "
                 "the types with --schema FILE"
             )
-        protocol, table = self.prepared(kind, given, self.private)
+        protocol, table = self.prepared(kind, parameters, self.private)
         if table is not None:
             if clients not in (None, len(table)):
                 raise InputError(
@@ -352,7 +354,7 @@ class Answering(Role):
             idle=self.idle,
         )
 
-        async def connected() -> None:
+        async def on_connect() -> None:
             mode = "answering in private" if role.private else STAMP
             SCREEN.note(
                 f"{member}: ready for run {self.run} with the clients "
@@ -361,14 +363,14 @@ class Answering(Role):
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
-        if not finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected)):
+        if not finish(serve(role, SealedBus(bus, envelopes), self.run, group, on_connect)):
             why = bus.lost or "start it again, with a longer --idle if the run goes on"
             raise QuorumError(
                 f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; {why}"
             )
-        rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
+        rounds, loss = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(
-            f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of "
+            f"{member}: the run is over; epsilon spent {number(loss)}, {len(role.confirmed)} of "
             f"{rounds} rounds confirmed"
         )
 
@@ -394,12 +396,12 @@ class Host(Answering):
         None, "Number of clients of this host; default: all rows", metavar="N"
     )
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
         self.serve(
             f"host-{self.start}",
             HOSTS,
             self.start,
-            self.population(kind, given, self.start, self.clients),
+            self.population(kind, parameters, self.start, self.clients),
         )
 
 
@@ -410,12 +412,12 @@ class Client(Answering):
     example: ClassVar[str] = f"{MEETING} --index 500"
     index: int = option(brief="Index of this client, from 0", metavar="I")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
         self.serve(
             f"client-{self.index}",
             client_group(self.index),
             self.index,
-            self.population(kind, given, self.index, 1),
+            self.population(kind, parameters, self.index, 1),
         )
 
 
@@ -460,14 +462,14 @@ class Show:
     def __call__(self) -> int:
         folder = self.journal or runs_folder()
         check_name(self.run)
-        if (ended := stored(folder, self.run)) is not None:
-            result, began, progress = ended["result"], ended, ""
+        if (record := stored(folder, self.run)) is not None:
+            result, began, progress = record["result"], record, ""
         else:
             with closing(Journal.open(folder, self.run)) as journal:
                 result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
-                text = json.dumps(result) if self.as_json else _written(began, result)
+                text = json.dumps(result) if self.as_json else _text_of(began, result)
             SCREEN.tell(text)
         elif self.as_json:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
@@ -478,7 +480,7 @@ class Show:
         return DEGRADED if result is not None and "degraded" in result else 0
 
 
-def _written(began: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+def _text_of(began: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """A result for a terminal."""
     if began.get("protocol") == POLL:
         from local_dp.server.poll.results import text_of
@@ -524,26 +526,26 @@ class Resume:
                 }
                 if self.broker is not None:
                     options["broker"] = self.broker
-                server, protocol, given = (
-                    Server(**_typed(options)),
+                server, protocol, parameters = (
+                    Server(**_options(options)),
                     journal.began["protocol"],
                     journal.began["given"],
                 )
-            return server(find_protocol(protocol), given, journal)
+            return server(find_protocol(protocol), parameters, journal)
 
 
-def _typed(options: dict[str, Any]) -> dict[str, Any]:
+def _options(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a server from their JSON; unknown ones are left out, missing ones have their
     defaults."""
-    hints, known = get_type_hints(Server), {each.name for each in fields(Server)}
-    typed = dict[str, Any]()
+    hints, names = get_type_hints(Server), {each.name for each in fields(Server)}
+    values = dict[str, Any]()
     for name, value in options.items():
-        if name in known:
+        if name in names:
             is_path = isinstance(value, str) and hints[name] in (Path, Path | None)
-            typed[name] = (
+            values[name] = (
                 Path(value) if is_path else tuple(value) if isinstance(value, list) else value
             )
-    return typed
+    return values
 
 
 def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
@@ -561,10 +563,10 @@ def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
 
 def _stored_row(folder: Path, run: str) -> tuple[str, str, str, str]:
     try:
-        found = stored(folder, run) or {"at": "", "result": {}}  # deleted since it was listed
+        record = stored(folder, run) or {"at": "", "result": {}}  # deleted since it was listed
     except InputError:
         return run, "", "", "unreadable"
-    return run, str(found["result"].get("protocol", "")), _minute(found["at"]), "done"
+    return run, str(record["result"].get("protocol", "")), _minute(record["at"]), "done"
 
 
 def _minute(at: str) -> str:
@@ -573,9 +575,9 @@ def _minute(at: str) -> str:
 
 
 def _progress(journal: Journal) -> str:
-    closed, asked, messages = journal.standing()
+    closed, requests, messages = journal.standing()
     return (
-        f"{closed} of {asked} rounds closed, {messages} messages stored"
-        if asked
+        f"{closed} of {requests} rounds closed, {messages} messages stored"
+        if requests
         else "no client was asked"
     )

@@ -109,10 +109,10 @@ class Ask:
     as_json: bool = json_option("the result")
 
     def __call__(self) -> int:
-        with closing(self._opened()) as journal:
+        with closing(self._open()) as journal:
             return continued(journal, self.broker, self.out, self.as_json)
 
-    def _opened(self) -> Journal:
+    def _open(self) -> Journal:
         """The journal of a new poll, or of the one to resume. Raises InputError."""
         folder, plan = self.journal or runs_folder(), None if self.resume else self._plan()
         if self.out is not None:
@@ -237,10 +237,10 @@ def _show(state: Mapping[str, Any]) -> None:
 def _announce(plan: Plan, site: Site, name: str) -> None:
     import segno
 
-    drawn = io.StringIO()
-    segno.make(site.link, error="l", micro=False).terminal(drawn, compact=True)
+    code = io.StringIO()
+    segno.make(site.link, error="l", micro=False).terminal(code, compact=True)
     lines = [
-        drawn.getvalue().rstrip("\n"),
+        code.getvalue().rstrip("\n"),
         f"poll {plan.run}",
         f"people answer at   {site.link}",
         f"the presenter has  {site.presenter}",

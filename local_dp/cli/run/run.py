@@ -112,14 +112,14 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
     own = protocol_options(kind, {name for each in shared for name in each.opts})
     names = [each.name for each in own if each.name]
 
-    def play(**typed: Any) -> int | None:
-        texts = {name: typed.pop(name) for name in names}
-        given = {
+    def play(**options: Any) -> int | None:
+        texts = {name: options.pop(name) for name in names}
+        parameters = {
             name: str(text).lower() if isinstance(text, bool) else text
             for name, text in texts.items()
             if text is not None
         }
-        code: int | None = instance_of(role, typed)(kind, given)
+        code: int | None = instance_of(role, options)(kind, parameters)
         return code
 
     command = Command(
@@ -162,24 +162,24 @@ class ProtocolCommand(ABC):
         return True
 
     @abstractmethod
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int | None:
+    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> int | None:
         """Runs the command; the exit code if it is not 0."""
 
     def built(
-        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]
+        self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]
     ) -> tuple[LocalProtocol[Any], Records | None]:
         """The protocol with its parameters, and the table if there is one. Raises InputError unless
         the question about the table is given."""
-        protocol = kind.from_settings(given)
+        protocol = kind.from_settings(parameters)
         if self.records is None:
             return protocol, None
         SCREEN.working(f"reading {self.records.name}")
         table = self.read(self.records, self.reads(protocol))
         for each in fields(kind):
-            if each.metadata.get("of_table") and each.name not in given:
-                spelled = each.metadata["alias"] or each.name
+            if each.metadata.get("of_table") and each.name not in parameters:
+                name = each.metadata["alias"] or each.name
                 raise InputError(
-                    f"{kind.name} of a table needs --{spelled}: {each.metadata['brief']}; the "
+                    f"{kind.name} of a table needs --{name}: {each.metadata['brief']}; the "
                     f"table has the columns {listed(list(table.known))}"
                 )
         return protocol, table
@@ -192,11 +192,11 @@ class ProtocolCommand(ABC):
         return protocol.reads
 
     def prepared(
-        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False
+        self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str], private: bool = False
     ) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run
         would publish values of the table."""
-        protocol, table = self.built(kind, given)
+        protocol, table = self.built(kind, parameters)
         return (
             (protocol, None)
             if table is None
@@ -323,8 +323,8 @@ class Run(Role, Plotted):
     as_json: bool = json_option("the outcome (`local-dp schema`)")
     hidden: ClassVar[frozenset[str]] = Plotted.hidden
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
-        protocol, table = self.built(kind, given)
+    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> int:
+        protocol, table = self.built(kind, parameters)
         self.check_files(kind.name, kind.figureless, rows=False)
         SCREEN.check()
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")
