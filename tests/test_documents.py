@@ -133,12 +133,7 @@ def test_the_plugin_pages_python_is_the_packages(
 
 
 # pages and how many commands they have at least
-PAGES = {
-    "plugins": 4,
-    "guide": 6,
-    "curator": 15,
-    "shuffle": 3,
-}
+PAGES = {"plugins": 4, "guide": 6, "curator": 15, "shuffle": 3}
 
 
 @pytest.mark.parametrize("page", short(list(PAGES), lambda page: page == "shuffle"))
@@ -408,11 +403,7 @@ def test_files_and_names_in_the_documents_exist() -> None:
 
 
 # names of others, and one to be chosen
-FOREIGN = {
-    "YourClass",
-    "mosquitto_passwd",
-    "password_file",
-}
+FOREIGN = {"YourClass", "mosquitto_passwd", "password_file"}
 
 
 def test_names_in_the_documents_are_names_in_the_code() -> None:

@@ -72,10 +72,7 @@ class RunOptions:
         ),
     )
     hosts: int | None = option(
-        None,
-        "Number of host processes; selects tier hosts",
-        usual=Settings.hosts,
-        metavar="H",
+        None, "Number of host processes; selects tier hosts", usual=Settings.hosts, metavar="H"
     )
     broker: str | None = option(
         None,
@@ -96,9 +93,7 @@ class RunOptions:
         unit="seconds",
     )
     quorum: float = option(
-        0.9,
-        "Share of the clients that must reply before the deadline",
-        metavar="SHARE",
+        0.9, "Share of the clients that must reply before the deadline", metavar="SHARE"
     )
     allow: tuple[str, ...] | None = option(
         None,
@@ -159,9 +154,7 @@ class RunOptions:
         None, "Show the run on a local page; needs local-dp[watch]"
     )
     notice: Callable[[str], None] | None = option(
-        None,
-        "Function that gets a notice of too few clients",
-        shell=False,
+        None, "Function that gets a notice of too few clients", shell=False
     )
 
     @classmethod

@@ -44,11 +44,7 @@ R = TypeVar("R")
 DELTA = 1e-6
 MOST_ROWS, RATIO = 400, 4  # rows to reconstruct, counts per row
 # attributes of a column; groups; strangers that may score above
-MOST_CUTS, GROUPS, RATE = (
-    16,
-    20,
-    0.01,
-)
+MOST_CUTS, GROUPS, RATE = (16, 20, 0.01)
 LEAST = 200  # strangers, so that one in a hundred is measurable
 
 

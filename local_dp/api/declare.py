@@ -170,10 +170,7 @@ class Drawn:
         10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points"
     )
     figure_series: tuple[str, ...] = option(
-        (),
-        "Colour only series with this in their name",
-        name="--series",
-        metavar="NAME",
+        (), "Colour only series with this in their name", name="--series", metavar="NAME"
     )
     figure_format: Literal["pdf", "svg", "png"] | None = option(
         None, "Format of a figure; default: as its file ends", name="--format"

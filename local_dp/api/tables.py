@@ -206,12 +206,7 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
     ):
         try:
             frame = polars.DataFrame(table)
-        except (
-            ImportError,
-            TypeError,
-            ValueError,
-            polars.exceptions.ComputeError,
-        ):
+        except (ImportError, TypeError, ValueError, polars.exceptions.ComputeError):
             # pandas then needs pyarrow; polars lacks the time zone +05:30
             if not hasattr(table, "dtypes"):
                 raise
@@ -332,11 +327,7 @@ def _frame(source: Source) -> "tuple[polars.LazyFrame, list[str]]":
 
 
 def _collect(
-    source: Source,
-    frame: "polars.LazyFrame",
-    names: Sequence[str],
-    dates: Dates,
-    notice: Notice,
+    source: Source, frame: "polars.LazyFrame", names: Sequence[str], dates: Dates, notice: Notice
 ) -> Records:
     """The records of a frame. Raises InputError for one without rows or columns."""
     cause = MALFORMED if source.suffix in TEXTS else OF_OTHER_KIND

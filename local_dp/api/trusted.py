@@ -153,10 +153,7 @@ class Question(ABC, Generic[D, R]):
     figureless: ClassVar[str] = ""  # what is released, if it has no figure
     epsilon: float = option(1.0, "Privacy loss of the release", metavar="E", unit="nats")
     delta: float | None = option(
-        1e-6,
-        "Probability of a larger loss",
-        help="Below 1 over the number of records",
-        metavar="D",
+        1e-6, "Probability of a larger loss", help="Below 1 over the number of records", metavar="D"
     )
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
     private: bool = option(

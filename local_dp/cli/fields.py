@@ -346,25 +346,11 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
             ),
         }
     preset = "" if hint is bool else usual(each)
-    return [
-        Option(
-            spellings,
-            about,
-            heading=heading,
-            preset=preset,
-            multiple=many,
-            **attributes,
-        )
-    ]
+    return [Option(spellings, about, heading=heading, preset=preset, multiple=many, **attributes)]
 
 
 # as `curate` spells what may be repeated
-_ONE = {
-    "columns": "--column",
-    "features": "--feature",
-    "bounds": "--bound",
-    "parameters": "--set",
-}
+_ONE = {"columns": "--column", "features": "--feature", "bounds": "--bound", "parameters": "--set"}
 
 
 class _Parts(click.ParamType[Any]):

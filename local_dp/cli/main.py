@@ -35,10 +35,7 @@ EXIT_CODES: dict[type[LocalDPError], int] = {
 DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
 # seconds in which an ending is not interrupted, and after which a lost interrupt is raised again
-_PATIENCE, _MOMENT = (
-    10.0,
-    0.01,
-)
+_PATIENCE, _MOMENT = (10.0, 0.01)
 VARIABLE = "_LOCAL_DP_COMPLETE"  # that a shell sets to have a name completed
 # the distribution local-dp-client lacks them
 HEAVY = frozenset(("amqtt", "matplotlib", "polars", "scipy"))
@@ -67,12 +64,7 @@ def main() -> None:
                 "install local-dp has every command"
             )
             code = EXIT_CODES[InputError]
-        except (
-            OSError,
-            MemoryError,
-            OverflowError,
-            RecursionError,
-        ) as error:
+        except (OSError, MemoryError, OverflowError, RecursionError) as error:
             # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
             code = EXIT_CODES[InputError]

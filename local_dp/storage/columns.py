@@ -98,10 +98,7 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8) if series.null_count() else series
     # times as the table shows them, whatever their zone
-    if series.dtype in (
-        polars.Date,
-        polars.Datetime,
-    ):
+    if series.dtype in (polars.Date, polars.Datetime):
         local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
         return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())
     if str(series.dtype) in ("Int128", "UInt128"):

@@ -73,10 +73,7 @@ class Log:
             )
             try:
                 # which fails where the file is open elsewhere, or not to be written
-                for statement in (
-                    *_HOLD,
-                    "BEGIN IMMEDIATE",
-                ):
+                for statement in (*_HOLD, "BEGIN IMMEDIATE"):
                     self._database.execute(statement)
                 self._count, self._digest = self._check(kind)
                 # last, since closing a file releases SQLite's lock on it
@@ -211,11 +208,7 @@ class Log:
         self._why = "it was interrupted"
         try:
             yield
-        except (
-            sqlite3.Error,
-            OSError,
-            ValueError,
-        ) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             # the last of a text that is not in Unicode, a name or SQLite's own message
             busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             self._why = "another process has it open" if busy else str(error)

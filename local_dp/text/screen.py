@@ -99,10 +99,7 @@ class Screen:
         """Raises InputError if standard output takes no result: to be asked before something is
         charged for one."""
         # of a stream that is no file, such as a notebook's
-        with (
-            _writing(),
-            suppress(UnsupportedOperation),
-        ):
+        with _writing(), suppress(UnsupportedOperation):
             _try(sys.stdout.fileno())
 
     def tell(self, text: str, warning: str = "") -> None:

@@ -236,11 +236,7 @@ def test_a_schema_is_an_object_of_three_words(text: str, tmp_path: Path) -> None
 
 
 # few clients suffice here, and the warning is not needed
-RUN: dict[str, Any] = {
-    "tier": "aggregate",
-    "seed": 1,
-    "notice": str,
-}
+RUN: dict[str, Any] = {"tier": "aggregate", "seed": 1, "notice": str}
 PEOPLE = {"age": [20.0, 30.0, 40.0, 40.0] * 100, "town": ["a", "b", "c", "c"] * 100}
 
 

@@ -85,10 +85,7 @@ def test_the_cuts_of_a_tree_are_within_their_error() -> None:
     ):
         points = Multiset.of(values, 4)
         # of frequent values, whose ties are not broken here
-        spread, error = (
-            Spread(points, 0),
-            tree.rank_error(4, 40) + max(np.bincount(values)) / 2,
-        )
+        spread, error = (Spread(points, 0), tree.rank_error(4, 40) + max(np.bincount(values)) / 2)
         law = tree._law(spread, Node(0, 16, 0, 40), 2)
         within = sum(
             weight

@@ -14,11 +14,7 @@ from local_dp.sklearn import FitError, LocalClassifier, LocalKMeans, LocalRegres
 from tests.support.wrong import wrong as wrong_twin
 
 # so many people like the rows of a check
-MANY: dict[str, Any] = {
-    "tier": "aggregate",
-    "clients": 10**8,
-    "resample": True,
-}
+MANY: dict[str, Any] = {"tier": "aggregate", "clients": 10**8, "resample": True}
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "classifier": lambda **how: LocalClassifier(
         parameters={"steps": 12}, bounds=(-2, 2), random_state=0, **how

@@ -15,13 +15,7 @@ from tests.support.wrong import wrong
 
 CLIENTS = {"mean-found": 20_000}
 # each kind of figure, and of refusal
-DRAWN = (
-    "survey",
-    "frequency",
-    "quantiles",
-    "masked-parity",
-    "learn",
-)
+DRAWN = ("survey", "frequency", "quantiles", "masked-parity", "learn")
 MIXED, COMPARED = (
     [name for name in PROTOCOLS.usable() if role.takes(find_protocol(name))]
     for role in (Mix, Compare)

@@ -161,9 +161,7 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run survey --clients 20 --allow grr": "not on the clients' list",
         "run survey --randomizer binry-rr": "did you mean 'binary-rr'?",
     },
-    5: {
-        "run survey --broker mqtt://127.0.0.1:1": "cannot reach the broker mqtt://127.0.0.1:1",
-    },
+    5: {"run survey --broker mqtt://127.0.0.1:1": "cannot reach the broker mqtt://127.0.0.1:1"},
 }
 
 QUITTER = (

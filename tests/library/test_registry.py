@@ -24,14 +24,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.registry import Registry
 
 # channels inside others, which no request names
-PARTS = {
-    "affine-blocks",
-    "loloha-code",
-    "noisy-bit",
-    "signed-place",
-    "signed-places",
-    "translates",
-}
+PARTS = {"affine-blocks", "loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"}
 ROOMS = [
     (RANDOMIZERS, (randomizers,)),
     (QUERIES, (queries, tabular, masked)),

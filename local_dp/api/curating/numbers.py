@@ -59,9 +59,7 @@ class BetweenBounds(ByMechanism[D, R]):
         ends=("Public lower bound", "Public upper bound"),
     )
     outside: str = policy(
-        "numbers beyond the bounds",
-        clip="it counts as the nearer bound",
-        exclude="it is left out",
+        "numbers beyond the bounds", clip="it counts as the nearer bound", exclude="it is left out"
     )
     missing: str = "refuse"
 

@@ -219,9 +219,7 @@ class Shuffler:
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
     roster: Path | None = option(None, ROSTER, metavar="FILE")
     journal: Path | None = option(
-        None,
-        "Folder that notes runs passed on; default: the user's",
-        metavar="DIR",
+        None, "Folder that notes runs passed on; default: the user's", metavar="DIR"
     )
 
     def __call__(self) -> None:
@@ -275,10 +273,7 @@ class Answering(Role):
         metavar="FILE",
     )
     lifetime: float | None = option(
-        None,
-        "Lifetime budget of a new store; default: --epsilon",
-        metavar="E",
-        unit="nats",
+        None, "Lifetime budget of a new store; default: --epsilon", metavar="E", unit="nats"
     )
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")

@@ -56,9 +56,7 @@ class Ask:
 
     example: ClassVar[str] = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
     question: str = argument(
-        "Yes/no question, or a file of questions in .toml",
-        metavar="QUESTION",
-        default="",
+        "Yes/no question, or a file of questions in .toml", metavar="QUESTION", default=""
     )
     epsilon: float | None = option(
         None,
