@@ -145,10 +145,8 @@ def reconstruct(
     Of a larger table 400 rows are sampled, and the noise is scaled to their square root: the share
     of wrong guesses depends only on the noise in units of sqrt(n) (`bounds.attacks.wrong_bits`).
     """
-    records, answers = (
-        records_of(table, csv=csv, dates=dates),
-        Answers(noise, epsilon, Randomness.choose(seed, False)),
-    )
+    records = records_of(table, csv=csv, dates=dates)
+    answers = Answers(noise, epsilon, Randomness.choose(seed, False))
     generator = np.random.default_rng(answers.chance.seed)
     yes = _yes(records, question)
     n, sample = len(yes), min(len(yes), MOST_ROWS)
@@ -199,10 +197,8 @@ def trace(
     One half of the others are the strangers; the other half is public knowledge. The attributes of
     a row are dependent, so p-values prove nothing here: members are compared with strangers.
     """
-    records, answers = (
-        records_of(table, csv=csv, dates=dates),
-        Answers(noise, epsilon, Randomness.choose(seed, False)),
-    )
+    records = records_of(table, csv=csv, dates=dates)
+    answers = Answers(noise, epsilon, Randomness.choose(seed, False))
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
     if members < 1 or strangers < LEAST:

@@ -73,10 +73,8 @@ def _facts(cell: "polars.Expr", form: Form) -> "list[polars.Expr]":
     import polars
 
     number = _number(cell, form).cast(polars.Float64, strict=False)
-    word, gap = (
-        polars.when(number.is_null()).then(cell),
-        polars.when(cell.str.contains(_MISSING)).then(cell),
-    )
+    word = polars.when(number.is_null()).then(cell)
+    gap = polars.when(cell.str.contains(_MISSING)).then(cell)
     other = r"^[+-]?\d*\.\d+(,\d+)?$" if form.decimal == "," else r"^[+-]?[\d.]*(,\d+)+(\.\d*)?$"
     kinds = {"other": other, "digits": r"^[+-]?\d+$", "padded": r"^[+-]?0\d+$",
     "truth": "(?i)^(true|false)$",

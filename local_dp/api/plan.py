@@ -181,10 +181,8 @@ _WHO = {
 
 
 def _sentence(data: dict[str, Any], own: dict[str, Any]) -> str:
-    start, clients = (
-        f"{data['protocol']} at {held('epsilon ' + number(data['epsilon']))}:",
-        held(f"{number(own['clients'])} clients"),
-    )
+    start = f"{data['protocol']} at {held('epsilon ' + number(data['epsilon']))}:"
+    clients = held(f"{number(own['clients'])} clients")
     if own["accuracy"] is not None:
         unit = f" ({data['unit']})" if data["unit"] else ""
         return (

@@ -177,10 +177,8 @@ def _accounts(data: dict[str, Any]) -> str:
         accounts[name]
         for name in ("accepted_not_charged", "charged_not_accepted", "silent", "members")
     )
-    answers, checks = (
-        data["clients"]["answered"],
-        sum(each["accepted"] for each in accounts["rounds"]),
-    )
+    answers = data["clients"]["answered"]
+    checks = sum(each["accepted"] for each in accounts["rounds"])
     gap = f"{number(answers - checks)} of {number(answers)} accepted reports were not checked"
     if silent == members:
         return (

@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from inspect import cleandoc, getdoc
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
@@ -55,7 +55,7 @@ def json_option(what: str) -> Any:
 class Plotted(Drawn):
     """The options of a command that draws its result if it is asked to."""
 
-    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
+    hidden = frozenset(("figure_series",))
     plot: Path | None = option(None, "Draw the numbers, as .png, .svg or .pdf", metavar="FILE")
     out: Path | None = option(
         None,
@@ -211,35 +211,29 @@ def _help_of(
     """The help of a command: its text, the `commands` under their headings, and its options, or
     only the `everyday` ones."""
     width = min(screen_width() or 80, 120)
-    parts = [
-        paragraph(
-            f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  "
-        )
-    ]
+    usage = f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}"
     text = cleandoc(command.help or "")
     if everyday and isinstance(command, Command):
         text = f"{command.summary}."
+    parts = [paragraph(usage, width, "  ")]
     parts += [paragraph(" ".join(each.split()), width) for each in text.split("\n\n")]
     headings: dict[str, list[tuple[str, str]]] = {**(commands or {})}
     for param in command.get_params(ctx):
         if isinstance(param, Argument):
             headings.setdefault("Arguments", []).append((param.make_metavar(ctx), param.meaning))
-        elif isinstance(param, Option) and (
-            not everyday
-            or param.name in everyday
-            or param.heading == PARAMETERS
-            or param in (HELP, HELP_ALL)
-        ):
+        elif isinstance(param, Option) and (not everyday or _is_everyday(param, everyday)):
             heading = OPTIONS if everyday and param.heading != PARAMETERS else param.heading
-            headings.setdefault(heading, []).append(
-                (_spelling(param, ctx, bool(everyday)), param.meaning(bool(everyday)))
-            )
+            entry = _spelling(param, ctx, bool(everyday)), param.meaning(bool(everyday))
+            headings.setdefault(heading, []).append(entry)
     parts += [f"{heading}:\n{definitions(entries, width)}" for heading, entries in headings.items()]
     if isinstance(command, Command | Group) and command.example:
-        parts.append(
-            f"Example:\n{paragraph(command.example, width - 4, '    ')}".replace("\n", "\n  ", 1)
-        )
+        example = paragraph(command.example, width - 4, "    ")
+        parts.append(f"Example:\n{example}".replace("\n", "\n  ", 1))
     return "\n\n".join(parts)
+
+
+def _is_everyday(param: Option, everyday: frozenset[str]) -> bool:
+    return param.name in everyday or param.heading == PARAMETERS or param in (HELP, HELP_ALL)
 
 
 def _spelling(param: Option, ctx: click.Context, brief: bool) -> str:
@@ -296,35 +290,31 @@ def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Paramet
     parameters = []
     for each in fields(kind):
         if each.name not in hidden and each.metadata.get("shell", True):
-            parameters += _parameters(
-                each, hints[each.name], PARAMETERS if each.name in own else heading
-            )
-    return sorted(
-        parameters,
-        key=lambda each: (
-            isinstance(each, Option),
-            isinstance(each, Option) and each.heading != PARAMETERS,
-        ),
-    )
+            where = PARAMETERS if each.name in own else heading
+            parameters += _parameters(each, hints[each.name], where)
+    return sorted(parameters, key=_rank)
+
+
+def _rank(param: click.Parameter) -> int:
+    """Arguments first, then parameters, then options."""
+    return 1 + (param.heading != PARAMETERS) if isinstance(param, Option) else 0
 
 
 def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Parameter]:
     about, hint = each.metadata, _without_none(hint)
     read, collect = about.get("read"), about.get("collect")
     many = bool(collect) or get_origin(hint) in (tuple, Sequence)
-    attributes: dict[str, Any] = {
-        "metavar": about["metavar"] or None,
-        "required": each.default is MISSING,
-    }
+    attributes: dict[str, Any] = {"metavar": about["metavar"] or None}
+    attributes["required"] = each.default is MISSING
     if each.default is not MISSING:
         attributes["default"] = () if collect else each.default
     if any(about.get("ends", ())):
         ends = zip(("low", "high"), about["ends"], strict=True)
+        attributes["heading"] = heading
         return [
             Option(
                 [f"--{end}"],
                 {**about, "brief": brief},
-                heading=heading,
                 type=_Read(end, real_number),
                 **attributes,
             )
@@ -336,17 +326,19 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
         return [Argument([each.name], about, nargs=-1 if many else 1, **attributes)]
     if hint is bool:
         attributes = {"is_flag": True, "default": each.default}
-    spellings = [each.name, *(about["name"] or f"--{each.name.replace('_', '-')}").split()]
     if many and (about.get("split") or not collect):
         nothing = None if each.default is None and not collect else ()
-        attributes |= {
-            "type": _Parts(click.types.convert_type(attributes["type"])),
-            "callback": lambda ctx, param, values: (
-                tuple(part for parts in values for part in parts) or nothing
-            ),
-        }
-    preset = "" if hint is bool else usual(each)
-    return [Option(spellings, about, heading=heading, preset=preset, multiple=many, **attributes)]
+        attributes["type"] = _Parts(click.types.convert_type(attributes["type"]))
+        attributes["callback"] = lambda ctx, param, values: (
+            tuple(part for parts in values for part in parts) or nothing
+        )
+    spellings = [each.name, *(about["name"] or _dashed(each.name)).split()]
+    attributes |= {"heading": heading, "multiple": many}
+    return [Option(spellings, about, preset="" if hint is bool else usual(each), **attributes)]
+
+
+def _dashed(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 # as `curate` spells what may be repeated
@@ -417,35 +409,30 @@ def protocol_options(kind: type[Any], names: set[str]) -> list[click.Parameter]:
     """
     hints, parameters = get_type_hints(kind), list[click.Parameter]()
     for each in fields(kind):
-        name, hint, about = (
-            f"--{each.name.replace('_', '-')}",
-            _without_none(hints[each.name]),
-            each.metadata,
-        )
+        name, hint, about = _dashed(each.name), _without_none(hints[each.name]), each.metadata
         if name in names:
             continue
-        spellings = [
-            each.name,
-            f"{name}/--no-{name[2:]}" if hint is bool else name,
-            *([f"--{about['alias']}"] if about.get("alias") else []),
-        ]
         many = get_origin(hint) is tuple
+        spellings = [each.name, f"{name}/--no-{name[2:]}" if hint is bool else name]
+        if about.get("alias"):
+            spellings.append(f"--{about['alias']}")
         if many and each.name in _ONE:
             spellings.insert(1, _ONE[each.name])
         attributes: dict[str, Any] = {"multiple": many}
+        if hint is not bool:
+            attributes |= {"type": click.STRING, "preset": shown_default(each.default)}
+            attributes["metavar"] = {int: "N", float: "X"}.get(hint, "TEXT")
         if many:
+            attributes["metavar"] = "A;B;..."
             attributes["type"] = click.STRING if each.name == "labels" else _Parts(click.STRING)
             attributes["callback"] = lambda ctx, param, values: (
                 ";".join(text if isinstance(text, str) else ";".join(text) for text in values)
                 or None
             )
         if about["choices"]:
-            attributes["type"] = click.Choice(about["choices"])
-        elif hint is not bool:
-            attributes["metavar"] = "A;B;..." if many else {int: "N", float: "X"}.get(hint, "TEXT")
-        if hint is not bool:
-            attributes = {"type": click.STRING, "preset": shown_default(each.default), **attributes}
-        parameters.append(Option(spellings, about, heading=PARAMETERS, default=None, **attributes))
+            attributes |= {"type": click.Choice(about["choices"]), "metavar": None}
+        option = Option(spellings, about, heading=PARAMETERS, default=None, **attributes)
+        parameters.append(option)
     return parameters
 
 

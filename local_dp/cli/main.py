@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from local_dp.errors import (
     BusError,
@@ -25,6 +26,9 @@ from local_dp.errors import (
     interrupted,
 )
 from local_dp.text.screen import CLOSED_PIPE, SCREEN
+
+if TYPE_CHECKING:
+    from click.exceptions import UsageError
 
 EXIT_CODES: dict[type[LocalDPError], int] = {
     InputError: 2,
@@ -174,30 +178,21 @@ def _run() -> int:
         SCREEN.tell(error.message)
         return EXIT_CODES[InputError]
     except NoSuchOption as error:
-        options = [
-            option
-            for each in (error.ctx.command.params if error.ctx else ())
-            for option in each.opts
-        ]
-        guesses = [each for each in MEANT.get(error.option_name, ()) if each in options] or (
-            error.possibilities or []
-        )[:1]
-        parameter = f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * (
-            "--set" in options
-        )
-        near = f"did you mean {' and '.join(map(repr, guesses))}? " if guesses else parameter
+        options = _options(error)
+        guesses = [each for each in MEANT.get(error.option_name, ()) if each in options]
+        guesses = guesses or (error.possibilities or [])[:1]
+        near = ""
+        if guesses:
+            near = f"did you mean {' and '.join(map(repr, guesses))}? "
+        elif "--set" in options:
+            near = f"a parameter is typed as --set {error.option_name[2:]}=VALUE; "
         command = error.ctx.command_path if error.ctx else "local-dp"
         raise InputError(
             f"no option {error.option_name!r}; {near}`{command} --help` lists the options"
         ) from None
     except UsageError as error:
         extra = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.format_message())
-        known = [
-            option
-            for each in (error.ctx.command.params if error.ctx else ())
-            for option in each.opts
-        ]
-        if extra is None or "--records" not in known:
+        if extra is None or "--records" not in _options(error):
             raise InputError(error.format_message()) from None
         raise InputError(
             f"{extra[1]!r:.80} follows no option; give a table as --records {shlex.quote(extra[1])}"
@@ -205,3 +200,9 @@ def _run() -> int:
     except ClickException as error:
         raise InputError(error.format_message()) from None
     return done if isinstance(done, int) else 0
+
+
+def _options(error: "UsageError") -> list[str]:
+    """The options of the command that was typed."""
+    params = error.ctx.command.params if error.ctx else ()
+    return [option for each in params for option in each.opts]

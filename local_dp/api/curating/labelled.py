@@ -3,7 +3,7 @@ where a column or a question says yes."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class Labelled(LabelPolicies[D, R]):
 
     column: str
     label: str
-    texts: ClassVar[bool] = False
+    texts = False
 
     @property
     def of(self) -> Sequence[str]:
@@ -134,21 +134,17 @@ class Threshold(Labelled[LabelledMultiset, int]):
     label: str = option(brief=LABEL, metavar="Y")
     _: KW_ONLY
     alpha: float = option(0.1, ALPHA, metavar="A")
-    name: ClassVar[str] = "threshold"
+    name = "threshold"
     summary = "Learns the number from which on a label is 1"
-    example: ClassVar[str] = "threshold --records fair.csv --column age --label 'yrs_married > 5'"
+    example = "threshold --records fair.csv --column age --label 'yrs_married > 5'"
 
-    def mechanism(self) -> Mechanism[LabelledMultiset, int, Loss]:
-        return self._learner
-
-    @property
-    def _learner(self) -> PureThresholds | DyadicThresholds:
+    def mechanism(self) -> PureThresholds | DyadicThresholds:
         if self.delta is None:
             return PureThresholds(self.epsilon)
         return DyadicThresholds(BITS, self.alpha, self.epsilon, self.delta, agnostic=True)
 
     def _excess(self, size: int) -> int | None:
-        learner = self._learner
+        learner = self.mechanism()
         if isinstance(learner, DyadicThresholds):
             return learner.excess(size)
         most = learner.choice.shortfall((1 << BITS) + 1)
@@ -192,10 +188,10 @@ class Point(Labelled[LabelledMultiset, int | None]):
 
     column: str = option(brief="The column: numbers or texts", metavar="NAME")
     label: str = option(brief=LABEL, metavar="Y")
-    texts: ClassVar[bool] = True
-    name: ClassVar[str] = "point"
+    texts = True
+    name = "point"
     summary = "Learns the one value at which a label is 1 most often"
-    example: ClassVar[str] = "point --records fair.csv --column occupation --label 'affairs > 0'"
+    example = "point --records fair.csv --column occupation --label 'affairs > 0'"
 
     def mechanism(self) -> Mechanism[LabelledMultiset, int | None, Loss]:
         return (
@@ -219,13 +215,13 @@ class Point(Labelled[LabelledMultiset, int | None]):
             if result is None
             else f"Predict 1 where {self.column} is {value}, else 0."
         )
-        data = {
+        return {
             "columns": [self.column, "label"],
             "rows": [] if result is None else [[value, 1]],
             "explanation": rule,
             **measured(value),
+            **self._error(result, len(records)),
         }
-        return {**data, **self._error(result, len(records))}
 
     def _error(self, result: int | None, size: int) -> dict[str, Any]:
         """Of a stable choice: a value that is released is the most frequent one; without one, the
@@ -268,9 +264,9 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
     label: str = option(brief=LABEL, metavar="Y")
     _: KW_ONLY
     alpha: float = option(0.1, ALPHA, metavar="A")
-    name: ClassVar[str] = "rectangle"
+    name = "rectangle"
     summary = "Learns bounds of columns between which a label is 1"
-    example: ClassVar[str] = (
+    example = (
         "rectangle --records fair.csv --column age --column yrs_married --label 'age > 25 and "
         "yrs_married > 5'"
     )
@@ -279,11 +275,7 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
         if not self.columns:
             raise InputError("a rectangle needs at least one column")
 
-    def mechanism(self) -> Mechanism[LabelledPoints, Rectangle, Loss]:
-        return self._learner
-
-    @property
-    def _learner(self) -> RankRectangles:
+    def mechanism(self) -> RankRectangles:
         if self.delta is None:
             raise InputError("a rectangle has no pure form here; give a delta")
         return RankRectangles(BITS, len(self.columns), self.alpha, self.epsilon, self.delta)
@@ -303,7 +295,7 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
         ]
         rule = "Predict 1 where every column lies between its bounds, else 0."
         nothing = "There is no answer: predict 0 everywhere; use more records or a larger epsilon."
-        most = self._learner.lost(len(records))
+        most = self.mechanism().lost(len(records))
         text = (
             f"at most {most} records of label 1 lie outside, for any table; the number of label 0 "
             "inside has no bound."

@@ -4,7 +4,7 @@ and the triangles of a graph."""
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -87,13 +87,9 @@ class BetweenBounds(ByMechanism[D, R]):
         numbers, (low, high) = records.numbers(self.column), ends_of(self.bounds)
         if self.missing == "middle":
             numbers = np.where(np.isnan(numbers), low / 2 + high / 2, numbers)
-        return Records(
-            {
-                self.column: np.where((numbers < low) | (numbers > high), np.nan, numbers)
-                if self.outside == "exclude"
-                else numbers
-            }
-        )
+        if self.outside == "exclude":
+            numbers = np.where((numbers < low) | (numbers > high), np.nan, numbers)
+        return Records({self.column: numbers})
 
     @property
     def bounded(self) -> Bounded:
@@ -109,15 +105,11 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
         middle="it counts as the middle of the bounds",
         exclude="the mean of those present",
     )
-    name: ClassVar[str] = "mean"
+    name = "mean"
     summary = "Releases the mean of a column between public bounds"
-    example: ClassVar[str] = "mean --records fair.csv --column age --low 15 --high 45"
+    example = "mean --records fair.csv --column age --low 15 --high 45"
 
-    def mechanism(self) -> Mechanism[Records | Population, SumAndNumber, Loss]:
-        return self._noisy
-
-    @property
-    def _noisy(self) -> NoisyMean:
+    def mechanism(self) -> NoisyMean:
         return NoisyMean(
             self.bounded, HasNumber(self.column) if self.excludes else None, self.epsilon
         )
@@ -126,29 +118,24 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
         return Changed(records, self.kept)
 
     def to_data(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
-        mean = self._noisy.mean(result, len(records))
+        mean = self.mechanism().mean(result, len(records))
         value, low, high = (
             float(self.bounded.in_units(np.asarray(share)))
             for share in (mean.value, mean.low, mean.high)
         )
-        explanation = (
-            "The noise hides one replaced record; its effect on the mean falls with the number of "
-            "records. The release is pure, also with a delta."
-        )
-        figure = {"axis": f"mean of {self.column}", "rows": ""}
-        numbers = {
-            "value": value,
-            "standard_error": mean.standard_error * (self.bounded.high - self.bounded.low),
-            "interval": [low, high],
-        }
-        error = {"error": _CONSERVATIVE if self.excludes else None}
+        width = self.bounded.high - self.bounded.low
         return {
             "columns": ["column", "mean"],
             "rows": [[self.column, value]],
-            "explanation": explanation,
-            "drawn": figure,
-            **numbers,
-            **error,
+            "explanation": (
+                "The noise hides one replaced record; its effect on the mean falls with the number "
+                "of records. The release is pure, also with a delta."
+            ),
+            "drawn": {"axis": f"mean of {self.column}", "rows": ""},
+            "value": value,
+            "standard_error": mean.standard_error * width,
+            "interval": [low, high],
+            "error": _CONSERVATIVE if self.excludes else None,
         }
 
     def truth(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
@@ -176,11 +163,9 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     _: KW_ONLY
     bins: int = option(1024, "Number of equal intervals between the bounds", metavar="N")
     missing: str = policy(NO_VALUE, exclude="it is in no interval")
-    name: ClassVar[str] = "intervals"
+    name = "intervals"
     summary = "Releases the number of records in every interval"
-    example: ClassVar[str] = (
-        "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
-    )
+    example = "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
 
     def check(self) -> None:
         check_whole("bins", self.bins, 2, 1 << MAX_BITS)
@@ -189,7 +174,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     def bits(self) -> int:
         return (self.bins - (not self.excludes)).bit_length()
 
-    def mechanism(self) -> Mechanism[Multiset, IntervalCounts, Loss]:
+    def mechanism(self) -> CountTree | PrefixFactorization:
         tree = CountTree(self.bits, self.epsilon, best_branching(self.bits, self.epsilon))
         if self.delta is None:
             return tree
@@ -210,7 +195,6 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         mechanism = self.mechanism()
         if isinstance(mechanism, CountTree):
             return mechanism.deviation, 2 / (3 * math.sqrt(0.05))
-        assert isinstance(mechanism, PrefixFactorization)
         return math.sqrt(2) * float(mechanism.deviations().max()), Z95
 
     def database(self, records: Records) -> Multiset:
@@ -247,10 +231,11 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
             **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
             "error": _CONSERVATIVE if isinstance(self.mechanism(), CountTree) else None,
-            "explanation": f"The counts of all intervals of {self.bins:,} "
-            "equal bins are published; --json "
-            "prints the count below each bin. A number at "
-            "the edge of two bins counts in the upper one.",
+            "explanation": (
+                f"The counts of all intervals of {self.bins:,} equal bins are published; --json "
+                "prints the count below each bin. A number at the edge of two bins counts in the "
+                "upper one."
+            ),
             "below": result.below[: self.bins + 1].tolist(),
         }
 
@@ -288,9 +273,9 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
         "rows that are no new edge of two nodes",
         exclude="nodes are then whole numbers from 0 to below their number",
     )
-    name: ClassVar[str] = "triangles"
+    name = "triangles"
     summary = "Releases the number of triangles of a graph"
-    example: ClassVar[str] = "triangles --records edges.csv --source from --target to --nodes 500"
+    example = "triangles --records edges.csv --source from --target to --nodes 500"
 
     def check(self) -> None:
         check_whole("nodes", self.nodes, 1, MAX_NODES)
@@ -348,20 +333,16 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
         )
 
     def to_data(self, result: Counted, records: Records) -> dict[str, Any]:
-        explanation = (
-            "One edge more or less is hidden; the number of nodes is public. The release is pure, "
-            "also with a delta."
-        )
-        facts = {
-            "columns": ["", "triangles"],
-            "rows": [["graph", result.triangles]],
-            "drawn": {"axis": "triangles", "rows": ""},
-        }
         ladder, local = self._parts
         reach = ladder.reach(self.nodes, local.at_most(result.local, _OF_LOCAL), 0.05 - _OF_LOCAL)
         return {
-            **facts,
-            "explanation": explanation,
+            "columns": ["", "triangles"],
+            "rows": [["graph", result.triangles]],
+            "drawn": {"axis": "triangles", "rows": ""},
+            "explanation": (
+                "One edge more or less is hidden; the number of nodes is public. The release is "
+                "pure, also with a delta."
+            ),
             **measured(result.triangles, None, reach, (0, math.comb(self.nodes, 3))),
         }
 

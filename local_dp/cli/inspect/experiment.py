@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from local_dp.api.declare import CLUSTER, Drawn, argument, option
 from local_dp.errors import InputError
@@ -25,7 +24,7 @@ class RunExperiment(Drawn):
     the exit code is then 1.
     """
 
-    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series", "figure_format"))
+    hidden = frozenset(("figure_series", "figure_format"))
     name: str = argument("An experiment, or all", metavar="NAME", help="; ".join(NAMES))
     full: bool = option(
         False,

@@ -81,10 +81,8 @@ def _class_of(name: str) -> tuple[Any, str]:
         return curators[
             name
         ], f"mechanism, {privacy_in(curators[name])}, neighbours: {curators[name].neighbours}"
-    everything, listing = (
-        (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curators),
-        "local-dp protocols, randomizers, queries or mechanisms",
-    )
+    everything = (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curators)
+    listing = "local-dp protocols, randomizers, queries or mechanisms"
     raise InputError(
         unknown("no protocol, randomizer, query or mechanism", name, everything, listing)
     )

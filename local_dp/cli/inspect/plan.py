@@ -4,7 +4,7 @@ measurement, and behind a shuffler."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from local_dp.api.costs import mix
 from local_dp.api.declare import CLUSTER, CSV, DATES, Drawn, argument, option
@@ -30,7 +30,7 @@ class Plan(ProtocolCommand):
     probability 95 %.
     """
 
-    example: ClassVar[str] = "survey --epsilon 1 --accuracy 0.02"
+    example = "survey --epsilon 1 --accuracy 0.02"
     epsilon: float = option(1.0, "Privacy budget of each client", metavar="E", unit="nats")
     accuracy: float | None = option(
         None,
@@ -117,7 +117,7 @@ class Compare(ProtocolCommand, Measuring):
     command continues.
     """
 
-    example: ClassVar[str] = "frequency --epsilon 1 --clients 1000 --clients 10000"
+    example = "frequency --epsilon 1 --clients 1000 --clients 10000"
     epsilon: tuple[float, ...] = option(
         (0.5, 1.0, 2.0), "An epsilon; may be repeated", metavar="E", unit="nats"
     )
@@ -204,7 +204,7 @@ class Mix(ProtocolCommand, Plotted):
     sees all messages.
     """
 
-    example: ClassVar[str] = "frequency --k 16 --clients 10000 --epsilon 1 --seed 1"
+    example = "frequency --k 16 --clients 10000 --epsilon 1 --seed 1"
     epsilon: float = option(1.0, "Epsilon of all messages together", metavar="E", unit="nats")
     delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
     clients: int | None = option(

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, get_type_hints
 
 from local_dp.api.asking import play
 from local_dp.api.declare import argument, option
@@ -78,8 +78,8 @@ class Server(Role):
     result is degraded.
     """
 
-    hidden: ClassVar[frozenset[str]] = OF_RUNS - {*_ASKING}
-    example: ClassVar[str] = f"{MEETING} --clients 501"
+    hidden = OF_RUNS - {*_ASKING}
+    example = f"{MEETING} --clients 501"
     broker: str = option(brief=URL, help=FORM, metavar="URL")
     run: str = option(brief=RUN, metavar="NAME")
     joining: float = option(
@@ -224,10 +224,8 @@ class Shuffler:
 
     def __call__(self) -> None:
         check_name(self.run)
-        keys, server = (
-            server_keys(self.key, self.roster, private=False),
-            member_keys(self.key, self.server_key, private=False),
-        )
+        keys = server_keys(self.key, self.roster, private=False)
+        server = member_keys(self.key, self.server_key, private=False)
         check_whole("clients", self.clients, 2, MOST_CLIENTS["hosts"])
         check_crowd(self.crowd)
         own = {
@@ -254,7 +252,7 @@ class Shuffler:
 class Answering(Role):
     """A role that answers: a host, or a client."""
 
-    hidden: ClassVar[frozenset[str]] = OF_RUNS - {
+    hidden = OF_RUNS - {
         "epsilon",
         "seed",
         "private",
@@ -384,8 +382,8 @@ class Host(Answering):
     """Holds many clients of a run, from index --start on: the rows of their table, or synthetic
     records."""
 
-    example: ClassVar[str] = f"{MEETING} --clients 500"
-    hidden: ClassVar[frozenset[str]] = Answering.hidden - {"clients"}
+    example = f"{MEETING} --clients 500"
+    hidden = Answering.hidden - {"clients"}
     start: int = option(0, "Index of the first client", metavar="I")
     clients: int | None = option(
         None, "Number of clients of this host; default: all rows", metavar="N"
@@ -404,7 +402,7 @@ class Host(Answering):
 class Client(Answering):
     """Is one client of a run: with the only row of its own table, or a synthetic record."""
 
-    example: ClassVar[str] = f"{MEETING} --index 500"
+    example = f"{MEETING} --index 500"
     index: int = option(brief="Index of this client, from 0", metavar="I")
 
     def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
@@ -521,11 +519,9 @@ class Resume:
                 }
                 if self.broker is not None:
                     options["broker"] = self.broker
-                server, protocol, parameters = (
-                    Server(**_options(options)),
-                    journal.began["protocol"],
-                    journal.began["given"],
-                )
+                server = Server(**_options(options))
+                protocol = journal.began["protocol"]
+                parameters = journal.began["given"]
             return server(find_protocol(protocol), parameters, journal)
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from local_dp.api.declare import argument, option
 from local_dp.bus.address import Address, without_user
@@ -54,7 +54,7 @@ class Ask:
     Only this machine reaches it unless --host names another address; then it uses TLS.
     """
 
-    example: ClassVar[str] = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
+    example = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
     question: str = argument(
         "Yes/no question, or a file of questions in .toml", metavar="QUESTION", default=""
     )

@@ -145,7 +145,7 @@ class ProtocolCommand(ABC):
     """A command with a subcommand for each protocol. An instance is called with the protocol and
     the values of its parameters."""
 
-    of_protocols: ClassVar[bool] = True
+    of_protocols = True
     example: ClassVar[str]
     records: Path | None = option(
         None,
@@ -212,7 +212,7 @@ class ProtocolCommand(ABC):
 class Role(ProtocolCommand, RunOptions):
     """A role of a run. `offered` are the options of a run that its command has."""
 
-    hidden: ClassVar[frozenset[str]] = frozenset()
+    hidden = frozenset()
     schema: Path | None = option(
         None,
         "JSON file with the types of the table's columns",
@@ -319,9 +319,9 @@ class Run(Role, Plotted):
     exit code is 6 if the result is degraded.
     """
 
-    example: ClassVar[str] = "survey --clients 1000 --seed 1"
+    example = "survey --clients 1000 --seed 1"
     as_json: bool = json_option("the outcome (`local-dp schema`)")
-    hidden: ClassVar[frozenset[str]] = Plotted.hidden
+    hidden = Plotted.hidden
 
     def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, parameters)
