@@ -57,15 +57,15 @@ def test_delta_beside_an_epsilon() -> None:
 def test_shown_prices_are_rounded_up(price: float) -> None:
     """What is shown is at least the price, by less than a thousandth, and a price of few digits is
     shown as it is."""
-    shown = float(bound(price, True, 4))
-    assert price * (1 - 2e-9) <= shown <= price * 1.0011
+    text = float(bound(price, True, 4))
+    assert price * (1 - 2e-9) <= text <= price * 1.0011
     assert bound(round(price, 3 - math.floor(math.log10(price))), True, 4) == f"{price:.4g}"
 
 
 def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
     """Rounded to four digits, 0.99996 would be 1, and then a release for 1 is refused."""
     ldp.budget(file := tmp_path / "b.budget", epsilon=2.0, delta=1e-5)
-    told = ldp.curate.mean(
+    release = ldp.curate.mean(
         people(),
         "age",
         bounds=(0, 99),
@@ -75,7 +75,7 @@ def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
         budget=file,
         seed=1,
     )
-    for text in (told.text(), ldp.budget(file).text()):
+    for text in (release.text(), ldp.budget(file).text()):
         assert "0.99996" in text
         assert "1.00004" in text
 

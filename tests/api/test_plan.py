@@ -112,12 +112,12 @@ def test_the_best_is_told_with_its_reason() -> None:
     """In a sentence with the standard error of so many clients, a line for each other one, and as
     plain data; what cannot be is refused."""
     best = ldp.best_for("frequency", epsilon=4, k=1024, clients=10_000)
-    shown = " ".join(repr(best).split())
+    text = " ".join(repr(best).split())
     assert (
         "subset-selection(epsilon=4, k=1024): the least total variance of all that are shipped, "
         "by sets of 18 of 1024 points"
-    ) in shown
-    assert "With 10,000 clients the standard error is" in shown
+    ) in text
+    assert "With 10,000 clients the standard error is" in text
     assert (json.loads(json.dumps(best.to_dict())), best.to_dict()["others"][-1][0]) == (
         best.to_dict(),
         "hadamard",

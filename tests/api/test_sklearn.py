@@ -168,12 +168,12 @@ def test_bounds_go_by_the_names_of_the_frame() -> None:
     import pandas
 
     X, y = places(2)
-    frame, named = (
+    frame, bounds = (
         pandas.DataFrame(X, columns=["age (years)", "x0"]),
         {"age (years)": (-1, 1), "x0": (-1, 1)},
     )
     model = LocalClassifier(
-        bounds=named, parameters={"steps": 2}, options=MANY, random_state=1
+        bounds=bounds, parameters={"steps": 2}, options=MANY, random_state=1
     ).fit(frame, y)
     assert model.results_[0].to_dict()["result"]["bounds"] == {"x0": [-1.0, 1.0], "x1": [-1.0, 1.0]}
     for options in (MANY, {"private": True}):
@@ -191,9 +191,9 @@ def test_bad_input_is_one_line_and_a_value_error() -> None:
         (LocalClassifier(options={"seed": 1}), "give it as random_state"),
         (LocalKMeans(0, bounds=(-1, 1)), "k is 0"),
     ):
-        with pytest.raises(InputError, match=words) as caught:
+        with pytest.raises(InputError, match=words) as error:
             model.fit(X, y)
-        assert isinstance(caught.value, ValueError)
+        assert isinstance(error.value, ValueError)
 
 
 def test_scikit_learn_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

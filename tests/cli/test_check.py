@@ -3,6 +3,7 @@ processes, stores, randomizers beside references."""
 
 import json
 import math
+import shlex
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_right_and_broken_classes_are_told_apart() -> None:
     """The grade, the exact loss and the two inputs that reach it, exit code 0; of a broken class
     the witness, and exit code 4."""
-    done = local_dp("audit", "grr", "--set", "k=8", "--epsilon", "0.5", "--json")
+    done = local_dp(*shlex.split("audit grr --set k=8 --epsilon 0.5 --json"))
     data = json.loads(done.stdout)
     assert (done.returncode, data["grade"], data["holds"]) == (0, "exact", True)
     assert 0.5 - 1e-6 < data["loss"] <= 0.5
@@ -115,12 +116,12 @@ def test_what_cannot_be_compared_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     """Without any peer the command says what to install; a figure without the comparison has
     nothing to draw."""
     monkeypatch.setattr(bench_peers, "installed", lambda library: False)
-    refused = local_dp("bench", "--peers")
-    assert refused.returncode != 0
-    assert "local-dp[peers]" in refused.stderr
-    refused = local_dp("bench", "--plot", "speeds.png")
-    assert refused.returncode != 0
-    assert "--peers" in refused.stderr
+    refusal = local_dp("bench", "--peers")
+    assert refusal.returncode != 0
+    assert "local-dp[peers]" in refusal.stderr
+    refusal = local_dp("bench", "--plot", "speeds.png")
+    assert refusal.returncode != 0
+    assert "--peers" in refusal.stderr
 
 
 def _check_variance(oracle: str, epsilon: float) -> None:
@@ -130,8 +131,8 @@ def _check_variance(oracle: str, epsilon: float) -> None:
     2,000 sums of 15 squares that are near normal deviate by sqrt(2 / 30,000) = .8 %: 4.75
     deviations have probability 2e-6, twelve-fold below 1e-4 in all.
     """
-    measured = oracles._of_ours(RANDOMIZERS.build(oracle, {"epsilon": epsilon, "k": oracles.K}))
-    assert abs(measured / closed_form(oracle) - 1) < 4.75 * math.sqrt(
+    variance = oracles._of_ours(RANDOMIZERS.build(oracle, {"epsilon": epsilon, "k": oracles.K}))
+    assert abs(variance / closed_form(oracle) - 1) < 4.75 * math.sqrt(
         2 / (oracles.SURVEYS * (oracles.K - 1))
     )
 

@@ -3,6 +3,7 @@ outlives a process."""
 
 import json
 import re
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -113,47 +114,30 @@ def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
                     "host",
                     "survey",
                     *run,
-                    "--broker",
-                    near.url,
-                    "--start",
-                    str(start),
-                    "--clients",
-                    "60",
+                    *shlex.split(f"--broker {near.url} --start {start} --clients 60"),
                 ]
                 for start in (0, 60)
             ),
             [
                 "shuffler",
                 *run,
-                "--broker",
-                near.url,
-                "--clients",
-                "120",
-                "--server-broker",
-                far.url,
+                *shlex.split(f"--broker {near.url} --clients 120 --server-broker {far.url}"),
             ],
             [
                 "server",
                 "survey",
                 *run,
-                "--broker",
-                far.url,
-                "--clients",
-                "120",
-                "--quorum",
-                "1",
-                "--shuffle",
-                "--json",
+                *shlex.split(f"--broker {far.url} --clients 120 --quorum 1 --shuffle --json"),
             ],
         ]
-        ended = together(*commands)
-    assert [each.returncode for each in ended] == [0, 0, 0, 0], ended
-    data = json.loads(ended[-1].stdout)
-    alone = outcome_of("survey", "--clients", "120", "--seed", "3", "--tier", "population")
+        processes = together(*commands)
+    assert [each.returncode for each in processes] == [0, 0, 0, 0], processes
+    data = json.loads(processes[-1].stdout)
+    alone = outcome_of(*shlex.split("survey --clients 120 --seed 3 --tier population"))
     assert data["result"]["estimate"] == alone["result"]["estimate"]
     assert data["rounds"][0]["digest"] != alone["rounds"][0]["digest"]
     assert data["shuffled"]["upper"] < data["shuffled"]["local"] == 1.0
-    assert "the run is over" in ended[0].stderr
+    assert "the run is over" in processes[0].stderr
 
 
 def test_what_there_is_can_be_listed() -> None:
@@ -169,9 +153,9 @@ def test_what_there_is_can_be_listed() -> None:
             r"^  ExponentialMechanism +pure +Chooses",
         ),
     ):
-        shown = local_dp(listing).stdout.splitlines()
-        assert sorted(re.findall(r"^  (\S+)", "\n".join(shown), re.MULTILINE)) == sorted(names)
-        assert re.search(row, "\n".join(shown), re.MULTILINE), listing
+        text = local_dp(listing).stdout.splitlines()
+        assert sorted(re.findall(r"^  (\S+)", "\n".join(text), re.MULTILINE)) == sorted(names)
+        assert re.search(row, "\n".join(text), re.MULTILINE), listing
     for name, line in (
         ("ThresholdedHistogram", "approximate, neighbours: replace"),
         ("LabelPrivateLearner", "pure, neighbours: labels"),
@@ -195,41 +179,31 @@ def test_ordinary_runs_are_listed_and_shown(
     by its owner alone. One setting turns it off."""
     table = tmp_path / "ages.csv"
     table.write_text("age\n" + "31\n62\n" * 20_000)
-    asked = (
-        "mean-found",
-        "--records",
-        str(table),
-        "--column",
-        "age",
-        "--seed",
-        "1",
-        "--epsilon",
-        "4",
-    )
-    data = outcome_of(*asked)
-    (kept,) = runs_folder().glob("*")
-    assert kept.stat().st_mode & 0o077 == 0
-    run = kept.stem
-    listed = local_dp("runs").stdout
-    assert all(part in listed for part in (run, "mean-found", "done"))
-    shown = json.loads(local_dp("show", run, "--json").stdout)
+    arguments = shlex.split(f"mean-found --records {table} --column age --seed 1 --epsilon 4")
+    data = outcome_of(*arguments)
+    (log,) = runs_folder().glob("*")
+    assert log.stat().st_mode & 0o077 == 0
+    run = log.stem
+    lines = local_dp("runs").stdout
+    assert all(part in lines for part in (run, "mean-found", "done"))
+    text = json.loads(local_dp("show", run, "--json").stdout)
     result = {**data["result"], "truth": None, "true_error": None}
     assert "mean_of_column" in result, "the truth of more than the estimate"
-    assert shown == {
+    assert text == {
         **data,
         "table": None,
-        "wall_s": shown["wall_s"],
-        "result": {name: result[name] for name in shown["result"]},
+        "wall_s": text["wall_s"],
+        "result": {name: result[name] for name in text["result"]},
     }
-    assert {*result} - {*shown["result"]} == {"mean_of_column", "true_outside"}
-    assert str(int(shown["result"]["estimate"])) in local_dp("show", run).stdout
+    assert {*result} - {*text["result"]} == {"mean_of_column", "true_outside"}
+    assert str(int(text["result"]["estimate"])) in local_dp("show", run).stdout
     assert (local_dp("resume", run).returncode, local_dp("show", f"{run}-2").returncode) == (2, 2)
-    kept.write_text("{")
+    log.write_text("{")
     assert "unreadable" in local_dp("runs").stdout
     assert (local_dp("show", run).returncode, local_dp("show", "../x").returncode) == (2, 2)
     monkeypatch.setenv(SETTING, "off")
-    outcome_of(*asked)
-    assert [*runs_folder().glob("*")] == [kept]
+    outcome_of(*arguments)
+    assert [*runs_folder().glob("*")] == [log]
 
 
 def test_the_log_keeps_the_last_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,36 +227,23 @@ def test_a_run_in_which_nothing_was_asked_is_not_kept(monkeypatch: pytest.Monkey
     of a run that is kept, the password is not."""
     for _ in range(2):
         done = local_dp(
-            "server",
-            "survey",
-            "--broker",
-            "mqtt://127.0.0.1:1",
-            "--run",
-            "lost",
-            "--clients",
-            "5",
-            "--joining",
-            "0.1",
+            *shlex.split(
+                "server survey --broker mqtt://127.0.0.1:1 --run lost --clients 5 --joining 0.1"
+            )
         )
         assert done.returncode in (3, 5), done.stderr
     assert not list(runs_folder().glob("*"))
     monkeypatch.setattr(Journal, "standing", lambda journal: (0, 1, 0))
     local_dp(
-        "server",
-        "survey",
-        "--broker",
-        "mqtt://me:secret-word@127.0.0.1:1",
-        "--run",
-        "lost",
-        "--clients",
-        "5",
-        "--joining",
-        "0.1",
+        *shlex.split(
+            "server survey --broker mqtt://me:secret-word@127.0.0.1:1 --run lost --clients "
+            "5 --joining 0.1"
+        )
     )
-    (kept,) = runs_folder().glob("*.run")
-    assert b"127.0.0.1:1" in kept.read_bytes()
-    assert b"secret-word" not in kept.read_bytes()
-    assert kept.stat().st_mode & 0o077 == 0
+    (file,) = runs_folder().glob("*.run")
+    assert b"127.0.0.1:1" in file.read_bytes()
+    assert b"secret-word" not in file.read_bytes()
+    assert file.stat().st_mode & 0o077 == 0
 
 
 def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
@@ -309,5 +270,5 @@ def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
     ]
     assert output.data["labels"] == [{"label": "monthly", "run": "winter", "epsilon": 1.0}]
     assert "1.25 is left" in " ".join(output.text().split())
-    made = local_dp("budget", str(tmp_path / "table.budget"), "--epsilon", "2")
-    assert (made.returncode, "a budget of epsilon 2" in " ".join(made.stdout.split())) == (0, True)
+    done = local_dp("budget", str(tmp_path / "table.budget"), "--epsilon", "2")
+    assert (done.returncode, "a budget of epsilon 2" in " ".join(done.stdout.split())) == (0, True)

@@ -66,16 +66,16 @@ def test_a_command_takes_what_it_lists(name: str) -> None:
     """`mix` and `compare` list the protocols that they answer, and refuse the others; `plan`
     answers every one."""
     assert ldp.plan(name).rows
-    for listed, answered in (
+    for lines, answers in (
         (MIXED, lambda: ldp.mix(name, clients=2000, seed=1)),
         (COMPARED, lambda: estimators(find_protocol(name)(), 1.0)),
     ):
         with (
             nullcontext()
-            if name in listed
+            if name in lines
             else pytest.raises(ldp.InputError, match=r"no shares of symbols|nothing to compare")
         ):
-            answered()
+            answers()
 
 
 @wrong(
@@ -85,8 +85,8 @@ def test_a_command_takes_what_it_lists(name: str) -> None:
     "`mix` lists protocols that it always refuses",
 )
 def test_a_command_for_few_protocols_names_them() -> None:
-    refused = local_dp("mix", "survey", "--help")
-    assert (refused.returncode, "it is for crosstab, frequency, histogram" in refused.stderr) == (
+    refusal = local_dp("mix", "survey", "--help")
+    assert (refusal.returncode, "it is for crosstab, frequency, histogram" in refusal.stderr) == (
         2,
         True,
     )

@@ -196,9 +196,9 @@ def test_wrong_input_gets_one_line(
     table.with_name("broken.parquet").write_bytes(b"PAR1 not really")
     done = local_dp(*shlex.split(line))
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    (said,) = (
+    (notices,) = (
         each
         for each in done.stderr.strip().splitlines()
         if not each.startswith(("round ", "You have "))
     )
-    assert REFUSED[code][line] in said
+    assert REFUSED[code][line] in notices

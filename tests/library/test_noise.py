@@ -79,9 +79,9 @@ def test_chunks_cover_once_and_at_fixed_places(start: int, length: int, size: in
 
 def test_golden_words_and_coins() -> None:
     assert (golden.words(), golden.coins()) == (golden.kept()["words"], golden.kept()["coins"])
-    written = golden.kept()
-    assert set(written["reports"]) == set(RANDOMIZERS.built_in)
-    assert list(written["messages"]) == [message.kind for message in golden.MESSAGES]
+    golden_file = golden.kept()
+    assert set(golden_file["reports"]) == set(RANDOMIZERS.built_in)
+    assert list(golden_file["messages"]) == [message.kind for message in golden.MESSAGES]
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS.built_in)
@@ -121,8 +121,8 @@ def test_streams_do_not_meet() -> None:
         for seed in (0, 1)
         for index in (0, 1)
     ]
-    drawn = np.concatenate(streams)
-    assert len(np.unique(drawn)) == len(drawn) == len(streams) * n
+    sample = np.concatenate(streams)
+    assert len(np.unique(sample)) == len(sample) == len(streams) * n
     assert (
         len(
             {
@@ -329,10 +329,10 @@ def test_discrete_cauchy_of_a_large_scale() -> None:
     """Scales beyond 64 bits: half of 2,000 draws within the scale, and one in 20 beyond 12.706
     scales (binomial, failure 1e-6 each)."""
     source, scale = Draws(KeyedNoise(8)), 1 << 70
-    drawn = [abs(source.discrete_cauchy(scale)) / scale for _ in range(2000)]
+    sample = [abs(source.discrete_cauchy(scale)) / scale for _ in range(2000)]
     for bound, share in ((1.0, 0.5), (12.706, 0.05)):
         assert (
-            abs(sum(size > bound for size in drawn) - 2000 * share)
+            abs(sum(size > bound for size in sample) - 2000 * share)
             < 4.9 * (2000 * share * (1 - share)) ** 0.5
         )
 
@@ -395,14 +395,14 @@ SOURCES: dict[str, Callable[[int], Noise]] = {
 def test_streams_differ_where_anything_differs(source: str) -> None:
     """512 words of every pair: two equal ones of different streams would be 512 equal bytes or more
     by chance, 2^-4096."""
-    seen: dict[bytes, tuple[object, ...]] = {}
+    owners: dict[bytes, tuple[object, ...]] = {}
     for seed in (0, 1, 11):
         for owner, words in drawn(SOURCES[source](seed)):
-            assert seen.setdefault(words, (seed, *owner)) == (seed, *owner), (
+            assert owners.setdefault(words, (seed, *owner)) == (seed, *owner), (
                 "two streams have the same words"
             )
             for other in (words[: len(words) // 2], words[len(words) // 2 :]):
-                assert seen.setdefault(other, (seed, *owner)) == (seed, *owner), (
+                assert owners.setdefault(other, (seed, *owner)) == (seed, *owner), (
                     "a stream holds a part of another"
                 )
 

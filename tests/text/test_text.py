@@ -22,7 +22,7 @@ from tests.support.runs.command import local_dp
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "shown"),
+    ("value", "error", "text"),
     [
         (0.329812, 0.0064321, "0.3298"),
         (0.0064321, 0.0064321, "0.0064"),
@@ -45,15 +45,15 @@ from tests.support.runs.command import local_dp
     ],
 )
 def test_numbers_have_as_many_digits_as_they_are_good_for(
-    value: float, error: float | None, shown: str
+    value: float, error: float | None, text: str
 ) -> None:
     """To the point and four significant digits alone; beside a standard error, up to its second
     one; never zero for another number."""
-    assert number(value, error) == shown
+    assert number(value, error) == text
 
 
 @pytest.mark.parametrize(
-    ("error", "ends", "value", "shown"),
+    ("error", "ends", "value", "text"),
     [
         (0.018, (52347.7509, 52347.9021), 52347.8265, ["52,347.751", "52,347.902", "52,347.827"]),
         (None, (52347.7509, 52347.9021), 52347.8265, ["52,347.75", "52,347.90", "52,347.83"]),
@@ -67,13 +67,13 @@ def test_numbers_have_as_many_digits_as_they_are_good_for(
     ],
 )
 def test_an_estimate_has_the_digits_that_its_error_or_its_interval_shows(
-    error: float | None, ends: tuple[float | None, float | None], value: float, shown: list[str]
+    error: float | None, ends: tuple[float | None, float | None], value: float, text: list[str]
 ) -> None:
     """The width of the interval where no standard error is known, or one beyond it; whole numbers,
     and an interval of one number, in full."""
     assert [
         number(each, grain(error, ends, value)) for each in (*ends, value) if each is not None
-    ] == shown
+    ] == text
 
 
 @given(st.floats(1e-12, 1e18), st.floats(1e-12, 1e18))
@@ -100,12 +100,12 @@ ROWS = [
 ]
 
 
-def ends(shown: str, words: Sequence[str], measure: Callable[[str], int] = cell_len) -> list[int]:
+def ends(text: str, words: Sequence[str], measure: Callable[[str], int] = cell_len) -> list[int]:
     """Where these words end on the screen."""
     return [
         measure(line[: line.index(word) + len(word)])
         for word in words
-        for line in shown.splitlines()
+        for line in text.splitlines()
         if word in line
     ]
 
@@ -114,12 +114,12 @@ def ends(shown: str, words: Sequence[str], measure: Callable[[str], int] = cell_
 def test_numbers_stand_right_beside_wide_signs(width: int) -> None:
     """East Asian letters take two columns and an emoji too: every number ends at one place, whole
     also where the screen is narrow. By `len` it does not."""
-    drawn = table(HEADINGS, ROWS, width)
+    grid = table(HEADINGS, ROWS, width)
     numbers = [row[1].replace("\xa0", " ") for row in ROWS]
-    assert ends(drawn, numbers) == ends(drawn, numbers[:1]) * 3
-    assert len(set(ends(drawn, numbers, len))) > 1
-    assert max(map(cell_len, drawn.splitlines())) <= (width or 45)
-    assert ("what it means" in drawn) == (width in (0, 45))
+    assert ends(grid, numbers) == ends(grid, numbers[:1]) * 3
+    assert len(set(ends(grid, numbers, len))) > 1
+    assert max(map(cell_len, grid.splitlines())) <= (width or 45)
+    assert ("what it means" in grid) == (width in (0, 45))
 
 
 def test_a_table_too_wide_is_a_list_for_each_row() -> None:
@@ -135,14 +135,14 @@ def test_foreign_cells_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Markup of rich stays as typed, a control character is an escape, and nothing has a colour,
     whatever the environment asks for."""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    drawn = table(
+    grid = table(
         ("[red]label", "x"),
         [("[bold]town[/bold] :smile:", "1"), ("\x1b[31mred\x9b\r", "[link=x]2")],
         0,
     )
     for text in ("[red]label", "[bold]town[/bold] :smile:", r"\x1b[31mred\x9b\r", "[link=x]2"):
-        assert text in drawn
-    assert drawn.replace("\n", "").isprintable()
+        assert text in grid
+    assert grid.replace("\n", "").isprintable()
 
 
 def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "result"),
     [
         (
             "epsilon 0.5: -0.5006 +- 0.0234; epsilon = 1",
@@ -189,10 +189,10 @@ def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch)
         ("", ""),
     ],
 )
-def test_notation(text: str, shown: str) -> None:
+def test_notation(text: str, result: str) -> None:
     """Greek letters, signs and powers of ten are typeset; options, names in code and hyphens are
     not; typeset twice is typeset once."""
-    assert (typeset(text), typeset(shown)) == (shown, shown)
+    assert (typeset(text), typeset(result)) == (result, result)
 
 
 def test_code_stays_as_it_is() -> None:
