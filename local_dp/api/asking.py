@@ -166,7 +166,7 @@ class RunOptions:
                 raise InputError(unknown("no option", name, names))
         return cls(**options)
 
-    def asked(self, table: Records) -> Records:
+    def askable(self, table: Records) -> Records:
         """The columns that a protocol may ask about: all but the person's. Raises InputError where
         there is no such column."""
         return table.without(self.person) if self.person else table
@@ -277,11 +277,8 @@ def protocol_of(
     with python_errors():
         if "bounds" in settings and "bounds" not in parameters and "low" in parameters:
             low, high = ends_of(settings["bounds"])
-            settings = {
-                **{each: value for each, value in settings.items() if each != "bounds"},
-                "low": low,
-                "high": high,
-            }
+            settings = {**settings, "low": low, "high": high}
+            del settings["bounds"]
         for each in settings:
             if each not in parameters:
                 raise InputError(
@@ -322,11 +319,8 @@ def _list_of(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, .
         )
     if name == "labels" and isinstance(value, str):
         raise InputError(f"labels is {value!r}; give a list of labels")
-    return (
-        (_text(value),)
-        if isinstance(value, str | int | float | np.generic)
-        else tuple(map(_text, value))
-    )
+    many = not isinstance(value, str | int | float | np.generic)
+    return tuple(map(_text, value if many else [value]))
 
 
 def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
@@ -340,11 +334,7 @@ def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
                 f"{', '.join(plain)}; give the labels of each"
             )
         labels = [labels[column] for column in plain]
-    elif len(plain) == 1 and not any(
-        isinstance(each, Sequence)
-        and (not isinstance(each, str) or "|" in each or SEPARATOR in each)
-        for each in labels
-    ):
+    elif len(plain) == 1 and not any(map(_is_several, labels)):
         labels = [labels]
     return tuple(
         each if isinstance(each, str) else SEPARATOR.join(_list_of("labels", each, {}))
@@ -352,16 +342,20 @@ def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
+def _is_several(label: Any) -> bool:
+    """Whether it is the labels of a column."""
+    if isinstance(label, str):
+        return "|" in label or SEPARATOR in label
+    return isinstance(label, Sequence)
+
+
 def _text(value: Any) -> str:
     """A value as the library writes it: whole numbers without a decimal point, and a row of numbers
     with spaces."""
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
         return " ".join(map(_text, value))
-    return (
-        str(int(value))
-        if isinstance(value, float | np.floating) and value.is_integer()
-        else str(value)
-    )
+    is_whole = isinstance(value, float | np.floating) and value.is_integer()
+    return str(int(value) if is_whole else value)
 
 
 def with_table(
@@ -388,11 +382,8 @@ def ask(
     """
     if table is None:
         question, made_up = (getattr(each, "question", "") for each in (protocol, type(protocol)))
-        if (
-            isinstance(made_up, str)
-            and question != made_up
-            and not columns_of(parse(str(question))) <= columns_of(parse(made_up))
-        ):
+        is_own = isinstance(made_up, str) and question != made_up
+        if is_own and not columns_of(parse(str(question))) <= columns_of(parse(made_up)):
             raise InputError("the question is about the columns of a table: add --records")
         return play(options.settings(protocol, None), options, store=store)
     records = records_of(
@@ -403,7 +394,7 @@ def ask(
         only=options.reads(protocol),
         copy=options.copied,
     )
-    of_table = protocol.for_table(Launch(options.asked(records), options.private))
+    of_table = protocol.for_table(Launch(options.askable(records), options.private))
     return play(options.settings(of_table, records), options, store=store)
 
 

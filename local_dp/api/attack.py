@@ -152,30 +152,24 @@ def reconstruct(
     n, sample = len(yes), min(len(yes), MOST_ROWS)
     bits = generator.permutation(yes)[:sample]
     scale = float(np.sqrt(sample / n))
-    guess = answers.to(
-        reconstruction(random_subsets(RATIO * sample, sample, generator), 0.5, least_squares),
-        secret_bits(bits),
-        scale=scale,
-    )
-    wrong, commoner = int(np.sum(guess != bits)), float(min(bits.mean(), 1 - bits.mean()))
-    sd = answers.sd(RATIO * sample) * (scale if noise is not None else 1.0)
-    rates = dict(
-        zip(("wrong", "low", "high"), (wrong / sample, *wilson(wrong, sample)), strict=True)
-    )
-    errors = {
-        "noise": sd,
-        "noise_in_roots": sd / sample**0.5,
-        "expected": wrong_bits(sample, RATIO * sample, sd) if sd else 0.0,
-        "guessing": commoner,
-    }
+    counts = RATIO * sample
+    attack = reconstruction(random_subsets(counts, sample, generator), 0.5, least_squares)
+    wrong = int(np.sum(answers.to(attack, secret_bits(bits), scale=scale) != bits))
+    low, high = wilson(wrong, sample)
+    sd = answers.sd(counts) * (scale if noise is not None else 1.0)
     return Attacked(
         {
             **_about("reconstruct", question, answers),
             "n": n,
             "tried": sample,
-            "counts": RATIO * sample,
-            **rates,
-            **errors,
+            "counts": counts,
+            "wrong": wrong / sample,
+            "low": low,
+            "high": high,
+            "noise": sd,
+            "noise_in_roots": sd / sample**0.5,
+            "expected": wrong_bits(sample, counts, sd) if sd else 0.0,
+            "guessing": float(min(bits.mean(), 1 - bits.mean())),
         }
     )
 
@@ -209,25 +203,25 @@ def trace(
     scores, error = [], 0.0
     for each in range(GROUPS):
         rows = np.random.default_rng([answers.chance.seed, each]).permutation(bits)
-        public = rows[members + strangers :]
+        suspects, public = rows[: members + strangers], rows[members + strangers :]
         shares = (public.sum(axis=0) + 0.5) / (len(public) + 1)  # of ones of each bit, never 0 or 1
-        suspects = rows[: members + strangers]
-        means, result = answers.to(
-            _with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), round=each
-        )
+        group = packed(rows[:members])
+        means, result = answers.to(_with_means(tracing(shares, suspects, 0.5)), group, round=each)
         scores.append(result.scores)
-        error = max(error, float(np.abs((means + 1) / 2 - rows[:members].mean(axis=0)).max()))
-    share = traced_share(
-        np.concatenate([each[:members] for each in scores]),
-        np.concatenate([each[members:] for each in scores]),
-        RATE,
+        errors = np.abs((means + 1) / 2 - rows[:members].mean(axis=0))
+        error = max(error, float(errors.max()))
+    inside, outside = (
+        np.concatenate([each[part] for each in scores])
+        for part in (slice(members), slice(members, None))
     )
-    group = {"n": len(bits), "members": members, "groups": GROUPS, "attributes": bits.shape[1]}
     return Attacked(
         {
             **_about("trace", question, answers),
-            **group,
-            "found": share,
+            "n": len(bits),
+            "members": members,
+            "groups": GROUPS,
+            "attributes": bits.shape[1],
+            "found": traced_share(inside, outside, RATE),
             "by_chance": RATE,
             "largest_error": error,
         }
@@ -242,15 +236,15 @@ def _with_means(
 
 
 def _about(attack: str, question: str, answers: Answers) -> dict[str, Any]:
-    delta = None if answers.epsilon is None else DELTA
-    stamp = {"private": False, "stamp": STAMP, "seed": answers.chance.seed}
     return {
         "attack": attack,
         "question": question,
         "sd": answers.noise,
         "epsilon": answers.epsilon,
-        "delta": delta,
-        **stamp,
+        "delta": None if answers.epsilon is None else DELTA,
+        "private": False,
+        "stamp": STAMP,
+        "seed": answers.chance.seed,
     }
 
 
@@ -265,37 +259,26 @@ def attributes(records: Records) -> Bools:
 
 def _bits(column: Column) -> list[Bools]:
     values, counts = np.unique(column[~absent(column)], return_counts=True)
+    if len(values) < 2:
+        return []
     if column.dtype.kind == "U":
-        return (
-            [column == value for value in values[np.argsort(-counts)][:MOST_CUTS]]
-            if len(values) > 1
-            else []
-        )
-    cuts = values[1:]
-    return (
-        [
-            column >= value
-            for value in cuts[np.unique(np.linspace(0, len(cuts) - 1, MOST_CUTS).astype(np.int64))]
-        ]
-        if len(cuts)
-        else []
-    )
+        return [column == value for value in values[np.argsort(-counts)][:MOST_CUTS]]
+    places = np.unique(np.linspace(0, len(values) - 2, MOST_CUTS).astype(np.int64))
+    return [column >= value for value in values[1:][places]]
 
 
 def _rows_text(data: dict[str, Any]) -> list[str]:
-    sample = (
-        ""
-        if data["tried"] == data["n"]
-        else f" of {data['tried']} sampled rows, with noise scaled to their square root,"
-    )
+    sample = ""
+    if data["tried"] != data["n"]:
+        sample = f" of {data['tried']} sampled rows, with noise scaled to their square root,"
     wrong, low, high, expected, guessing = (
-        _percent(data[name]) for name in ("wrong", "low", "high", "expected", "guessing")
+        held(_percent(data[name])) for name in ("wrong", "low", "high", "expected", "guessing")
     )
     return [
-        f"From {data['counts']:,} random counts{sample} {held(wrong)} of the guessed answers are "
-        f"wrong ({held(f'{low} to {high}')}; closed form {held(expected)}).",
+        f"From {data['counts']:,} random counts{sample} {wrong} of the guessed answers are wrong "
+        f"({low}{held(' to ')}{high}; closed form {expected}).",
         f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows. "
-        f"Guessing the more common answer for everyone is wrong in {held(guessing)}.",
+        f"Guessing the more common answer for everyone is wrong in {guessing}.",
         _comparison(data),
     ]
 
@@ -303,11 +286,9 @@ def _rows_text(data: dict[str, Any]) -> list[str]:
 def _comparison(data: dict[str, Any]) -> str:
     if data["high"] < data["guessing"]:
         return "So many counts reveal single rows."
-    return (
-        "These guesses do not show that the attack does better."
-        if data["low"] < data["guessing"]
-        else "This attack guesses no better than that."
-    )
+    if data["low"] < data["guessing"]:
+        return "These guesses do not show that the attack does better."
+    return "This attack guesses no better than that."
 
 
 def _members_text(data: dict[str, Any]) -> list[str]:

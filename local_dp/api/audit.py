@@ -44,17 +44,11 @@ class Audited(Printable):
     def text(self, width: int = WIDTH) -> str:
         """The verdict first, then each check."""
         data = self.data
-        no_witness = all(
-            each["holds"] or (each["check"] == "loss" and each["witness"] is None)
-            for each in data["findings"]
-        )
-        verdict = (
-            "no fault was found"
-            if data["holds"]
-            else "NOT VERIFIED"
-            if no_witness
-            else "IT DOES NOT HOLD"
-        )
+        faults = [each for each in data["findings"] if not each["holds"]]
+        verdict = "no fault was found"
+        if not data["holds"]:
+            proven = any(each["check"] != "loss" or each["witness"] is not None for each in faults)
+            verdict = "IT DOES NOT HOLD" if proven else "NOT VERIFIED"
         loss = "" if data["loss"] is None else f", exact loss {data['loss']:.12g}"
         head = paragraph(
             f"{data['randomizer']}, epsilon {data['epsilon']:g}{loss}: {verdict}", width, "  "
@@ -66,19 +60,12 @@ class Audited(Printable):
         )
         rows = [("evidence", f"{data['evidence']}, {acceptance}"), ("grade", GRADES[data["grade"]])]
         for each in data["findings"]:
-            rows.append(
-                (
-                    each["check"],
-                    (
-                        f"{'' if each['holds'] else 'FAILS: '}{each['said']} "
-                        f"({'exact' if each['exact'] else 'not exhaustive'})"
-                    ),
-                )
-            )
+            fails = "" if each["holds"] else "FAILS: "
+            kind = "exact" if each["exact"] else "not exhaustive"
+            rows.append((each["check"], f"{fails}{each['said']} ({kind})"))
             if each["witness"] is not None:
-                rows.append(
-                    ("  witness" if each["holds"] else "  WITNESS", _witness(each["witness"]))
-                )
+                label = "  witness" if each["holds"] else "  WITNESS"
+                rows.append((label, _witness(each["witness"])))
         return f"{head}\n\n{table(('', ''), rows, width)}"
 
 

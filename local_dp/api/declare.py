@@ -163,7 +163,7 @@ class Printable(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """The options of a command that draws; its `hidden` names those that do not apply."""
+    """The options of a command that draws; its `omissions` name those that do not apply."""
 
     figure_size: float = option(4.8, "Width of a figure", name="--size", metavar="W", unit="inches")
     figure_font: float = option(

@@ -35,19 +35,12 @@ def has_intervals(result: dict[str, Any]) -> bool:
 def grains(result: dict[str, Any], many: int) -> list[float | None]:
     """How fine the numbers of each row are shown. Without a known error counts of records have four
     digits, and points of a column all."""
+    is_list = isinstance(result.get("value"), list)
     parts = [result.get(name) for name in ("standard_error", "interval", "value")]
-    each = zip(
-        *(
-            part if part and isinstance(result.get("value"), list) else [part] * many
-            for part in parts
-        ),
-        strict=True,
-    )
+    columns = [part if part and is_list else [part] * many for part in parts]
     otherwise = None if result.get("drawn", {}).get("axis") == "records" else 0.0
-    return [
-        otherwise if (fine := grain(error, ends or (), value)) is None else fine
-        for error, ends, value in each
-    ]
+    fine = [grain(error, ends or (), value) for error, ends, value in zip(*columns, strict=True)]
+    return [otherwise if each is None else each for each in fine]
 
 
 def rows_of(
@@ -60,18 +53,11 @@ def rows_of(
     texts = list[list[str]]()
     for place, (row, each) in enumerate(zip(rows, fine, strict=False)):
         whole = values[place] if isinstance(values, list) else None
-        grains = [
-            each * abs(cell / whole) if each and whole and isinstance(cell, float) else each
-            for cell in row[labels:]
-        ]
-        last = [_interval(ends[place], each)] if ends else []
-        texts.append(
-            [
-                *(cell_of(cell, 0.0) for cell in row[:labels]),
-                *map(cell_of, row[labels:], grains),
-                *last,
-            ]
-        )
+        cells = [cell_of(cell, 0.0) for cell in row[:labels]]
+        for cell in row[labels:]:
+            is_share = each and whole and isinstance(cell, float)
+            cells.append(cell_of(cell, each * abs(cell / whole) if is_share else each))
+        texts.append([*cells, _interval(ends[place], each)] if ends else cells)
     return texts
 
 

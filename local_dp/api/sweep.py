@@ -82,20 +82,18 @@ class Grid:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Grid":
         """The grid with these values, of which each list may be one value. Raises InputError."""
-        read: dict[str, Any] = {
-            name: _several(values[name])
-            for name in ("epsilon", "clients", "only", "seed")
-            if name in values
-        }
+        read = dict(values)
         readers: dict[str, Callable[[str, str], Any]] = {
             "epsilon": real_number,
             "clients": whole_number,
         }
-        for name in readers.keys() & read.keys():
-            read[name] = tuple(readers[name](name, str(each)) for each in read[name])
-        if "runs" in values:
-            read["runs"] = whole_number("runs", str(values["runs"]))
-        return cls(**{**values, **read})
+        for name in read.keys() & {"epsilon", "clients", "only", "seed"}:
+            read[name] = _several(read[name])
+            if name in readers:
+                read[name] = tuple(readers[name](name, str(each)) for each in read[name])
+        if "runs" in read:
+            read["runs"] = whole_number("runs", str(read["runs"]))
+        return cls(**read)
 
 
 @dataclass(frozen=True)
@@ -299,8 +297,8 @@ def _cell(name: str, value: Any) -> str:
 
 def _errors(row: Data) -> tuple[str, str, str]:
     interval = held(f"{number(row['low'])} .. {number(row['high'])}")
-    planned = row["planned"]
-    return number(row["error"]), interval, "" if planned is None else number(planned)
+    theory = row["planned"]
+    return number(row["error"]), interval, "" if theory is None else number(theory)
 
 
 def _curves(label: str, points: Mapping[float, list[Data]]) -> list[Curve]:
@@ -364,22 +362,22 @@ def _cases(
     """A protocol with every choice of its parameters."""
     hints = get_type_hints(find_protocol(name))
 
-    def values(key: str, given: Any) -> Sequence[Any]:
-        if isinstance(given, list | tuple) and not given:
+    def values(key: str, value: Any) -> Sequence[Any]:
+        if not isinstance(value, list | tuple):
+            return [value]
+        if not value:
             raise InputError(f"{key} of {name} has 0 values; give at least one")
         of_lists = key == "bounds" or get_origin(hints.get(key)) is tuple
-        many = isinstance(given, list | tuple) and (
-            not of_lists or all(isinstance(each, list | tuple) for each in given)
-        )
-        return given if many else [given]
+        many = not of_lists or all(isinstance(each, list | tuple) for each in value)
+        return value if many else [value]
 
-    for choice in product(*(values(key, given) for key, given in axes.items())):
+    for choice in product(*(values(key, value) for key, value in axes.items())):
         settings = dict(zip(axes, choice, strict=True))
-        given = {
+        parameters = {
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in settings.items()
         }
-        yield Case(_for_table(protocol_of(name, settings), records), tier, records, given)
+        yield Case(_for_table(protocol_of(name, settings), records), tier, records, parameters)
 
 
 def _for_table(protocol: LocalProtocol[Any], records: Records | None) -> LocalProtocol[Any]:

@@ -85,7 +85,7 @@ def records_of(
     temporary folder, so that memory does not grow with its rows: not a private one. Raises
     InputError, also for a private table whose types would be read from its values.
     """
-    kinds = _declared(schema)
+    kinds = _kinds_of(schema)
     if private and kinds is None and not _has_types(table):
         raise InputError(
             "the types of columns are read from the values, so an error would reveal some: "
@@ -122,7 +122,7 @@ def records_of(
     return _of_schema(frame, columns, kinds | _kinds(dates), private, notice).only(only)
 
 
-def _declared(schema: Schema) -> dict[str, str] | None:
+def _kinds_of(schema: Schema) -> dict[str, str] | None:
     """The declared kinds of columns. Raises InputError."""
     if isinstance(schema, str | Path):
         return read_schema(Path(schema))
@@ -343,10 +343,10 @@ def _collect(
         if source.kinds is not None:
             kinds = {**source.kinds, **_kinds(dates)}
             return _of_schema(table, names, kinds, source.total, notice)
-        columns, odd, known = _readable(
+        columns, odd, present = _readable(
             names, lambda name: _guess(table.get_column(name), notice, dates), notice, source.only
         )
-        return _cut(_with_dates(columns, dates, known), {}, notice, odd, known)
+        return _cut(_with_dates(columns, dates, present), {}, notice, odd, present)
 
 
 def _copy_of(source: Source, frame: "polars.LazyFrame", names: Sequence[str]) -> Scanned | None:

@@ -494,26 +494,19 @@ _PROTECTS = {
 
 def _count_text(data: dict[str, Any]) -> str:
     """The public number."""
-    each = (
-        ""
-        if data["rows"] is None
-        else f", {data['rows']:,} {'row' if data['rows'] == 1 else 'rows'} of each"
-    )
-    return f"{number(data['n'])} {'people' if each else 'records'}{each}"
+    count = number(data["n"])
+    if data["rows"] is None:
+        return f"{count} records"
+    return f"{count} people, {data['rows']:,} {'row' if data['rows'] == 1 else 'rows'} of each"
 
 
 def _label(row: Sequence[Any], columns: Sequence[str], figure: Mapping[str, Any]) -> str:
     """The name of a row of a figure: an interval, or the values of the columns that it counts."""
-    cells = [
-        (column, cell_of(cell, 0.0))
-        for column, cell in zip(columns, row[: figure.get("labels", 1)], strict=False)
-        if cell != ""
-    ]
-    return (
-        ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells)
-        if figure.get("named")
-        else " to ".join(cell for _, cell in cells)
-    )
+    labels = zip(columns, row[: figure.get("labels", 1)], strict=False)
+    cells = [(column, cell_of(cell, 0.0)) for column, cell in labels if cell != ""]
+    if figure.get("named"):
+        return ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells)
+    return " to ".join(cell for _, cell in cells)
 
 
 def _price(data: dict[str, Any]) -> str:

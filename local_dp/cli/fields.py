@@ -55,7 +55,7 @@ def json_option(what: str) -> Any:
 class Plotted(Drawn):
     """The options of a command that draws its result if it is asked to."""
 
-    hidden = frozenset(("figure_series",))
+    omissions = frozenset(("figure_series",))
     plot: Path | None = option(None, "Draw the numbers, as .png, .svg or .pdf", metavar="FILE")
     out: Path | None = option(
         None,
@@ -285,11 +285,15 @@ def instance_of(kind: type[Any], values: dict[str, Any]) -> Any:
 
 def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Parameter]:
     """The options and arguments of a dataclass, arguments first; those in its attribute `own` are
-    parameters, and `hidden` ones are left out."""
-    hints, own, hidden = get_type_hints(kind), getattr(kind, "own", ()), getattr(kind, "hidden", ())
+    parameters, and `omissions` are left out."""
+    hints, own, omissions = (
+        get_type_hints(kind),
+        getattr(kind, "own", ()),
+        getattr(kind, "omissions", ()),
+    )
     parameters = []
     for each in fields(kind):
-        if each.name not in hidden and each.metadata.get("shell", True):
+        if each.name not in omissions and each.metadata.get("shell", True):
             where = PARAMETERS if each.name in own else heading
             parameters += _parameters(each, hints[each.name], where)
     return sorted(parameters, key=_rank)
@@ -332,12 +336,12 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
         attributes["callback"] = lambda ctx, param, values: (
             tuple(part for parts in values for part in parts) or nothing
         )
-    spellings = [each.name, *(about["name"] or _dashed(each.name)).split()]
+    spellings = [each.name, *(about["name"] or _option_name(each.name)).split()]
     attributes |= {"heading": heading, "multiple": many}
     return [Option(spellings, about, preset="" if hint is bool else usual(each), **attributes)]
 
 
-def _dashed(name: str) -> str:
+def _option_name(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
@@ -409,7 +413,7 @@ def protocol_options(kind: type[Any], names: set[str]) -> list[click.Parameter]:
     """
     hints, parameters = get_type_hints(kind), list[click.Parameter]()
     for each in fields(kind):
-        name, hint, about = _dashed(each.name), _without_none(hints[each.name]), each.metadata
+        name, hint, about = _option_name(each.name), _without_none(hints[each.name]), each.metadata
         if name in names:
             continue
         many = get_origin(hint) is tuple

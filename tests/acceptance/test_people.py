@@ -258,7 +258,7 @@ def test_people_of_a_launcher_have_one_store(tmp_path: Path) -> None:
     how: dict[str, Any] = {"stores": tmp_path, "person": "id", "notice": print}
     settings = RunOptions(**how).settings(survey, table(np.arange(30)))
     assert (settings.tier, settings.hosts, settings.person) == ("hosts", 1, "id")
-    assert "id" not in RunOptions(**how).asked(table(np.arange(3))).columns
+    assert "id" not in RunOptions(**how).askable(table(np.arange(3))).columns
     for more in ({"hosts": 3}, {"tier": "processes"}, {"stores": None}):
         with pytest.raises(InputError, match="hosts=1"):
             RunOptions(**{**how, **more}).settings(survey, table(np.arange(30)))

@@ -24,7 +24,7 @@ class RunExperiment(Drawn):
     the exit code is then 1.
     """
 
-    hidden = frozenset(("figure_series", "figure_format"))
+    omissions = frozenset(("figure_series", "figure_format"))
     name: str = argument("An experiment, or all", metavar="NAME", help="; ".join(NAMES))
     full: bool = option(
         False,

@@ -111,13 +111,9 @@ def _purpose(kind: type[Any]) -> str:
     home = kind.__module__.split(".")
     if home[0] != "local_dp":
         return f"from the package {home[0]}"
-    return (
-        home[2].replace("_", " ")
-        if len(home) > 3
-        else "others"
-        if home[1] in ("randomizers", "protocols", "curator")
-        else home[1]
-    )
+    if len(home) > 3:
+        return home[2].replace("_", " ")
+    return "others" if home[1] in ("randomizers", "protocols", "curator") else home[1]
 
 
 def _parameters(kind: Any) -> str:
@@ -125,14 +121,10 @@ def _parameters(kind: Any) -> str:
     for field in fields(kind):
         if field.name == "word_bits":  # for verification only
             continue
-        value = ";".join(field.default) if isinstance(field.default, tuple) else field.default
-        texts.append(
-            held(
-                f"{field.name}={value if value is not None else ''}"
-                if field.default is not MISSING
-                else field.name
-            )
-        )
+        default = field.default
+        value = ";".join(default) if isinstance(default, tuple) else default
+        text = f"{field.name}={'' if value is None else value}"
+        texts.append(field.name if default is MISSING else held(text))
     return ", ".join(texts)
 
 

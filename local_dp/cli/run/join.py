@@ -78,7 +78,7 @@ class Server(Role):
     result is degraded.
     """
 
-    hidden = OF_RUNS - {*_ASKING}
+    omissions = OF_RUNS - {*_ASKING}
     example = f"{MEETING} --clients 501"
     broker: str = option(brief=URL, help=FORM, metavar="URL")
     run: str = option(brief=RUN, metavar="NAME")
@@ -168,7 +168,7 @@ class Server(Role):
         values = {
             each.name: getattr(self, each.name)
             for each in fields(self)
-            if each.name not in self.hidden and each.metadata.get("shell", True)
+            if each.name not in self.omissions and each.metadata.get("shell", True)
         }
         values["broker"] = without_user(self.broker)
         options = {
@@ -252,7 +252,7 @@ class Shuffler:
 class Answering(Role):
     """A role that answers: a host, or a client."""
 
-    hidden = OF_RUNS - {
+    omissions = OF_RUNS - {
         "epsilon",
         "seed",
         "private",
@@ -383,7 +383,7 @@ class Host(Answering):
     records."""
 
     example = f"{MEETING} --clients 500"
-    hidden = Answering.hidden - {"clients"}
+    omissions = Answering.omissions - {"clients"}
     start: int = option(0, "Index of the first client", metavar="I")
     clients: int | None = option(
         None, "Number of clients of this host; default: all rows", metavar="N"

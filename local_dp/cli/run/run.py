@@ -200,10 +200,10 @@ class ProtocolCommand(ABC):
         return (
             (protocol, None)
             if table is None
-            else (protocol.for_table(Launch(self.asked(table), private)), table)
+            else (protocol.for_table(Launch(self.askable(table), private)), table)
         )
 
-    def asked(self, table: Records) -> Records:
+    def askable(self, table: Records) -> Records:
         """The columns that a protocol may ask about."""
         return table
 
@@ -212,7 +212,7 @@ class ProtocolCommand(ABC):
 class Role(ProtocolCommand, RunOptions):
     """A role of a run. `offered` are the options of a run that its command has."""
 
-    hidden = frozenset()
+    omissions = frozenset()
     schema: Path | None = option(
         None,
         "JSON file with the types of the table's columns",
@@ -234,7 +234,7 @@ class Role(ProtocolCommand, RunOptions):
             copy=self.copied,
         )
 
-    reads, asked = RunOptions.reads, RunOptions.asked
+    reads, askable = RunOptions.reads, RunOptions.askable
 
     def randomness(self) -> Randomness:
         return Randomness.choose(self.seed, self.private)
@@ -321,7 +321,7 @@ class Run(Role, Plotted):
 
     example = "survey --clients 1000 --seed 1"
     as_json: bool = json_option("the outcome (`local-dp schema`)")
-    hidden = Plotted.hidden
+    omissions = Plotted.omissions
 
     def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> int:
         protocol, table = self.built(kind, parameters)
