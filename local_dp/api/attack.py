@@ -5,7 +5,7 @@ the noise of the answers, or the epsilon of a curator, and a seed.
 """
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.oracles.statistical.oracles import NoisyOracle, StatisticalQuery
 from local_dp.populations.finite import Rows
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.queries.encoded import packed
 from local_dp.queries.grammar import parse
 from local_dp.queries.questions import answers_of
@@ -235,7 +236,7 @@ def _with_means(
     return Nonadaptive(attack.queries, lambda answers: (np.array(answers), attack.decode(answers)))
 
 
-def _about(attack: str, question: str, answers: Answers) -> dict[str, Any]:
+def _about(attack: str, question: str, answers: Answers) -> PlainData:
     return {
         "attack": attack,
         "question": question,
@@ -267,7 +268,7 @@ def _bits(column: Column) -> list[Bools]:
     return [column >= value for value in values[1:][places]]
 
 
-def _rows_text(data: dict[str, Any]) -> list[str]:
+def _rows_text(data: PlainData) -> list[str]:
     sample = ""
     if data["tried"] != data["n"]:
         sample = f" of {data['tried']} sampled rows, with noise scaled to their square root,"
@@ -283,7 +284,7 @@ def _rows_text(data: dict[str, Any]) -> list[str]:
     ]
 
 
-def _comparison(data: dict[str, Any]) -> str:
+def _comparison(data: PlainData) -> str:
     if data["high"] < data["guessing"]:
         return "So many counts reveal single rows."
     if data["low"] < data["guessing"]:
@@ -291,7 +292,7 @@ def _comparison(data: dict[str, Any]) -> str:
     return "This attack guesses no better than that."
 
 
-def _members_text(data: dict[str, Any]) -> list[str]:
+def _members_text(data: PlainData) -> list[str]:
     return [
         f"From the means of {data['attributes']} attributes of {data['members']:,} "
         f"row{'s' * (data['members'] != 1)}, {held(_percent(data['found']))} of these rows are "

@@ -337,7 +337,7 @@ def mix(
     return _mixed(of_table, population, Target(population.size, epsilon, delta), seed)
 
 
-def _mixed(protocol: OfShares, population: Population, target: Target, seed: int) -> Mixed:
+def _mixed(protocol: OfShares[Any], population: Population, target: Target, seed: int) -> Mixed:
     """The shares of this population, from blanket messages."""
     histogram = multi_message(protocol.query.domain.size, target)
     counts = histogram.gather(protocol.query, population, KeyedNoise(seed))

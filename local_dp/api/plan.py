@@ -8,7 +8,8 @@ from local_dp.api.asking import protocol_of, with_table
 from local_dp.api.declare import WIDTH, Printable
 from local_dp.api.tables import Dates, Table, sample_rows
 from local_dp.errors import InputError
-from local_dp.protocols.local_protocol import BETA, LocalProtocol
+from local_dp.populations.finite import Population
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData
 from local_dp.protocols.planning.ways import (
     Bounded,
     OneReport,
@@ -61,13 +62,13 @@ class Plan(Printable):
         return "\n\n".join((*parts, paragraph(" ".join(notes), width)))
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[PlainData]:
         """The methods: local ones, best first, then the trusted curator and no privacy."""
-        rows: list[dict[str, Any]] = self.data["ways"]
+        rows: list[PlainData] = self.data["ways"]
         return rows
 
     @property
-    def chosen(self) -> dict[str, Any]:
+    def chosen(self) -> PlainData:
         """The method of a run."""
         return next(row for row in self.rows if row["chosen"])
 
@@ -111,9 +112,11 @@ def plan(
     protocol = protocol_of(task, settings)
     of_whom = of if isinstance(of, str) and of in (ANY, MADE_UP) else TABLE
     of_table, records = with_table(protocol, of if of_whom == TABLE else None, csv, dates)
-    population = None if records is None else sample_rows(records, len(records), 0)
+    population: Population | None = None
     if of_whom == MADE_UP:
         population = protocol.synthetic(1, 0)  # its law does not depend on how many they are
+    elif records is not None:
+        population = sample_rows(records, len(records), 0)
     aim = _aim(of_table, accuracy, clients)
     tolerance = type(of_table).__dataclass_fields__.get("tolerance")
     every = ways(of_table, epsilon, population)
@@ -160,7 +163,7 @@ def _aim(protocol: LocalProtocol[Any], accuracy: float | None, clients: int | No
 
 def _row(
     way: Way, protocol: LocalProtocol[Any], epsilon: float, clients: int | None, aim: float | None
-) -> dict[str, Any]:
+) -> PlainData:
     accuracy = aim
     if clients is not None:
         accuracy = way.accuracy(clients)
@@ -180,7 +183,7 @@ _WHO = {
 }
 
 
-def _sentence(data: dict[str, Any], own: dict[str, Any]) -> str:
+def _sentence(data: PlainData, own: PlainData) -> str:
     start = f"{data['protocol']} at {held('epsilon ' + number(data['epsilon']))}:"
     clients = held(f"{number(own['clients'])} clients")
     if own["accuracy"] is not None:
@@ -194,7 +197,7 @@ def _sentence(data: dict[str, Any], own: dict[str, Any]) -> str:
     return f"{start} {clients} are enough to succeed with probability 95 %."
 
 
-def _cells(row: dict[str, Any], own: dict[str, Any], key: str) -> tuple[str, ...]:
+def _cells(row: PlainData, own: PlainData, key: str) -> tuple[str, ...]:
     value, best = row[key], own[key]
     times = "" if value is None or best is None else number(round(value / best, 4))
     each = f" of epsilon {bound(row['report_epsilon'], False)}" if "report_epsilon" in row else ""

@@ -4,6 +4,7 @@ that its error shows."""
 from collections.abc import Sequence
 from typing import Any
 
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.text.layout import grain, held, number
 
 DRAWN = "of_rows"  # key of the true numbers of the rows, for a figure
@@ -27,12 +28,12 @@ _TRUE = {
 _LIKE_IT = ("median", "mean", "score", "trivial")  # have the digits of the answer
 
 
-def has_intervals(result: dict[str, Any]) -> bool:
+def has_intervals(result: PlainData) -> bool:
     """Whether each row has an interval."""
     return isinstance(result.get("value"), list) and bool(result["interval"])
 
 
-def grains(result: dict[str, Any], many: int) -> list[float | None]:
+def grains(result: PlainData, many: int) -> list[float | None]:
     """How fine the numbers of each row are shown. Without a known error counts of records have four
     digits, and points of a column all."""
     is_list = isinstance(result.get("value"), list)
@@ -44,7 +45,7 @@ def grains(result: dict[str, Any], many: int) -> list[float | None]:
 
 
 def rows_of(
-    result: dict[str, Any], rows: Sequence[Sequence[Any]], fine: Sequence[float | None]
+    result: PlainData, rows: Sequence[Sequence[Any]], fine: Sequence[float | None]
 ) -> list[list[str]]:
     """The rows as texts, with the interval of each: labels in full, a number to the digits that its
     error shows, and its share as finely."""
@@ -57,24 +58,26 @@ def rows_of(
         for cell in row[labels:]:
             is_share = each and whole and isinstance(cell, float)
             cells.append(cell_of(cell, each * abs(cell / whole) if is_share else each))
-        texts.append([*cells, _interval(ends[place], each)] if ends else cells)
+        texts.append([*cells, interval_of(ends[place], each)] if ends else cells)
     return texts
 
 
-def within(result: dict[str, Any], fine: Sequence[float | None]) -> str:
+def within(result: PlainData, fine: Sequence[float | None]) -> str:
     """The interval of a release of one number."""
     ends = result.get("interval")
     if not ends or isinstance(ends[0], Sequence) or "value" not in result:
         return ""
-    return f"With probability 95 % the number of these records lies in {_interval(ends, fine[0])}."
+    return (
+        f"With probability 95 % the number of these records lies in {interval_of(ends, fine[0])}."
+    )
 
 
-def _interval(ends: Sequence[float | None], fine: float | None) -> str:
+def interval_of(ends: Sequence[float | None], fine: float | None) -> str:
     """An interval; None is an open end."""
     return held(" .. ".join("open" if end is None else number(end, fine) for end in ends))
 
 
-def truth_of(truth: dict[str, Any], fine: float | None = None) -> str:
+def truth_of(truth: PlainData, fine: float | None = None) -> str:
     """The truth and the errors of a simulation, in one sentence."""
     parts = [
         _TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(

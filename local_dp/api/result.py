@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from local_dp.api.declare import WIDTH, Tabular
 from local_dp.api.show import summary, truths, unit
 from local_dp.errors import InputError
-from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.local_protocol import LocalProtocol, PlainData
 from local_dp.simulation.cluster import plug_ins_of
 from local_dp.simulation.installation import stamp_of
 from local_dp.simulation.outcome import estimates
@@ -31,7 +31,7 @@ _AXES = {
 _SHARES = ("frequency", "histogram", "crosstab")  # shares of several labels add up
 
 
-def pictured(data: dict[str, Any]) -> "Estimates":
+def pictured(data: PlainData) -> "Estimates":
     """A run's estimates with their intervals and the known truth, in at most `MOST` rows. Further
     shares are summed; of other estimates the first are drawn."""
     from local_dp.experiments.lab.style import model_of
@@ -44,13 +44,15 @@ def pictured(data: dict[str, Any]) -> "Estimates":
     return drawn_rows(data, title, model_of(data["interaction"], "one-round"))
 
 
-def drawn_rows(data: dict[str, Any], title: str, model: str) -> "Estimates":
+def drawn_rows(data: PlainData, title: str, model: str) -> "Estimates":
     """The estimates of a protocol's result, which has its `parameters` beside it."""
     from local_dp.experiments.lab.figures import Estimates
 
     result, parameters = data["result"], data["parameters"]
     rows = estimates(result)
-    labels, values, intervals = ([row[place] for row in rows] for place in (0, 1, 3))
+    labels = [row[0] for row in rows]
+    values = [row[1] for row in rows]
+    intervals = [row[3] for row in rows]
     beyond = math.inf if "low" in result else math.nan  # an interval is open, or unknown
     lows = [-beyond if low is None else low for low, _ in intervals]
     highs = [beyond if high is None else high for _, high in intervals]
@@ -114,7 +116,7 @@ def _sums(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
     )
 
 
-def framed(result: dict[str, Any]) -> dict[str, list[Any]]:
+def framed(result: PlainData) -> dict[str, list[Any]]:
     """A result's estimates as columns, with the truth where it is known; NaN is unknown."""
     rows = []
     for label, value, error, ends in estimates(result):

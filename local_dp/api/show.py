@@ -3,7 +3,9 @@
 from itertools import compress
 from typing import Any
 
+from local_dp.api.release_text import interval_of
 from local_dp.bounds.attacks import ALPHA
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.simulation.outcome import estimates, stamp_of
 from local_dp.text.layout import bound, grain, held, number, paragraph
 from local_dp.text.widgets import table
@@ -18,10 +20,11 @@ _FAULTS = {
 }
 _ALWAYS = ("asked", "answered", "missing")  # counts of clients that are shown even if they are 0
 _REPEATED = ("duplicate",)  # identical replies after a repeated question: no fault
+_UNKNOWN = "no interval: too few answers"
 _PLACES = 12  # of a true error: further digits are rounding errors of the sums
 
 
-def summary(data: dict[str, Any], width: int) -> str:
+def summary(data: PlainData, width: int) -> str:
     """A run for a person; a learned hypothesis is explained in the last line."""
     result = data["result"]
     head = (
@@ -58,7 +61,7 @@ _LABELS = "The labels were read from the table, so they are published."
 _MOVED = "Impossible estimates were moved to the nearest possible value; the option raw shows them."
 
 
-def _degradation(data: dict[str, Any]) -> str:
+def _degradation(data: PlainData) -> str:
     """Why the result is no plain one, and what its interval allows for."""
     bounded = (
         "The interval allows for any answers of the missing clients."
@@ -83,7 +86,7 @@ def _independence(test: dict[str, float]) -> str:
     )
 
 
-def _error(result: dict[str, Any]) -> str:
+def _error(result: PlainData) -> str:
     if result["true_error"] is None:
         return ""
     truth, unit = result["truth"], result.get("error_unit", "")
@@ -100,12 +103,12 @@ def _error(result: dict[str, Any]) -> str:
     return text
 
 
-def unit(data: dict[str, Any]) -> str:
+def unit(data: PlainData) -> str:
     """What a run counts: a client that is asked in two rounds owes two reports."""
     return "reports" if data["interaction"] == "fully interactive" else "clients"
 
 
-def _clients(data: dict[str, Any]) -> str:
+def _clients(data: PlainData) -> str:
     counts = [
         (name, value)
         for name, value in data["clients"].items()
@@ -118,7 +121,7 @@ def _clients(data: dict[str, Any]) -> str:
     return f"{unit(data)}: {text}" + (f" ({', '.join(rejections)})" if rejections else "")
 
 
-def _influence(data: dict[str, Any]) -> str:
+def _influence(data: PlainData) -> str:
     influence = data.get("influence", {"missing": 0})
     if "worst_case" in influence:
         lying = number(100 * influence["worst_case"]["lying"])
@@ -142,7 +145,7 @@ def _influence(data: dict[str, Any]) -> str:
     )
 
 
-def _irregular(data: dict[str, Any]) -> str:
+def _irregular(data: PlainData) -> str:
     """A warning of reports that honest clients hardly send."""
     rare = [
         (place, each["irregularity"])
@@ -158,7 +161,7 @@ def _irregular(data: dict[str, Any]) -> str:
     )
 
 
-def _flood(flood: dict[str, Any]) -> str:
+def _flood(flood: PlainData) -> str:
     """A warning of members that sent too much."""
     names = flood["members"]
     some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
@@ -170,7 +173,7 @@ def _flood(flood: dict[str, Any]) -> str:
     return f"FLOODED by {' and by '.join(floods)}: reports that arrived meanwhile are missing"
 
 
-def _accounts(data: dict[str, Any]) -> str:
+def _accounts(data: PlainData) -> str:
     """The accepted reports beside the members' own accounts of their budgets."""
     accounts = data["reconciliation"]
     strays, losses, silent, members = (
@@ -209,7 +212,7 @@ def _accounts(data: dict[str, Any]) -> str:
     )
 
 
-def _cost(data: dict[str, Any]) -> str:
+def _cost(data: PlainData) -> str:
     bits = sorted({round["bits_per_client"] for round in data["rounds"]})
     each = " or ".join(map(str, bits)) + (" bit" if bits == [1] else " bits")
     randomizers = (each for round in data["rounds"] for each in round["randomizers"])
@@ -228,7 +231,7 @@ def _cost(data: dict[str, Any]) -> str:
     return ", ".join(map(held, parts))
 
 
-def _shuffled(loss: dict[str, Any]) -> str:
+def _shuffled(loss: PlainData) -> str:
     """The epsilon of one report, and of all shuffled reports together."""
     least = "" if loss["exact"] else f" (at least {bound(loss['lower'], False)})"
     together = (
@@ -242,19 +245,17 @@ def _shuffled(loss: dict[str, Any]) -> str:
 
 
 def result_table(
-    result: dict[str, Any],
+    result: PlainData,
     width: int,
-    worst: dict[str, Any] | None = None,
+    worst: PlainData | None = None,
     interval: str = "95 % interval",
 ) -> str:
     """Estimates with their intervals, and a warning of those that are no better than a guess; or a
     hypothesis by its parts."""
     if "hypothesis" in result:
-        cells = {
-            name: number(value) if isinstance(value, float) else str(value)
-            for name, value in result["hypothesis"].items()
-        }
-        return table(list(cells), [list(cells.values())], width)
+        values = result["hypothesis"]
+        texts = [number(each) if isinstance(each, float) else str(each) for each in values.values()]
+        return table(list(values), [texts], width)
     rows = estimates(result)
     if not rows:
         return "Nothing was found."
@@ -278,7 +279,7 @@ def result_table(
     return f"{grid}\n\n{paragraph(warning, width)}"
 
 
-def _as_list(result: dict[str, Any], part: Any) -> list[Any]:
+def _as_list(result: PlainData, part: Any) -> list[Any]:
     """One part for each estimate."""
     return part if isinstance(result["estimate"], list) else [part]
 
@@ -287,22 +288,17 @@ def _line(row: tuple[Any, ...], wider: Any, truth: float | None) -> list[str]:
     """An estimate, its error and intervals, and the truth, to the digits that the error shows."""
     label, estimate, error, ends = row
     fine = grain(error, ends, estimate)
-    intervals = _interval(ends, fine), _interval(wider, fine)
+    intervals = [
+        interval_of(each, fine) if any(end is not None for end in each) else _UNKNOWN
+        for each in (ends, wider)
+    ]
     return [label, number(estimate, fine), number(error, error), *intervals, number(truth, fine)]
 
 
-def truths(result: dict[str, Any], count: int) -> list[float | None]:
+def truths(result: PlainData, count: int) -> list[float | None]:
     """The truth beside each estimate, in a simulation that knows it; else empty."""
     truth = result["truth"]
     each = truth if isinstance(truth, list) else [truth]
     return (
         each if len(each) == count and any(isinstance(value, int | float) for value in each) else []
     )
-
-
-def _interval(ends: tuple[float | None, float | None], fine: float | None) -> str:
-    """An interval; None is an open end."""
-    low, high = ends
-    if low is None and high is None:
-        return "no interval: too few answers"
-    return held(" .. ".join("open" if end is None else number(end, fine) for end in (low, high)))

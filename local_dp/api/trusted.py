@@ -30,6 +30,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import names_in
 from local_dp.records import Records
@@ -54,7 +55,7 @@ def measured(
     standard_error: float | None = None,
     reach: float | None = None,
     ends: tuple[float, float] = (-math.inf, math.inf),
-) -> dict[str, Any]:
+) -> PlainData:
     """The numbers of a release, one or a list: each with its standard error and the interval that
     the noise reaches with probability 95 %, where known.
 
@@ -82,7 +83,7 @@ def bounded(
     most: float | None,
     text: str,
     otherwise: str = "No error is known: there are too few records for this epsilon.",
-) -> dict[str, Any]:
+) -> PlainData:
     """The error of an answer by its mechanism's law: a number that it stays within with probability
     95 %, in a sentence; or why none is known."""
     return {"bound": most, "error": otherwise if most is None else f"With probability 95 % {text}"}
@@ -129,7 +130,7 @@ class Task(ABC, Generic[D, R]):
         value, it never raises: it was paid for."""
 
     @abstractmethod
-    def to_data(self, result: R, records: Records) -> dict[str, Any]:
+    def to_data(self, result: R, records: Records) -> PlainData:
         """The result as plain data: `columns`, `rows`, `explanation`, and by `measured` its
         numbers; `brief` if a person sees other rows.
 
@@ -138,7 +139,7 @@ class Task(ABC, Generic[D, R]):
         """
 
     @abstractmethod
-    def truth(self, result: R, records: Records) -> dict[str, Any]:
+    def truth(self, result: R, records: Records) -> PlainData:
         """In a simulation: the error of the result; under `DRAWN` the true numbers of the rows."""
 
 
@@ -355,7 +356,9 @@ class Release(Tabular):
             return (part if many else [part])[:MOST_SHOWN]
 
         values = [row[-1] for row in rows] if "brief" in result else several(self.value)
-        ends = [(None, None)] * len(values) if self.interval is None else several(self.interval)
+        ends: Any = [(None, None)] * len(values)
+        if self.interval is not None:
+            ends = several(self.interval)
         lows, highs = (
             [math.nan if pair[side] is None else pair[side] for pair in ends] for side in (0, 1)
         )
@@ -492,7 +495,7 @@ _PROTECTS = {
 }
 
 
-def _count_text(data: dict[str, Any]) -> str:
+def _count_text(data: PlainData) -> str:
     """The public number."""
     count = number(data["n"])
     if data["rows"] is None:
@@ -509,7 +512,7 @@ def _label(row: Sequence[Any], columns: Sequence[str], figure: Mapping[str, Any]
     return " to ".join(cell for _, cell in cells)
 
 
-def _price(data: dict[str, Any]) -> str:
+def _price(data: PlainData) -> str:
     return f"epsilon {number(data['epsilon'], 0.0)}" + (
         f" and delta {number(data['delta'], 0.0)}" if data["delta"] else ", pure"
     )

@@ -13,13 +13,11 @@ import local_dp as ldp
 from local_dp.api.curate import QUESTIONS as EVERY
 from local_dp.api.curating.learned import LearnedRule
 from local_dp.api.curating.values import Histogram
-from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
-from local_dp.curator.multisets import Multiset
-from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
+from local_dp.curator.account import DeclaredAccount, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.loss import Loss, approximate
+from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.storage.budget_file import KeptBudget
@@ -48,19 +46,6 @@ def test_python_and_the_shell_say_the_same(name: str, tmp_path: Path) -> None:
     assert data["privacy"] == ("pure" if name in ALWAYS_PURE else "approximate")
     assert (data["stamp"], data["seed"], data["n"]) == ("simulation: not private", 3, 4000)
     assert data["result"]["rows"]
-
-
-def test_the_answers_are_good() -> None:
-    """At epsilon 1, 4,000 records: the common jobs and not the two astronauts; the age that makes
-    old; the right columns."""
-    rows = people()
-    output = dict(row[:2] for row in ldp.curate.histogram(rows, "job", seed=1).rows)
-    assert set(output) == {"baker", "smith", "clerk"}
-    assert abs(output["baker"] - np.sum(rows["job"] == "baker")) < 30
-    assert ldp.curate.threshold(rows, "age", "old", seed=1).rows[0][0] == pytest.approx(65, abs=4)
-    assert ldp.curate.point(rows, "job", "age > 20", seed=1).rows == [["baker", 1]]
-    bounds = {row[0]: row[1:] for row in ldp.curate.rectangle(rows, ["age"], "old", seed=1).rows}
-    assert bounds["age"][0] == pytest.approx(66, abs=4)
 
 
 @pytest.mark.parametrize("least", [-(2**63), 2**53, 2**64 - 2])
@@ -311,26 +296,6 @@ def test_a_private_release_computes_no_truth(monkeypatch: pytest.MonkeyPatch) ->
     assert "private: operating-system entropy" in repr(
         ldp.curate.histogram(rows, "job", private=True, missing="exclude")
     )
-
-
-def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-    charge, release = Account.charge, ThresholdedHistogram.release
-
-    def note_charge(account: Account, loss: Loss) -> None:
-        done.append("charged")
-        charge(account, loss)
-
-    def note_release(
-        mechanism: ThresholdedHistogram, database: Multiset, draws: Draws
-    ) -> NoisyCounts:
-        done.append("released")
-        return release(mechanism, database, draws)
-
-    monkeypatch.setattr(Account, "charge", note_charge)
-    monkeypatch.setattr(ThresholdedHistogram, "release", note_release)
-    ldp.curate.histogram(people(), "job")
-    assert done == ["charged", "released"]
 
 
 REFUSED = {  # a question to the curator, and the words that refuse it

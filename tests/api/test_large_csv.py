@@ -4,11 +4,8 @@ values, types, notice, digest and refusals."""
 import gc
 import os
 import pickle
-import shlex
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -178,23 +175,3 @@ def test_the_copy_goes_when_nobody_reads_it(
     )
     with pytest.raises(TypeError):
         ldp.survey(path, "a > 1", seed=1)
-
-
-@pytest.mark.long
-def test_the_copy_goes_with_an_interrupted_command(tmp_path: Path) -> None:
-    (path := tmp_path / "t.csv").write_text("a,b\n" + "1,x\n" * (tables.LARGE // 4))
-    (folder := tmp_path / "made").mkdir()
-    command = [
-        sys.executable,
-        *shlex.split(f"-m local_dp run survey --records {path} --question"),
-        "a > 1",
-    ]
-    with subprocess.Popen(
-        command, env={"TMPDIR": str(folder)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as running:
-        while not list(folder.glob("*/*.parquet")):
-            assert running.poll() is None
-            time.sleep(0.01)
-        running.send_signal(signal.SIGINT)
-    assert running.returncode != 0
-    assert list(folder.iterdir()) == []

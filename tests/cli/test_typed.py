@@ -1,7 +1,5 @@
 """An option that is typed counts, also where it is typed with its default."""
 
-import json
-import shlex
 from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
@@ -96,11 +94,6 @@ def test_options_that_need_real_clients_select_them() -> None:
 def _run(*words: str) -> Run:
     command: Run = instance_of(Run, _parse(Run, *words))
     return command
-
-
-def test_a_typed_default_is_in_the_result() -> None:
-    done = local_dp(*shlex.split("run survey --clients 20 --seed 1 --hosts 2 --json"))
-    assert (done.returncode, json.loads(done.stdout)["tier"]) == (0, "hosts")
 
 
 @pytest.mark.parametrize(

@@ -217,53 +217,6 @@ COVERED = (
     "server",
     "experiments",
 )
-GONE = (  # thirty sentences that nobody should have to translate
-    "ask everybody a yes/no question that nobody answers truthfully for sure",
-    "Messy data is decided aloud",
-    (
-        "keeps what all releases of a table may lose in a file, which holds whichever are started "
-        "at once and whenever one is killed"
-    ),
-    "every report accepted was charged, 0 charged and not accepted",
-    "its answers will be coarser than promised",
-    "are told; what is rare is not",
-    "records between 3",
-    "which the nearest table of 2^2 rows lessens",
-    "Tells records that no one gave",
-    "exact: optimal, the worst laws together",
-    "each way at the law that is least favourable to it",
-    "a missing value leaves 'body_mass_g > 4000' open",
-    "of everybody, also enough for the interval to keep its level",
-    "Repeats an attack; without it, one is drawn and shown",
-    "exactly computed ones are farther from the real answer's law than is proven",
-    "Answers as wrong as is proven harmless mislead",
-    "its words are those that it is given",
-    (
-        "The chunks in parts of at most so many, of which there are several for each worker where "
-        "there are chunks enough"
-    ),
-    "Another bus, of which nothing is heard but what its speaker said",
-    "What tells a reply's reports, of whom and to what, from others",
-    "b, the chance that none is told as a sign; a, that a sign is told as one",
-    (
-        "says nothing at all, on its two streams either, whoever writes to them: for one that is "
-        "told of errors over a line of its own"
-    ),
-    "those whole of which it finds UNTOLD",
-    "What a hypothesis says, in one sentence; empty for numbers, which speak for themselves",
-    "with a third report that cannot be told from others' third reports",
-    (
-        "clients that are slow for a reason are missing, and if the reason depends on their "
-        "records the estimate is biased by that"
-    ),
-    (
-        "One answer touches some 1,500 pages of memory, and where more than ten processes take "
-        "turns all of them are cold."
-    ),
-    "open .. open",
-    "Few children are not laid together for",
-    "Names of messages are matched by Python's own engine",
-)
 
 
 def _files(*places: str, endings: tuple[str, ...] = (".md", ".py")) -> Iterator[Path]:
@@ -284,32 +237,6 @@ def test_texts_are_plain(place: str) -> None:
         f"{path.relative_to(ROOT)}:{line}: {why}"
         for path in _files(place)
         for line, why in in_file(path)
-    ] == []
-
-
-def test_the_thirty_sentences_are_gone() -> None:
-    folders = (
-        "README.md",
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-        "docs",
-        "local_dp",
-        "clients",
-        "server",
-        "experiments",
-        "tests",
-        "examples",
-    )
-    files = {
-        path: " ".join(path.read_text().split())
-        for path in _files(*folders, endings=(".md", ".py", ".html", ".js", ".toml"))
-    }
-    files.pop(Path(__file__), None)
-    assert [
-        (sentence, path.relative_to(ROOT))
-        for path, text in files.items()
-        for sentence in GONE
-        if sentence in text
     ] == []
 
 

@@ -3,7 +3,7 @@ where a column or a question says yes."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from local_dp.curator.thresholds.learner import PureThresholds, errors_by_gap
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
 from local_dp.errors import InputError
 from local_dp.loss import Loss
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import parse
 from local_dp.queries.questions import answers_of
@@ -154,7 +155,7 @@ class Threshold(Labelled[LabelledMultiset, int]):
         (points,), labels = self.labelled(records)
         return LabelledMultiset.of(points, labels, BITS)
 
-    def to_data(self, result: int, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int, records: Records) -> PlainData:
         start = plain(result)
         rule = (
             f"Predict {int(value_of(result) < 0)} everywhere."
@@ -174,7 +175,7 @@ class Threshold(Labelled[LabelledMultiset, int]):
             **error,
         }
 
-    def truth(self, result: int, records: Records) -> dict[str, Any]:
+    def truth(self, result: int, records: Records) -> PlainData:
         database = self.database(records)
         errors = errors_by_gap(database)
         below = int(np.sum(database.values < np.uint64(min(result, (1 << BITS) - 1))))
@@ -208,7 +209,7 @@ class Point(Labelled[LabelledMultiset, int | None]):
         (points,), labels = self.labelled(records)
         return LabelledMultiset.of(points, labels, BITS)
 
-    def to_data(self, result: int | None, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int | None, records: Records) -> PlainData:
         value = None if result is None else coded(records, self.column).value(result)
         rule = (
             "No value is far enough ahead: predict 0 everywhere."
@@ -223,7 +224,7 @@ class Point(Labelled[LabelledMultiset, int | None]):
             **self._error(result, len(records)),
         }
 
-    def _error(self, result: int | None, size: int) -> dict[str, Any]:
+    def _error(self, result: int | None, size: int) -> PlainData:
         """Of a stable choice: a value that is released is the most frequent one; without one, the
         lead is small, or it would have been released."""
         if self.delta is None:
@@ -243,7 +244,7 @@ class Point(Labelled[LabelledMultiset, int | None]):
             lead, f"the most frequent value has a lead of at most {lead:,} records of label 1."
         )
 
-    def truth(self, result: int | None, records: Records) -> dict[str, Any]:
+    def truth(self, result: int | None, records: Records) -> PlainData:
         database = self.database(records)
         leading = int(database.ones.max(initial=0))
         count = (
@@ -288,7 +289,7 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
         points, labels = self.labelled(records)
         return LabelledPoints(BITS, np.stack(points, axis=1), labels)
 
-    def to_data(self, result: Rectangle, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Rectangle, records: Records) -> PlainData:
         rows = [
             [column, plain(low), plain(high)]
             for column, (low, high) in zip(self.columns, result, strict=False)
@@ -313,7 +314,7 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
             **error,
         }
 
-    def truth(self, result: Rectangle, records: Records) -> dict[str, Any]:
+    def truth(self, result: Rectangle, records: Records) -> PlainData:
         database = self.database(records)
         errors = int(np.sum(inside(result, database.points) != (database.labels == 1)))
         return {"errors": errors, "records_labelled_1": int(database.labels.sum())}

@@ -18,6 +18,7 @@ from local_dp.loss import Loss
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, true_score
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.query import STEPS
@@ -197,7 +198,7 @@ class Learned(Task[Records | Population, Taught]):
     def database(self, records: Records) -> Records:
         return records
 
-    def to_data(self, result: Taught, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Taught, records: Records) -> PlainData:
         sentence = in_words(result.hypothesis, self.encoding)
         label, ends = self.encoding.label, [result.low, result.high]
         what = "mean square error" if label else "mean square distance"
@@ -216,7 +217,7 @@ class Learned(Task[Records | Population, Taught]):
             ),
         }
 
-    def truth(self, result: Taught, records: Records) -> dict[str, Any]:
+    def truth(self, result: Taught, records: Records) -> PlainData:
         population, unit = Rows(records), unit_of(result.hypothesis, self.encoding)
         scores = [
             score(result.hypothesis, self.encoding, population)

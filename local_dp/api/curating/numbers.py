@@ -4,7 +4,7 @@ and the triangles of a graph."""
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import NANO, Loss, nano_epsilon
 from local_dp.populations.finite import Changed, Population
 from local_dp.populations.graphs import MAX_NODES, Graph
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import equal_edges
 from local_dp.queries.tables import Bounded, labels_of
@@ -117,7 +118,7 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
     def database(self, records: Records) -> Population:
         return Changed(records, self.kept)
 
-    def to_data(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
+    def to_data(self, result: SumAndNumber, records: Records) -> PlainData:
         mean = self.mechanism().mean(result, len(records))
         value, low, high = (
             float(self.bounded.in_units(np.asarray(share)))
@@ -138,7 +139,7 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
             "error": _CONSERVATIVE if self.excludes else None,
         }
 
-    def truth(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
+    def truth(self, result: SumAndNumber, records: Records) -> PlainData:
         shares = list(map(self._shares, records.parts()))
         if not (number := sum(number for number, _ in shares)):
             return {}
@@ -214,7 +215,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     def _edges(self) -> Floats:
         return equal_edges(*ends_of(self.bounds), self.bins)
 
-    def to_data(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
+    def to_data(self, result: IntervalCounts, records: Records) -> PlainData:
         edges = np.unique(
             np.linspace(0, self.bins, min(_SHOWN, self.bins) + 1).round().astype(np.int64)
         )
@@ -239,7 +240,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
             "below": result.below[: self.bins + 1].tolist(),
         }
 
-    def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
+    def truth(self, result: IntervalCounts, records: Records) -> PlainData:
         counts = sum(
             np.bincount(self._cells(part), minlength=self.bins)[: self.bins]
             for part in records.parts()
@@ -332,7 +333,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
             np.unique(np.sort(ends[valid].astype(np.int64), axis=1), axis=0), self.nodes
         )
 
-    def to_data(self, result: Counted, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Counted, records: Records) -> PlainData:
         ladder, local = self._parts
         reach = ladder.reach(self.nodes, local.at_most(result.local, _OF_LOCAL), 0.05 - _OF_LOCAL)
         return {
@@ -346,7 +347,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
             **measured(result.triangles, None, reach, (0, math.comb(self.nodes, 3))),
         }
 
-    def truth(self, result: Counted, records: Records) -> dict[str, Any]:
+    def truth(self, result: Counted, records: Records) -> PlainData:
         triangles = self.database(records)
         return {
             DRAWN: [triangles.value],

@@ -31,6 +31,7 @@ from local_dp.curator.query_release.synthetic import pure_mwem
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Approximate, Pure
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import question_in
 from local_dp.queries.labels import Listed
@@ -349,11 +350,11 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
         return nearest_table(noisy, self.attributes.possible())
 
     @property
-    def drawn(self) -> dict[str, Any]:
+    def drawn(self) -> PlainData:
         """The figure: records with each combination of values."""
         return {"axis": "records", "rows": "", "labels": len(self.attributes.every), "named": True}
 
-    def errors(self, counts: Floats, records: Records) -> dict[str, Any]:
+    def errors(self, counts: Floats, records: Records) -> PlainData:
         """Errors of the possible cells, as shares of the records."""
         places = [place for place, _ in self.attributes.cells(self.ways)]
         errors = Errors.of(
@@ -394,7 +395,7 @@ class MarginalCounts(OfAttributes[Cells]):
     def _of_weights(self, weights: Synthetic) -> Cells:
         return Cells(weights.answers(self.workload), "pure privacy, by weights of all rows")
 
-    def to_data(self, result: Cells, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Cells, records: Records) -> PlainData:
         cells, noisy = self.attributes.cells(self.ways), result.noisy
         places = np.array([place for place, _ in cells])
         is_raw = noisy is not None and np.array_equal(result.counts, noisy.cells)
@@ -413,7 +414,7 @@ class MarginalCounts(OfAttributes[Cells]):
             "error": None if noisy else _BY_TABLE,
         }
 
-    def truth(self, result: Cells, records: Records) -> dict[str, Any]:
+    def truth(self, result: Cells, records: Records) -> PlainData:
         true = self.workload.answers(self.database(records))
         return {
             **self.errors(result.counts, records),
@@ -445,7 +446,7 @@ class SyntheticRecords(OfAttributes[Drawn]):
             lambda noisy: Drawn(Synthetic(self.workload.d, self.nearest(noisy)), noisy),
         )
 
-    def to_data(self, result: Drawn, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Drawn, records: Records) -> PlainData:
         words, columns = self._words(result), [each.column for each in self.attributes.every]
         kinds, counts = np.unique(words, return_counts=True)
         order = np.argsort(-counts, kind="stable")
@@ -477,7 +478,7 @@ class SyntheticRecords(OfAttributes[Drawn]):
         upto = np.rint(np.cumsum(weights) * (raw.sum() / weights.sum())).astype(np.int64)
         return np.repeat(np.arange(len(raw), dtype=np.uint64), np.diff(upto, prepend=0))
 
-    def truth(self, result: Drawn, records: Records) -> dict[str, Any]:
+    def truth(self, result: Drawn, records: Records) -> PlainData:
         return self.errors(
             self.workload.answers(BinaryTable(self.attributes.d, self._words(result))), records
         )

@@ -25,6 +25,7 @@ from local_dp.curator.sanitizers.point_counts import (
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records, absent
 
@@ -135,7 +136,7 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
     def database(self, records: Records) -> Multiset:
         return Multiset.of_parts(map(coded(records, self.column).points, records.parts()), BITS)
 
-    def to_data(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
+    def to_data(self, result: NoisyCounts, records: Records) -> PlainData:
         column, size = coded(records, self.column), result.size
         noise = Fraction(nano_epsilon(self.epsilon), 2)
         counts = dict(zip(result.values.tolist(), result.counts.tolist(), strict=True))
@@ -165,7 +166,7 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
             "interval": [ends[count] for _, count in ordered],
         }
 
-    def truth(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
+    def truth(self, result: NoisyCounts, records: Records) -> PlainData:
         database = self.database(records)
         if self.missing == "exclude":
             nothing = coded(records, self.column).nothing
@@ -230,7 +231,7 @@ class Quantiles(OfNumbers[Steps]):
         delta."""
         return Medians(self.epsilon, self.levels)
 
-    def to_data(self, result: Steps, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Steps, records: Records) -> PlainData:
         values = [self.answer(result.quantile(share) - 1, records) for share in self.shares]
         size = len(records)
         most = self.mechanism().rank_error(BITS, size)
@@ -265,7 +266,7 @@ class Quantiles(OfNumbers[Steps]):
         ends = [*[None] * apart, *values, *[None] * apart]
         return [[ends[place], ends[place + 2 * apart]] for place in range(len(values))]
 
-    def truth(self, result: Steps, records: Records) -> dict[str, Any]:
+    def truth(self, result: Steps, records: Records) -> PlainData:
         database = self.database(records)
         places = np.ceil(database.size * np.array(self.shares)) - 1
         points = database.ranked(places).tolist() if database.size else []
@@ -285,7 +286,7 @@ class Median(OfNumbers[int]):
     def mechanism(self) -> ExponentialMedian:
         return ExponentialMedian(self.epsilon)
 
-    def to_data(self, result: int, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int, records: Records) -> PlainData:
         most = self.mechanism().choice.shortfall(1 << BITS)
         value = self.answer(result, records)
         text = (
@@ -300,7 +301,7 @@ class Median(OfNumbers[int]):
             **bounded(most if most < len(records) // 2 else None, text),
         }
 
-    def truth(self, result: int, records: Records) -> dict[str, Any]:
+    def truth(self, result: int, records: Records) -> PlainData:
         database, value = self.database(records), self.answer(result, records)
         if not database.size:
             return {}

@@ -1,17 +1,16 @@
 """`local-dp plan`, `compare`, `sweep` and `mix`: the cost of local privacy, by closed form, by
 measurement, and behind a shuffler."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from local_dp.api.costs import mix
 from local_dp.api.declare import CLUSTER, CSV, DATES, Drawn, argument, option
 from local_dp.api.plan import ANY, plan
 from local_dp.api.tables import Dates, read_records
 from local_dp.cli.fields import Plotted, json_option, show
-from local_dp.cli.run.run import ProtocolCommand
+from local_dp.cli.run.run import Kind, ProtocolCommand, Texts
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import OfShares
 from local_dp.shuffle.central import Behind
@@ -54,7 +53,7 @@ class Plan(ProtocolCommand):
     )
     as_json: bool = json_option("the plan")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
         protocol, records = self.prepared(kind, parameters)
         SCREEN.working("computing the errors of every randomizer")
         of = self.population if records is None else records
@@ -140,10 +139,10 @@ class Compare(ProtocolCommand, Measuring):
     )
 
     @classmethod
-    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+    def takes(cls, kind: Kind) -> bool:
         return kind.aim is not LocalProtocol.aim
 
-    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
         from local_dp.api.sweep import Grid, comparison
 
         protocol, records = self.prepared(kind, parameters)
@@ -214,10 +213,10 @@ class Mix(ProtocolCommand, Plotted):
     as_json: bool = json_option("the result")
 
     @classmethod
-    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+    def takes(cls, kind: Kind) -> bool:
         return issubclass(kind, OfShares)
 
-    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
         protocol, records = self.prepared(kind, parameters)
         self.check_files(kind.name, kind.figureless)
         SCREEN.working("mixing messages")

@@ -21,7 +21,7 @@ from local_dp.checks import check_whole
 from local_dp.cli.fields import json_option, show
 from local_dp.cli.main import DEGRADED
 from local_dp.cli.operate.keys import member_keys, server_keys
-from local_dp.cli.run.run import OF_RUNS, Role, run_progress
+from local_dp.cli.run.run import OF_RUNS, Kind, Role, Texts, run_progress
 from local_dp.cli.run.stored import ENDING, stored
 from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
@@ -104,8 +104,8 @@ class Server(Role):
 
     def __call__(
         self,
-        kind: type[LocalProtocol[Any]],
-        parameters: Mapping[str, str],
+        kind: Kind,
+        parameters: Texts,
         earlier: Journal | None = None,
     ) -> int:
         """Begins a run, or continues an interrupted one."""
@@ -161,9 +161,7 @@ class Server(Role):
                 journal.leave()
         return show(result, self.as_json, f"`local-dp show {named(self.run, folder)}` prints it")
 
-    def _began(
-        self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str], chance: Randomness
-    ) -> dict[str, Any]:
+    def _began(self, kind: Kind, parameters: Texts, chance: Randomness) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""
         values = {
             each.name: getattr(self, each.name)
@@ -286,8 +284,8 @@ class Answering(Role):
 
     def population(
         self,
-        kind: type[LocalProtocol[Any]],
-        parameters: Mapping[str, str],
+        kind: Kind,
+        parameters: Texts,
         start: int,
         clients: int | None,
     ) -> Population:
@@ -389,7 +387,7 @@ class Host(Answering):
         None, "Number of clients of this host; default: all rows", metavar="N"
     )
 
-    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
         self.serve(
             f"host-{self.start}",
             HOSTS,
@@ -405,7 +403,7 @@ class Client(Answering):
     example = f"{MEETING} --index 500"
     index: int = option(brief="Index of this client, from 0", metavar="I")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> None:
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
         self.serve(
             f"client-{self.index}",
             client_group(self.index),

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from inspect import getdoc
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import click
 
@@ -137,6 +137,8 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
     return command
 
 
+Kind: TypeAlias = type[LocalProtocol[Any]]
+Texts: TypeAlias = Mapping[str, str]  # the values of parameters, as they are typed
 OF_RUNS = frozenset(each.name for each in fields(RunOptions))
 
 
@@ -157,17 +159,15 @@ class ProtocolCommand(ABC):
     dates: Dates = option(None, **DATES)
 
     @classmethod
-    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+    def takes(cls, kind: Kind) -> bool:
         """Whether the command is for this protocol, with some parameters."""
         return True
 
     @abstractmethod
-    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> int | None:
+    def __call__(self, kind: Kind, parameters: Texts) -> int | None:
         """Runs the command; the exit code if it is not 0."""
 
-    def built(
-        self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]
-    ) -> tuple[LocalProtocol[Any], Records | None]:
+    def built(self, kind: Kind, parameters: Texts) -> tuple[LocalProtocol[Any], Records | None]:
         """The protocol with its parameters, and the table if there is one. Raises InputError unless
         the question about the table is given."""
         protocol = kind.from_settings(parameters)
@@ -192,7 +192,7 @@ class ProtocolCommand(ABC):
         return protocol.reads
 
     def prepared(
-        self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str], private: bool = False
+        self, kind: Kind, parameters: Texts, private: bool = False
     ) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run
         would publish values of the table."""
@@ -212,7 +212,7 @@ class ProtocolCommand(ABC):
 class Role(ProtocolCommand, RunOptions):
     """A role of a run. `offered` are the options of a run that its command has."""
 
-    omissions = frozenset()
+    omissions: ClassVar[frozenset[str]] = frozenset()
     schema: Path | None = option(
         None,
         "JSON file with the types of the table's columns",
@@ -323,7 +323,7 @@ class Run(Role, Plotted):
     as_json: bool = json_option("the outcome (`local-dp schema`)")
     omissions = Plotted.omissions
 
-    def __call__(self, kind: type[LocalProtocol[Any]], parameters: Mapping[str, str]) -> int:
+    def __call__(self, kind: Kind, parameters: Texts) -> int:
         protocol, table = self.built(kind, parameters)
         self.check_files(kind.name, kind.figureless, rows=False)
         SCREEN.check()
