@@ -31,7 +31,8 @@ from local_dp.shuffle.accountant import amplified, largest_local
 from local_dp.shuffle.histogram import Target, multi_message
 from local_dp.simulation.outcome import STAMP, described
 from local_dp.simulation.settings import Randomness
-from local_dp.storage.budget_file import KeptBudget, loss_data
+from local_dp.storage.budget_file import KeptBudget, loss_data, loss_text
+from local_dp.storage.log import kind_of
 from local_dp.text.layout import bound, number, paragraph, python_errors
 from local_dp.text.widgets import table
 
@@ -381,7 +382,7 @@ class Spending(Printable):
             )
             for charge in self.data["charges"]
         ]
-        total, left = (_price(self.data[name]) for name in ("budget", "left"))
+        total, left = (loss_text(self.data[name]) for name in ("budget", "left"))
         rows = [table(("when", "what", "epsilon", "delta"), charges, width)] if charges else []
         return "\n\n".join(
             (paragraph(f"{self.data['file']}: a budget of {total}; {left} is left", width), *rows)
@@ -451,8 +452,8 @@ def budget(
 
 
 def _is_store(path: Path) -> bool:
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(72)[68:] == KIND.to_bytes(4)
+    with suppress(OSError):
+        return kind_of(path) == KIND
     return False
 
 
@@ -483,10 +484,4 @@ def _store_account(path: Path) -> Spent:
             "runs": runs,
             "labels": list(labels.values()),
         }
-    )
-
-
-def _price(price: dict[str, float]) -> str:
-    return f"epsilon {number(price['epsilon'], 0.0)}" + (
-        f" and delta {number(price['delta'], 0.0)}" if price["delta"] else ""
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # in R, Excel, databases, SPSS, Python, SAS and Stata
 _MISSING = r"(?i)^(na|n/a|#n/?a|#nv|null|#null!|nan|none|-|\.)$"
-_TRUTH = {"true": "1", "false": "0"}
+TRUTH = {"true": "1", "false": "0"}
 
 
 def declared_cells(
@@ -25,7 +25,7 @@ def declared_cells(
         if kinds.get(name) in ("number", "whole", "truth")
     ]
     return frame.with_columns(
-        _number(exactly(name).str.strip_chars().str.to_lowercase().replace(_TRUTH), form)
+        _number(exactly(name).str.strip_chars().str.to_lowercase().replace(TRUTH), form)
         for name in numbers
     )
 

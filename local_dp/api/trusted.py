@@ -37,7 +37,7 @@ from local_dp.records import Records
 from local_dp.simulation.installation import installed_version
 from local_dp.simulation.outcome import STAMP
 from local_dp.simulation.settings import Randomness
-from local_dp.storage.budget_file import KeptBudget, loss_data
+from local_dp.storage.budget_file import KeptBudget, loss_data, loss_text
 from local_dp.text.layout import held, number, paragraph, python_errors
 from local_dp.text.widgets import table
 
@@ -311,9 +311,10 @@ class Release(Tabular):
         stamp = f"{data['stamp']}, seed {data['seed']}"
         if data["private"]:
             stamp = "private: operating-system entropy"
+        price, count = held(loss_text(data, ", pure")), held(_count_text(data))
         head = (
-            f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, "
-            f"{held(_count_text(data))}; {held(stamp)}"
+            f"{data['task']} by a trusted curator ({data['mechanism']}), {price}, {count}; "
+            f"{held(stamp)}"
         )
         listing = result.get("brief", result)
         rows, columns = listing["rows"], listing["columns"]
@@ -325,7 +326,7 @@ class Release(Tabular):
         if data["truth"]:
             lines.append(truth_of(data["truth"], *fine[:1]))
         if data["left"] is not None:
-            lines.append(f"Left of the budget: {held(_price(data['left']))}.")
+            lines.append(f"Left of the budget: {held(loss_text(data['left'], ', pure'))}.")
         parts = [paragraph(head, width)]
         if rows:
             columns = [*columns, *["95 % interval"] * has_intervals(result)]
@@ -362,7 +363,7 @@ class Release(Tabular):
         lows, highs = (
             [math.nan if pair[side] is None else pair[side] for pair in ends] for side in (0, 1)
         )
-        about = f"{_price(self.data)}, {_count_text(self.data)}"
+        about = f"{loss_text(self.data, ', pure')}, {_count_text(self.data)}"
         title = f"{self.data['task']} by a trusted curator, {about}"
         labels = [_label(row, listing["columns"], figure) for row in rows]
         axis = figure["axis"]
@@ -510,9 +511,3 @@ def _label(row: Sequence[Any], columns: Sequence[str], figure: Mapping[str, Any]
     if figure.get("named"):
         return ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells)
     return " to ".join(cell for _, cell in cells)
-
-
-def _price(data: PlainData) -> str:
-    return f"epsilon {number(data['epsilon'], 0.0)}" + (
-        f" and delta {number(data['delta'], 0.0)}" if data["delta"] else ", pure"
-    )

@@ -55,7 +55,7 @@ def json_option(what: str) -> Any:
 class Plotted(Drawn):
     """The options of a command that draws its result if it is asked to."""
 
-    omissions = frozenset(("figure_series",))
+    omissions: ClassVar[frozenset[str]] = frozenset(("figure_series",))
     plot: Path | None = option(None, "Draw the numbers, as .png, .svg or .pdf", metavar="FILE")
     out: Path | None = option(
         None,

@@ -243,3 +243,9 @@ def _entry(row: tuple[str, int, str, bytes, bytes]) -> Entry:
 
 def chained(before: bytes, digest: bytes) -> bytes:
     return blake2b(before + digest, digest_size=16).digest()
+
+
+def kind_of(path: Path) -> int:
+    """The kind of the log in a file, or another number. Raises OSError."""
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(72)[68:])
