@@ -9,7 +9,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from inspect import cleandoc, getdoc
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
