@@ -239,11 +239,9 @@ def _options(command: str) -> set[str]:
 def test_commands_in_the_text_exist() -> None:
     """Every `local-dp ...` and every `experiment ...` in running text names a command that there
     is, with options that it has; so does every `--option`."""
-    count, every = (
-        0,
-        {option for parameter in APP.params for option in parameter.opts}.union(
-            *(_options(command) for command in COMMANDS)
-        ),
+    count = 0
+    every = {option for parameter in APP.params for option in parameter.opts}.union(
+        *(_options(command) for command in COMMANDS)
     )
     for document in DOCUMENTS:
         text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)

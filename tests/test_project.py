@@ -62,12 +62,11 @@ def test_the_citation_is_of_this_version() -> None:
     paper, in the words of its format."""
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (cited["cff-version"], cited["type"]) == ("1.2.0", "software")
-    assert (cited["version"], cited["license"], cited["authors"]) == (
-        project["version"],
-        project["license"],
-        project["authors"],
-    )
+    assert cited["cff-version"] == "1.2.0"
+    assert cited["type"] == "software"
+    assert cited["version"] == project["version"]
+    assert cited["license"] == project["license"]
+    assert cited["authors"] == project["authors"]
     assert project["urls"]["Paper"].removeprefix("https://doi.org/") in {
         paper["doi"] for paper in cited["references"]
     }

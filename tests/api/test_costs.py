@@ -84,7 +84,9 @@ def test_both_sides_are_printed() -> None:
     """The upper bound rounded up, the lower one down; with `together` the reports together keep to
     it."""
     output = ldp.shuffled("binary-rr", clients=10000).text()
-    assert all(part in output for part in ("0.035659", "0.035658", "known from both sides"))
+    assert "0.035659" in output
+    assert "0.035658" in output
+    assert "known from both sides" in output
     data = ldp.shuffled("grr", k=3, clients=1000).to_dict()
     assert (
         data["most"] == min(data["upper"].values()) > data["least"] == max(data["lower"].values())
@@ -109,7 +111,8 @@ def test_a_population_is_gathered_in_chunks(monkeypatch: pytest.MonkeyPatch) -> 
     for size in (1 << 18, 300):
         monkeypatch.setattr(histogram, "_WORDS", size)
         result = blankets.gather(protocol.query, population, noise)
-        assert (result.counts.tolist(), result.n) == (whole.counts.tolist(), 1000)
+        assert result.counts.tolist() == whole.counts.tolist()
+        assert result.n == 1000
 
 
 def test_intervals_hold_the_law() -> None:
@@ -136,7 +139,8 @@ def test_a_table_is_mixed() -> None:
     result = ldp.mix(
         "frequency", people(), column="job", labels=labels, other="category", seed=1
     ).to_dict()
-    assert (result["clients"], result["result"]["labels"]) == (4000, [*labels, "(other)"])
+    assert result["clients"] == 4000
+    assert result["result"]["labels"] == [*labels, "(other)"]
     assert result["result"]["true_error"] < 0.02
     assert result["lower"] <= result["upper"] <= 1.0
 

@@ -144,10 +144,8 @@ def test_a_threshold_errs_no_more_than_stated(share: float) -> None:
     assert most is not None
     for law in hard_thresholds(32, 0.1, 0x55555555, share).values():
         sample = law.sample(3000, np.random.default_rng(1))
-        errors, ends = (
-            errors_by_gap(sample),
-            [0, *(int(value) + 1 for value in sample.values.tolist()), (1 << 32) + 1],
-        )
+        errors = errors_by_gap(sample)
+        ends = [0, *(int(value) + 1 for value in sample.values.tolist()), (1 << 32) + 1]
         good = np.flatnonzero(errors <= errors.min() + most)
         runs = np.split(good, np.flatnonzero(np.diff(good) > 1) + 1)
         assert (

@@ -336,10 +336,8 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
         )
     )
     table = read_records(tmp_path / "book.xlsx", notice=notices.append, csv="missing=NA")
-    assert (str(table["age"].tolist()), date_texts(table["day"]).tolist()) == (
-        "[31.0, nan]",
-        ["2023-03-15", "2023-03-16"],
-    )
+    assert str(table["age"].tolist()) == "[31.0, nan]"
+    assert date_texts(table["day"]).tolist() == ["2023-03-15", "2023-03-16"]
     assert (
         "'book.xlsx': sheet 'Data', the first of 2; columns without a name left out: 1" in notices
     )
@@ -381,7 +379,7 @@ def test_a_frame_of_any_kind_is_a_table(name: str) -> None:
                 ask()
 
 
-@pytest.mark.parametrize("seed", [1.5, "1", -1, True, 1 << 70])
+@pytest.mark.parametrize("seed", [1.5, "1", -1, True, 1 << 64])
 def test_a_seed_of_another_kind_gets_a_line(seed: Any) -> None:
     with pytest.raises(InputError, match=r"^seed is \S+; give a whole number from 0 to 2\^64 - 1$"):
         ldp.survey({"a": [1, 2] * 900}, "a > 1", seed=seed)

@@ -56,10 +56,8 @@ def test_clients_for_an_accuracy_and_back() -> None:
 def test_a_plan_for_people_like_a_tables_rows() -> None:
     """Where few answer yes, fewer clients are enough than for any population; the table's policies
     hold as in a run."""
-    some, rare = (
-        ldp.plan("survey", epsilon=4),
-        ldp.plan("survey", epsilon=4, of=TABLE, question="smokes == 1"),
-    )
+    some = ldp.plan("survey", epsilon=4)
+    rare = ldp.plan("survey", epsilon=4, of=TABLE, question="smokes == 1")
     assert some.clients is not None
     assert rare.clients is not None
     assert rare.clients < 0.7 * some.clients
@@ -118,10 +116,8 @@ def test_the_best_is_told_with_its_reason() -> None:
         "by sets of 18 of 1024 points"
     ) in text
     assert "With 10,000 clients the standard error is" in text
-    assert (json.loads(json.dumps(best.to_dict())), best.to_dict()["others"][-1][0]) == (
-        best.to_dict(),
-        "hadamard",
-    )
+    assert json.loads(json.dumps(best.to_dict())) == best.to_dict()
+    assert best.to_dict()["others"][-1][0] == "hadamard"
     for wrong in (
         {"task": "frequencies"},
         {"task": "frequency", "k": 1},

@@ -168,10 +168,8 @@ def test_bounds_go_by_the_names_of_the_frame() -> None:
     import pandas
 
     X, y = places(2)
-    frame, bounds = (
-        pandas.DataFrame(X, columns=["age (years)", "x0"]),
-        {"age (years)": (-1, 1), "x0": (-1, 1)},
-    )
+    frame = pandas.DataFrame(X, columns=["age (years)", "x0"])
+    bounds = {"age (years)": (-1, 1), "x0": (-1, 1)}
     model = LocalClassifier(
         bounds=bounds, parameters={"steps": 2}, options=MANY, random_state=1
     ).fit(frame, y)

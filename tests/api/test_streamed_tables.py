@@ -84,12 +84,10 @@ def test_each_range_is_that_of_the_whole_table(
     whole, lazy = _both(parts, monkeypatch, **how)
     assert isinstance(lazy, Scanned)
     assert not isinstance(whole, Scanned)
-    assert (list(lazy.columns), lazy.known, lazy.lengths, len(lazy)) == (
-        list(whole.columns),
-        whole.known,
-        whole.lengths,
-        7,
-    )
+    assert list(lazy.columns) == list(whole.columns)
+    assert lazy.known == whole.known
+    assert lazy.lengths == whole.lengths
+    assert len(lazy) == 7
     copy = pickle.loads(pickle.dumps(lazy))  # noqa: S301 - our own
     for records in (lazy, copy, copy.take(slice(0, 7)), lazy.only(list(lazy.columns))):
         for rows in (slice(2, 6), slice(5, 5), slice(0, 99), np.array([6, 0, 4])):
@@ -264,7 +262,8 @@ def test_what_everybody_was_asked_is_not_read_again(
         rows.values(question, *span)
     for file in parts.iterdir():
         file.unlink()
-    assert (rows.law(question).tolist(), table_digest(rows.whole)) == (law.tolist(), digest)
+    assert rows.law(question).tolist() == law.tolist()
+    assert table_digest(rows.whole) == digest
 
 
 @wrong(

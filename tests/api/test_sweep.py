@@ -57,7 +57,8 @@ def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
     error = ldp.compare(
         "frequency", k=4, epsilon=1, clients=1000, seed=1, only="grr", runs=50
     ).data["rows"][0]["error"]
-    assert (errors[1], error) == (errors[0], errors[2])
+    assert errors[1] == errors[0]
+    assert error == errors[2]
     assert errors[0] != errors[2]
 
 
@@ -70,19 +71,17 @@ def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
 def test_a_cut_store_is_completed(tmp_path: Path) -> None:
     """A store cut at any of some bytes, or with a line of other code, gives the table of a whole
     one, and only the missing points are measured."""
-    grid, lines = (
-        read_grid(
-            {
-                "epsilon": 1,
-                "clients": 200,
-                "seed": [1, 2],
-                "only": "grr",
-                "runs": 20,
-                "frequency": {"k": [3, 5]},
-            }
-        ),
-        list[bytes](),
+    grid = read_grid(
+        {
+            "epsilon": 1,
+            "clients": 200,
+            "seed": [1, 2],
+            "only": "grr",
+            "runs": 20,
+            "frequency": {"k": [3, 5]},
+        }
     )
+    lines = list[bytes]()
     store, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
     swept(grid, out, formats=())
     whole, text = store.read_bytes(), out.read_text()
@@ -104,7 +103,9 @@ def test_a_cut_store_is_completed(tmp_path: Path) -> None:
             lambda what, done, total, points=points: points.append(what),  # type: ignore[misc]
             formats=(),
         )
-        assert (len(points), out.read_text(), store.read_bytes()) == (rest, text, whole)
+        assert len(points) == rest
+        assert out.read_text() == text
+        assert store.read_bytes() == whole
 
 
 @pytest.mark.parametrize(
@@ -133,7 +134,8 @@ def test_a_damaged_store_leaves_the_table_as_it_is(damage: str, tmp_path: Path) 
         ),
     ):
         swept(read_grid({**grid, "clients": [100, 200]}), out, formats=())
-    assert (out.read_text(), store.read_text().count("\n")) == (text, 1)
+    assert out.read_text() == text
+    assert store.read_text().count("\n") == 1
 
 
 @pytest.mark.long
@@ -172,10 +174,8 @@ def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
         {**grid, "mean": {"column": "age", "bounds": [0, 100]}}, AGES, workers=1
     ).data["rows"]
     assert json.loads((tmp_path / "t.json").read_text()) == comparison.data
-    assert (row["planned"], same["planned"]) == (
-        pytest.approx(row["error"], rel=0.2),
-        row["planned"],
-    )
+    assert row["planned"] == pytest.approx(row["error"], rel=0.2)
+    assert same["planned"] == row["planned"]
     assert (tmp_path / "t.png").exists()
 
 
@@ -209,7 +209,9 @@ def test_the_places_of_a_quantile_hold_it() -> None:
     """Of 1,000 sorted draws the interval of places holds the 95 % point in 93 to 98 % of 2,000
     trials, one of half the width does not."""
     low, at, high = quantile_places(1000)
-    assert (low, at, high) == (935, 949, 964)
+    assert low == 935
+    assert at == 949
+    assert high == 964
     draws = np.sort(np.random.default_rng(3).random((2000, 1000)), axis=1)
     assert 0.93 <= np.mean((draws[:, low] <= 0.95) & (draws[:, high] >= 0.95)) <= 0.98
     assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8

@@ -22,11 +22,8 @@ def test_a_result_is_written_by_its_ending(ending: str, tmp_path: Path) -> None:
     """The table of --out is the result's frame, and as JSON what --json prints; the file beside it
     says how to make it again."""
     out, result = tmp_path / f"t.{ending}", ldp.run("frequency", k=3, **HOW)
-    done = local_dp(
-        *shlex.split(
-            f"run frequency --k 3 --tier aggregate --clients 500 --seed 7 --out {out} --json"
-        )
-    )
+    line = f"run frequency --k 3 --tier aggregate --clients 500 --seed 7 --out {out} --json"
+    done = local_dp(*shlex.split(line))
     if ending == "json":
         assert json.loads(out.read_text()) == json.loads(done.stdout)
     else:
@@ -38,10 +35,8 @@ def test_a_result_is_written_by_its_ending(ending: str, tmp_path: Path) -> None:
         assert read.equals(result.to_polars())
     about = json.loads((tmp_path / "t.provenance.json").read_text())
     assert about.keys() == FACTS
-    assert (about["seed"], about["command"]) == (
-        7,
-        f"local-dp run frequency --k 3 --tier aggregate --clients 500 --seed 7 --out {out} --json",
-    )
+    assert about["seed"] == 7
+    assert about["command"] == f"local-dp {line}"
     assert all(about[name] for name in FACTS)
     assert {path.name for path in tmp_path.iterdir()} == {out.name, "t.provenance.json"}
 
@@ -102,7 +97,9 @@ def test_what_cannot_be_written_is_refused_before_it_is_paid(tmp_path: Path) -> 
         ),
     ):
         done = local_dp("run", *words, "--tier", "aggregate", "--seed", "1")
-        assert (done.returncode, done.stdout, line in done.stderr) == (2, "", True)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert line in done.stderr
     assert (
         local_dp(
             *shlex.split(f"run parity --tier aggregate --seed 1 --out {tmp_path}/t.json")

@@ -50,13 +50,16 @@ def test_right_and_broken_classes_are_told_apart() -> None:
     the witness, and exit code 4."""
     done = local_dp(*shlex.split("audit grr --set k=8 --epsilon 0.5 --json"))
     data = json.loads(done.stdout)
-    assert (done.returncode, data["grade"], data["holds"]) == (0, "exact", True)
+    assert done.returncode == 0
+    assert data["grade"] == "exact"
+    assert data["holds"] is True
     assert 0.5 - 1e-6 < data["loss"] <= 0.5
     assert len(data["findings"][0]["witness"]["inputs"]) == 2
     assert "8 of 8 inputs" in local_dp("audit", "grr", "--set", "k=8").stdout
     done = local_dp("audit", "audited_here:Truth", "--set", "k=3")
     assert done.returncode == 4
-    assert all(part in done.stdout for part in ("IT DOES NOT HOLD", "ratio infinite"))
+    assert "IT DOES NOT HOLD" in done.stdout
+    assert "ratio infinite" in done.stdout
 
 
 @pytest.mark.usefixtures("folder")
@@ -74,7 +77,8 @@ def test_right_and_broken_classes_are_told_apart() -> None:
 )
 def test_what_cannot_be_made_is_said_in_one_line(arguments: list[str], words: str) -> None:
     done = local_dp("audit", *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.returncode == 2
+    assert done.stdout == ""
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -100,7 +104,9 @@ def test_a_row_is_judged_by_its_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row.meets for row in rows] == [True, False, True, False]
     monkeypatch.setattr(cases, "all_speeds", lambda processes: rows[:2])
     done = local_dp("bench")
-    assert (done.returncode, done.stdout.count("meets"), done.stdout.count("misses")) == (0, 1, 1)
+    assert done.returncode == 0
+    assert done.stdout.count("meets") == 1
+    assert done.stdout.count("misses") == 1
     assert json.loads(local_dp("bench", "--json").stdout)[1]["asked"] == 2.0
 
 

@@ -157,7 +157,8 @@ def test_no_foreign_code_ends_a_command_with_success(monkeypatch: pytest.MonkeyP
     """Wherever a plug-in calls sys.exit(0), the command has failed, in one line."""
     monkeypatch.setattr(Protocols, "__call__", lambda self: sys.exit(0))
     done = local_dp("protocols")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.returncode == 2
+    assert done.stdout == ""
     assert done.stderr == (
         "local-dp: foreign code, such as a plug-in's, ended the program with SystemExit(0) and no "
         "result; correct or remove it\n"
@@ -178,7 +179,8 @@ def test_wrong_input_gets_one_line(
     table.with_name("table.xlsx").write_text("x")
     table.with_name("broken.parquet").write_bytes(b"PAR1 not really")
     done = local_dp(*shlex.split(line))
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert done.returncode == code, done.stderr
+    assert done.stdout == "", done.stderr
     (notices,) = (
         each
         for each in done.stderr.strip().splitlines()

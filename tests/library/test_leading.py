@@ -39,10 +39,8 @@ def test_a_cut_of_one_byte_ties_nobody() -> None:
     """The first byte decides about a multiple of 2^56: no other byte is drawn for it, in any order
     of the cuts."""
     draw = leading_words(KEYS, 0, 1 << 12, 8, ties((200 << 56,)))
-    assert (draw.places.tolist(), draw.below(200 << 56).tolist()) == (
-        [],
-        (draw.first < 200).tolist(),
-    )
+    assert draw.places.tolist() == []
+    assert draw.below(200 << 56).tolist() == (draw.first < 200).tolist()
     draw = leading_words(KEYS, 0, 1 << 12, 8, ties(CUTS))
     for cut in CUTS:
         places = np.arange(3, 1 << 12, 7)
@@ -79,18 +77,14 @@ def test_two_bytes_that_leave_a_word_open(monkeypatch: pytest.MonkeyPatch) -> No
     their own, wherever the draw is cut."""
     monkeypatch.setattr(module, "_TIED", 1 << 10)
     start, stop = 700, 5000
-    draw, first = (
-        leading_words(KEYS, start, stop, 16, _open),
-        philox_words(KEYS[0], start, stop, 16),
-    )
+    draw = leading_words(KEYS, start, stop, 16, _open)
+    first = philox_words(KEYS[0], start, stop, 16)
     assert draw.places.tolist() == np.flatnonzero(first % 50 == 7).tolist()
     assert (draw.whole >> np.uint64(48)).tolist() == first[draw.places].tolist()
     assert len(set((draw.whole << np.uint64(16)).tolist())) == len(draw.whole) > 50
     for low, high in ((700, 1025), (1023, 1024), (1024, 2049), (3333, 5000)):
-        part, inside = (
-            leading_words(KEYS, low, high, 16, _open),
-            slice(*np.searchsorted(draw.places, (low - start, high - start))),
-        )
+        part = leading_words(KEYS, low, high, 16, _open)
+        inside = slice(*np.searchsorted(draw.places, (low - start, high - start)))
         assert (part.places + low - start).tolist() == draw.places[inside].tolist()
         assert part.whole.tolist() == draw.whole[inside].tolist()
 
@@ -121,11 +115,9 @@ def test_a_simulated_bit_is_flipped_exactly_as_often_as_its_weight_says(epsilon:
     """Over all 2^16 words of 16 bits, the flipped bits are those of the words below the threshold,
     as `respond` has it."""
     randomizer, n = BinaryRR(epsilon, word_bits=16), 1 << 16
-    values, words, cells = (
-        np.arange(n) % 2,
-        np.arange(n, dtype=np.uint32),
-        np.zeros(1, dtype=np.uint8),
-    )
+    values = np.arange(n) % 2
+    words = np.arange(n, dtype=np.uint32)
+    cells = np.zeros(1, dtype=np.uint8)
     reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
     assert int((reports != values).sum()) == randomizer.flip
     assert reports.tolist() == randomizer.respond(values, words, cells).tolist()
@@ -154,16 +146,12 @@ def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
     """Over all 2^20 words of 20 bits, each symbol is sent as often as its weight says, and by the
     words by which `respond` sends it."""
     randomizer, n = GRR(epsilon, word_bits=20, k=k), 1 << 20
-    values, words, cells = (
-        np.arange(n) // 7 % k,
-        np.arange(n, dtype=np.uint32),
-        np.zeros(1, dtype=np.uint8),
-    )
+    values = np.arange(n) // 7 % k
+    words = np.arange(n, dtype=np.uint32)
+    cells = np.zeros(1, dtype=np.uint8)
     reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
-    assert (int((reports == values).sum()), reports.dtype) == (
-        randomizer.truth,
-        randomizer.report_dtype,
-    )
+    assert int((reports == values).sum()) == randomizer.truth
+    assert reports.dtype == randomizer.report_dtype
     assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 

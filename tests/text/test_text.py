@@ -152,7 +152,8 @@ def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setattr(SCREEN, "delay", 0.0)
     done = local_dp("mechanisms")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert done.stderr == ""
     assert max(map(len, done.stdout.splitlines())) > 80
     assert "\n   " not in done.stdout  # a further line of a cell
     assert "\x1b" not in done.stdout
@@ -192,7 +193,8 @@ def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch)
 def test_notation(text: str, result: str) -> None:
     """Greek letters, signs and powers of ten are typeset; options, names in code and hyphens are
     not; typeset twice is typeset once."""
-    assert (typeset(text), typeset(result)) == (result, result)
+    assert typeset(text) == result
+    assert typeset(result) == result
 
 
 def test_code_stays_as_it_is() -> None:
@@ -295,4 +297,5 @@ def test_help_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_errors_speak_the_readers_dialect(plain: str, shell: str, python: str) -> None:
-    assert (in_shell(plain), in_python(plain)) == (shell, python)
+    assert in_shell(plain) == shell
+    assert in_python(plain) == python
