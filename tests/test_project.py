@@ -33,10 +33,10 @@ def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
     name local_dp, with templates and styles."""
     with tarfile.open(_build("sdist", ROOT, tmp_path / "sdist")) as archive:
         archive.extractall(tmp_path, filter="data")
-    (unpacked,) = tmp_path.glob("local_dp-*")
+    (source,) = tmp_path.glob("local_dp-*")
     names, again = (
         zipfile.ZipFile(_build("wheel", root, tmp_path / root.name)).namelist()
-        for root in (ROOT, unpacked)
+        for root in (ROOT, source)
     )
     assert sorted(names) == sorted(again)
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp"}
@@ -60,15 +60,15 @@ def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
 def test_the_citation_is_of_this_version() -> None:
     """CITATION.cff names the version, the authors and the licence that the package has, and the
     paper, in the words of its format."""
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert cited["cff-version"] == "1.2.0"
-    assert cited["type"] == "software"
-    assert cited["version"] == project["version"]
-    assert cited["license"] == project["license"]
-    assert cited["authors"] == project["authors"]
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["type"] == "software"
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]
+    assert citation["authors"] == project["authors"]
     assert project["urls"]["Paper"].removeprefix("https://doi.org/") in {
-        paper["doi"] for paper in cited["references"]
+        paper["doi"] for paper in citation["references"]
     }
 
 
