@@ -28,9 +28,9 @@ class Formula(InlineProcessor):
 
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
         kind = "alone" if m[1] == "$$" else "long" if len(m[2]) > 40 else "short"
-        drawn = convert(" ".join(m[2].split()), display="block" if kind == "alone" else "inline")
+        formula = convert(" ".join(m[2].split()), display="block" if kind == "alone" else "inline")
         return (
-            self.md.htmlStash.store(f'<span class="formula {kind}">{drawn}</span>'),
+            self.md.htmlStash.store(f'<span class="formula {kind}">{formula}</span>'),
             m.start(0),
             m.end(0),
         )

@@ -49,8 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 if isinstance(item, pytest.Function) and hasattr(item, "callspec")
                 else None
             )
-            kept = mark.name == "long" and mark.kwargs.get("keep", "") == name
-            if kept or (mark.name == "slow" and name not in mark.kwargs.get("only", (name,))):
+            selection = mark.name == "long" and mark.kwargs.get("keep", "") == name
+            if selection or (mark.name == "slow" and name not in mark.kwargs.get("only", (name,))):
                 item.own_markers.remove(mark)
     if config.option.markexpr and "slow" not in config.option.markexpr:
         config.hook.pytest_deselected(

@@ -133,12 +133,7 @@ def test_the_plugin_pages_python_is_the_packages(
 
 
 # pages and how many commands they have at least
-PAGES = {
-    "plugins": 4,
-    "guide": 6,
-    "curator": 15,
-    "shuffle": 3,
-}
+PAGES = {"plugins": 4, "guide": 6, "curator": 15, "shuffle": 3}
 
 
 @pytest.mark.parametrize("page", short(list(PAGES), lambda page: page == "shuffle"))
@@ -156,11 +151,11 @@ def test_a_page_works_as_written(
         assert done.returncode == (4 if "refused" in " ".join(each.output) else 0), (
             f"{each.command}: {done.stderr}"
         )
-        printed = " ".join((done.stdout + done.stderr).split())
-        assert all(" ".join(line.split()) in printed for line in each.output), (
-            f"{each.command}: {printed}"
+        output = " ".join((done.stdout + done.stderr).split())
+        assert all(" ".join(line.split()) in output for line in each.output), (
+            f"{each.command}: {output}"
         )
-        assert " curate " not in each.command or ", pure," in printed or "delta 1e-06" in printed, (
+        assert " curate " not in each.command or ", pure," in output or "delta 1e-06" in output, (
             each.command
         )
 
@@ -200,7 +195,7 @@ def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
         done = perform(command, tmp_path)
         assert done.returncode == 0, f"{command}: {done.stderr}"
     with configured(config, port):
-        started = [
+        processes = [
             subprocess.Popen(
                 [sys.executable, "-m", "local_dp", *shlex.split(command)[1:]],
                 cwd=tmp_path,
@@ -211,8 +206,8 @@ def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
             )
             for command in (server, host, client)
         ]
-        outputs = [process.communicate(timeout=60) for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], outputs
+        outputs = [process.communicate(timeout=60) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], outputs
     clients = re.search(r"--clients (\d+)", server)
     assert clients is not None
     assert f"{clients[1]} answered" in outputs[0][0]
@@ -244,11 +239,9 @@ def _options(command: str) -> set[str]:
 def test_commands_in_the_text_exist() -> None:
     """Every `local-dp ...` and every `experiment ...` in running text names a command that there
     is, with options that it has; so does every `--option`."""
-    seen, every = (
-        0,
-        {option for parameter in APP.params for option in parameter.opts}.union(
-            *(_options(command) for command in COMMANDS)
-        ),
+    count = 0
+    every = {option for parameter in APP.params for option in parameter.opts}.union(
+        *(_options(command) for command in COMMANDS)
     )
     for document in DOCUMENTS:
         text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
@@ -258,22 +251,22 @@ def test_commands_in_the_text_exist() -> None:
                 assert set(re.findall(r"--[a-z][a-z-]*", match[3])) <= _options(match[2]), (
                     f"{document.name}: {span}"
                 )
-                seen += 1
+                count += 1
             elif not span.startswith(
                 ("ruff", "mkdocs", "mypy", "scripts", ".venv", "apt-get", "pip")
             ):
                 assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= every, (
                     f"{document.name}: {span}"
                 )
-    assert seen > 10
+    assert count > 10
 
 
 def printed_by(block: str, document: Path) -> str:
     """What a Python block prints, run by itself."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         exec(compile(block, document.name, "exec"), {"__name__": "__document__"})
-    return printed.getvalue()
+    return output.getvalue()
 
 
 RUN_HERE = [
@@ -338,12 +331,12 @@ def citations() -> Iterator[tuple[Path, str, list[str]]]:
         if path != Path(__file__)
     ]
     for file in (*files, *DOCUMENTS):
-        for cited in re.findall(
+        for citation in re.findall(
             rf"\blimits ({number}(?:(?:, and |, | and | to )(?:{label}|{number})\b)*)",
             file.read_text(),
         ):
             section, labels = "", list[str]()
-            for word in re.findall(rf"{label}|{number}", cited):
+            for word in re.findall(rf"{label}|{number}", citation):
                 if re.fullmatch(label, word):
                     labels.append(word)
                     continue
@@ -357,9 +350,9 @@ def test_every_citation_of_limits_resolves() -> None:
     """Every section and label that a docstring or a document cites is in docs/limits.md or
     docs/theory, under that number."""
     there = sections()
-    cited = list(citations())
-    assert len(cited) > 80
-    for file, section, labels in cited:
+    citation = list(citations())
+    assert len(citation) > 80
+    for file, section, labels in citation:
         message = f"{file.relative_to(ROOT)} cites limits {section}, which is not there"
         assert section in there, message
         for label in labels:
@@ -392,12 +385,12 @@ def test_files_and_names_in_the_documents_exist() -> None:
                 assert re.search(rf"\b{name}\b", places[0].read_text()), (
                     f"{document.name} names {name} in {file}, which is not there"
                 )
-        for dotted in re.findall(r"`((?:local_dp|clients|server|experiments)(?:\.\w+)+)`", text):
-            if dotted in placeholders:
+        for full_name in re.findall(r"`((?:local_dp|clients|server|experiments)(?:\.\w+)+)`", text):
+            if full_name in placeholders:
                 continue
-            module, _, name = dotted.rpartition(".")
-            assert _importable(dotted) or hasattr(importlib.import_module(module), name), (
-                f"{document.name} names {dotted}, which is not there"
+            module, _, name = full_name.rpartition(".")
+            assert _importable(full_name) or hasattr(importlib.import_module(module), name), (
+                f"{document.name} names {full_name}, which is not there"
             )
         for folder in re.findall(
             r"`((?:local_dp|clients|server|experiments|tests|docs|scripts)(?:/\w+)*/?)`", text
@@ -408,11 +401,7 @@ def test_files_and_names_in_the_documents_exist() -> None:
 
 
 # names of others, and one to be chosen
-FOREIGN = {
-    "YourClass",
-    "mosquitto_passwd",
-    "password_file",
-}
+FOREIGN = {"YourClass", "mosquitto_passwd", "password_file"}
 
 
 def test_names_in_the_documents_are_names_in_the_code() -> None:
@@ -453,7 +442,7 @@ def test_dotted_names_in_docstrings_exist() -> None:
         )
         for package in PACKAGES
     }
-    seen = 0
+    count = 0
     for path in files:
         for home, name in re.findall(
             r"`(?:\w+\.)*([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\([^`]*\))?`", path.read_text()
@@ -463,8 +452,8 @@ def test_dotted_names_in_docstrings_exist() -> None:
                 assert re.search(rf"\b{name}\b", contents.get(home, "")), (
                     f"{path.relative_to(ROOT)} speaks of {home}.{name}, which is not there"
                 )
-                seen += 1
-    assert seen > 10
+                count += 1
+    assert count > 10
 
 
 def _importable(name: str) -> bool:
@@ -480,7 +469,7 @@ def test_every_room_is_named() -> None:
     cells = re.findall(
         r"^\| ((?:`[\w/]+`(?:, )?)+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
     )
-    named = [name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)]
+    names = [name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)]
     rooms = {
         path.parent.relative_to(ROOT).as_posix()
         for package in PACKAGES
@@ -492,9 +481,9 @@ def test_every_room_is_named() -> None:
         for path in (ROOT / room).glob("*.py")
     }
     modules -= {"local_dp/__init__", "experiments/__init__"}
-    assert len(named) == len(set(named))
+    assert len(names) == len(set(names))
     assert (
         {room for room in rooms if room.count("/") < 2} | modules
-        <= set(named)
+        <= set(names)
         <= rooms | modules | {"local_dp", "clients/web"}
     )

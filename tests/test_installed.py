@@ -1,6 +1,7 @@
 """The distributions in an empty environment, and a newcomer's first hour."""
 
 import re
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.slow
 PATIENCE = 1200.0  # seconds for an installation, on a machine that has much else to do
 
 
-def _typed(command: str, folder: Path) -> str:
+def _type(command: str, folder: Path) -> str:
     """What a command prints that is typed into a shell. Raises AssertionError where it fails."""
     done = subprocess.run(
         ["/bin/sh", "-c", command],
@@ -29,7 +30,7 @@ def _typed(command: str, folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sdist")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)],
@@ -38,69 +39,61 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
     )
     (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+    with tarfile.open(archive) as archive_file:
+        archive_file.extractall(folder, filter="data")
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def test_the_wheel_runs_in_an_empty_environment(unpacked: Path, tmp_path: Path) -> None:
+def test_the_wheel_runs_in_an_empty_environment(source: Path, tmp_path: Path) -> None:
     """A wheel made of the source distribution, in an environment with nothing else: version, and a
     mean in a line of Python."""
     make = [
         sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "-q",
-        "--no-deps",
-        "--no-build-isolation",
-        "-w",
-        str(tmp_path),
-        str(unpacked),
+        *shlex.split(f"-m pip wheel -q --no-deps --no-build-isolation -w {tmp_path} {source}"),
     ]
     subprocess.run(make, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
-    _typed(f"{sys.executable} -m venv empty && empty/bin/pip install -q '{wheel}'", tmp_path)
-    version = _typed(
+    _type(f"{sys.executable} -m venv empty && empty/bin/pip install -q '{wheel}'", tmp_path)
+    version = _type(
         "empty/bin/python -c 'import local_dp; print(local_dp.__version__)'", tmp_path
     ).strip()
-    assert _typed("empty/bin/local-dp --version", tmp_path).split() == ["local-dp", version]
+    assert _type("empty/bin/local-dp --version", tmp_path).split() == ["local-dp", version]
     line = (
         "import local_dp as ldp; print(ldp.mean({'age': [20, 30, 40] * 2000}, 'age', bounds=(0, "
         "50), epsilon=4, seed=1).estimate)"
     )
-    assert abs(float(_typed(f'empty/bin/python -c "{line}"', tmp_path)) - 30) < 3
+    assert abs(float(_type(f'empty/bin/python -c "{line}"', tmp_path)) - 30) < 3
 
 
-def test_a_newcomers_first_hour(unpacked: Path) -> None:
+def test_a_newcomers_first_hour(source: Path) -> None:
     """The README's first commands print what stands there, those of the tests for one room; then a
     CSV file of one's own, asked in shell and in Python."""
     first, test = (
         next(each for each in blocks(ROOT / "README.md", "sh") if word in each)
         for word in ("run survey", "pytest -q")
     )
-    printed = " ".join(_typed(first.strip(), unpacked).split())
+    output = " ".join(_type(first.strip(), source).split())
     assert all(
-        " ".join(line.split()) in printed
+        " ".join(line.split()) in output
         for line in blocks(ROOT / "README.md", "text")[0].splitlines()
     )
-    assert re.search(r"\d+ passed", _typed(f"{test.strip()} -n 0 tests/text", unpacked))
+    assert re.search(r"\d+ passed", _type(f"{test.strip()} -n 0 tests/text", source))
     rows = [f"{'Bern' if place % 3 else 'Basel'},{18 + place % 50}" for place in range(3000)]
-    (unpacked / "own.csv").write_text("\n".join(("town,age", *rows)) + "\n")
+    (source / "own.csv").write_text("\n".join(("town,age", *rows)) + "\n")
     question = "town == 'Bern'"
-    assert question in _typed(
+    assert question in _type(
         (
             f'.venv/bin/local-dp run survey --records own.csv --question "{question}" --epsilon 2 '
             "--seed 1"
         ),
-        unpacked,
+        source,
     )
-    assert "Basel" in _typed(
+    assert "Basel" in _type(
         (
             ".venv/bin/local-dp run frequency --records own.csv --column town --labels "
             "'Basel;Bern' --seed 1"
         ),
-        unpacked,
+        source,
     )
     line = "import local_dp as ldp; print(ldp.mean('own.csv', 'age', bounds=(18, 67), seed=1))"
-    assert "3,000 answered" in _typed(f'.venv/bin/python -c "{line}"', unpacked)
+    assert "3,000 answered" in _type(f'.venv/bin/python -c "{line}"', source)

@@ -29,11 +29,11 @@ def test_the_printed_query_has_mean_one_in_2d(d: int) -> None:
     i, b = concepts.points.whole("i"), concepts.points.whole("b")
     for r, a, j in product(range(1 << d), (0, 1), range(d)):
         y = concepts.row(2 * r + a)
-        printed = float(((i == j) & (b == 1) & (y == -1)).mean())
+        literal = float(((i == j) & (b == 1) & (y == -1)).mean())
         signed = float(
             np.where((i == j) & (b == 1), y, character(1, concepts.points.words("x"))).mean()
         )
-        assert printed == pytest.approx((r >> j & 1) / (2 * d))
+        assert literal == pytest.approx((r >> j & 1) / (2 * d))
         assert (
             signed
             == pytest.approx(MaskedBit(d, j).mean(r, a))
@@ -74,9 +74,9 @@ def solutions(rows: tuple[int, ...], sides: tuple[int, ...], d: int) -> dict[int
     )
     if system is None:
         return {}
-    picked = {int(system.pick(np.array([coins], dtype=np.uint64))[0]) for coins in range(1 << d)}
-    assert len(picked) == 1 << system.dimension
-    return dict.fromkeys(picked, 1 / len(picked))
+    picks = {int(system.pick(np.array([coins], dtype=np.uint64))[0]) for coins in range(1 << d)}
+    assert len(picks) == 1 << system.dimension
+    return dict.fromkeys(picks, 1 / len(picks))
 
 
 def growths(d: int, equations: int) -> set[float]:
@@ -85,11 +85,13 @@ def growths(d: int, equations: int) -> set[float]:
     examples = list(product(range(1 << d), (0, 1)))
     ratios = set()
     for size in range(3):
-        for kept in product(examples, repeat=size):
-            before = solutions(tuple(x for x, _ in kept), tuple(y for _, y in kept), d)
+        for database in product(examples, repeat=size):
+            before = solutions(tuple(x for x, _ in database), tuple(y for _, y in database), d)
             for more in product(examples, repeat=equations):
                 after = solutions(
-                    tuple(x for x, _ in (*kept, *more)), tuple(y for _, y in (*kept, *more)), d
+                    tuple(x for x, _ in (*database, *more)),
+                    tuple(y for _, y in (*database, *more)),
+                    d,
                 )
                 assert after.keys() <= before.keys()  # a further equation adds no solution
                 ratios |= {after.get(h, 0.0) / share for h, share in before.items()}

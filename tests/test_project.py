@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def _built(kind: str, root: Path, folder: Path) -> Path:
+def _build(kind: str, root: Path, folder: Path) -> Path:
     """The sdist or the wheel of a source tree."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)],
@@ -23,20 +23,20 @@ def _built(kind: str, root: Path, folder: Path) -> Path:
         check=True,
         capture_output=True,
     )
-    (made,) = folder.glob("*.whl" if kind == "wheel" else "*.tar.gz")
-    return made
+    (result,) = folder.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return result
 
 
 @pytest.mark.long
 def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
     """A wheel of the tree and a wheel of the sdist hold the same files, below the one top-level
     name local_dp, with templates and styles."""
-    with tarfile.open(_built("sdist", ROOT, tmp_path / "sdist")) as archive:
+    with tarfile.open(_build("sdist", ROOT, tmp_path / "sdist")) as archive:
         archive.extractall(tmp_path, filter="data")
-    (unpacked,) = tmp_path.glob("local_dp-*")
+    (source,) = tmp_path.glob("local_dp-*")
     names, again = (
-        zipfile.ZipFile(_built("wheel", root, tmp_path / root.name)).namelist()
-        for root in (ROOT, unpacked)
+        zipfile.ZipFile(_build("wheel", root, tmp_path / root.name)).namelist()
+        for root in (ROOT, source)
     )
     assert sorted(names) == sorted(again)
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp"}
@@ -46,7 +46,7 @@ def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
         for name in names
     )
     lab = "local_dp/experiments/lab"
-    needed = {
+    required = {
         f"{lab}/report.html",
         f"{lab}/models.html",
         f"{lab}/report.css",
@@ -54,22 +54,21 @@ def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
         "local_dp/clients/role.py",
         "local_dp/server/round.py",
     }
-    assert needed <= set(names)
+    assert required <= set(names)
 
 
 def test_the_citation_is_of_this_version() -> None:
     """CITATION.cff names the version, the authors and the licence that the package has, and the
     paper, in the words of its format."""
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert (cited["cff-version"], cited["type"]) == ("1.2.0", "software")
-    assert (cited["version"], cited["license"], cited["authors"]) == (
-        project["version"],
-        project["license"],
-        project["authors"],
-    )
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["type"] == "software"
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]
+    assert citation["authors"] == project["authors"]
     assert project["urls"]["Paper"].removeprefix("https://doi.org/") in {
-        paper["doi"] for paper in cited["references"]
+        paper["doi"] for paper in citation["references"]
     }
 
 

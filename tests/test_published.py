@@ -9,10 +9,10 @@ def test_every_figure_is_published() -> None:
     """Each figure beside a citation of an experiment stands in docs/published.json, with its value
     and its command; no other one stands there."""
     figures = json.loads(PUBLISHED.read_text())["figures"]
-    published = {(figure["page"], figure["text"]): figure for figure in figures}
-    assert {(figure.page, figure.text) for figure in cited()} == set(published)
+    entries = {(figure["page"], figure["text"]): figure for figure in figures}
+    assert {(figure.page, figure.text) for figure in cited()} == set(entries)
     for figure in cited():
-        entry = published[figure.page, figure.text]
+        entry = entries[figure.page, figure.text]
         assert entry["command"] in figure.commands
         assert is_shown(figure.text, entry["value"]), entry
 

@@ -103,13 +103,13 @@ def test_a_dead_link_is_refused(
     assert "gone" in caplog.text
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     return str(markdown(text, extensions=["tables", "fenced_code", HOOK.Formulas()]))
 
 
 def test_a_formula_is_mathml() -> None:
     """In a line, alone and in a table; prices, code and escaped signs stay."""
-    text = _shown(
+    text = _show(
         "Let $a_i * b_i * \\frac{\\tau}{2}$ be.\n\n$$x^2$$\n\n| a |\n|---|\n| $\\sqrt{n}$ |\n"
     )
     first, alone, cell = (
@@ -129,7 +129,7 @@ def test_a_formula_is_mathml() -> None:
         (r"from \$x\$", "from $x$"),
         ("`$x^2$`", "<code>$x^2$</code>"),
     ):
-        assert _shown(stays) == f"<p>{html}</p>"
+        assert _show(stays) == f"<p>{html}</p>"
 
 
 def test_every_formula_of_a_document_is_understood() -> None:
@@ -137,7 +137,7 @@ def test_every_formula_of_a_document_is_understood() -> None:
     understood."""
     formulas = 0
     for path in DOCUMENTS:
-        text = re.sub(r"<(pre|code)\b.*?</\1>", "", _shown(path.read_text()), flags=re.DOTALL)
+        text = re.sub(r"<(pre|code)\b.*?</\1>", "", _show(path.read_text()), flags=re.DOTALL)
         assert "$" not in text, path
         for formula in re.findall(r"<math.*?</math>", text):
             assert "\\" not in "".join(etree.fromstring(formula).itertext()), formula

@@ -39,9 +39,9 @@ def follow(text: str, folder: Path, session: ModuleType, long: bool) -> tuple[in
     assert {language for language, _ in parts} <= {"python", "text", "sh", "console", "toml"}, (
         "nobody checks a block in another language"
     )
-    for (language, body), (following, shown) in pairwise([*parts, ("", "")]):
+    for (language, body), (following, block) in pairwise([*parts, ("", "")]):
         if language == "python":
-            assert _printed_by(body, session) == (shown if following == "text" else ""), body
+            assert _printed_by(body, session) == (block if following == "text" else ""), body
             python += 1
         for each in typed_in(body) if language in ("sh", "console") else ():
             commands += 1
@@ -54,10 +54,10 @@ def follow(text: str, folder: Path, session: ModuleType, long: bool) -> tuple[in
 
 
 def _printed_by(body: str, session: ModuleType) -> str:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         exec(compile(body, "tutorial", "exec"), session.__dict__)
-    return printed.getvalue()
+    return output.getvalue()
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # a page takes a while to import
     from local_dp.server.watch.events import Scene
 
 Announce: TypeAlias = Callable[[str], object]
-Stored: TypeAlias = Callable[[dict[str, Any]], None]
+Store: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,10 +72,7 @@ class RunOptions:
         ),
     )
     hosts: int | None = option(
-        None,
-        "Number of host processes; selects tier hosts",
-        usual=Settings.hosts,
-        metavar="H",
+        None, "Number of host processes; selects tier hosts", usual=Settings.hosts, metavar="H"
     )
     broker: str | None = option(
         None,
@@ -96,9 +93,7 @@ class RunOptions:
         unit="seconds",
     )
     quorum: float = option(
-        0.9,
-        "Share of the clients that must reply before the deadline",
-        metavar="SHARE",
+        0.9, "Share of the clients that must reply before the deadline", metavar="SHARE"
     )
     allow: tuple[str, ...] | None = option(
         None,
@@ -159,21 +154,19 @@ class RunOptions:
         None, "Show the run on a local page; needs local-dp[watch]"
     )
     notice: Callable[[str], None] | None = option(
-        None,
-        "Function that gets a notice of too few clients",
-        shell=False,
+        None, "Function that gets a notice of too few clients", shell=False
     )
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "RunOptions":
         """Raises InputError for an unknown option."""
-        known = [each.name for each in fields(cls)]
+        names = [each.name for each in fields(cls)]
         for name in options:
-            if name not in known:
-                raise InputError(unknown("no option", name, known))
+            if name not in names:
+                raise InputError(unknown("no option", name, names))
         return cls(**options)
 
-    def asked(self, table: Records) -> Records:
+    def askable(self, table: Records) -> Records:
         """The columns that a protocol may ask about: all but the person's. Raises InputError where
         there is no such column."""
         return table.without(self.person) if self.person else table
@@ -220,17 +213,17 @@ class RunOptions:
         if clients is not None and not isinstance(clients, int | np.integer):
             raise InputError(f"clients is {clients!r:.80}; give a whole number")
         # stores belong to their rows in their order
-        dealt = 0 if self.stores and self.seed is None else seed
+        deal = 0 if self.stores and self.seed is None else seed
         if records is None:
             population = protocol.synthetic(
-                protocol.clients(self.epsilon) if clients is None else clients, dealt
+                protocol.clients(self.epsilon) if clients is None else clients, deal
             )
         else:
             clients = len(records) if clients is None else clients
             population = (
-                Resampled(records, clients, dealt)
+                Resampled(records, clients, deal)
                 if self.resample
-                else sample_rows(records, clients, dealt)
+                else sample_rows(records, clients, deal)
             )
         few = protocol.notice(self.epsilon, population.size)
         if few is not None:
@@ -280,31 +273,28 @@ def protocol_of(
             "table after it"
         )
     kind = find_protocol(name) if isinstance(name, str) else name
-    known = [each.name for each in fields(kind)]
+    parameters = [each.name for each in fields(kind)]
     with python_errors():
-        if "bounds" in settings and "bounds" not in known and "low" in known:
+        if "bounds" in settings and "bounds" not in parameters and "low" in parameters:
             low, high = ends_of(settings["bounds"])
-            settings = {
-                **{each: value for each, value in settings.items() if each != "bounds"},
-                "low": low,
-                "high": high,
-            }
+            settings = {**settings, "low": low, "high": high}
+            del settings["bounds"]
         for each in settings:
-            if each not in known:
+            if each not in parameters:
                 raise InputError(
-                    f"{unknown(f'{kind.name} has no parameter', each, [*known, *options])}; "
+                    f"{unknown(f'{kind.name} has no parameter', each, [*parameters, *options])}; "
                     f"`local-dp describe {kind.name}` describes them"
                 )
         hints = get_type_hints(kind)
         lists = {
-            each: _listed(each, value, settings)
+            each: _list_of(each, value, settings)
             for each, value in settings.items()
             if get_origin(hints[each]) is tuple
         }
         return kind(**{**settings, **lists})
 
 
-def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
+def _list_of(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:
     """A parameter that is a list, in the form of its protocol. Python gives a list, one value, or a
     mapping. Raises InputError."""
     weights = settings.get("weights")
@@ -319,7 +309,7 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
     if value is None:
         return ()
     if name == "labels" and "columns" in settings:
-        return _labels(value, _listed("columns", settings["columns"], {}))
+        return _labels(value, _list_of("columns", settings["columns"], {}))
     if isinstance(value, Mapping):
         return bounds_text(value) if name == "bounds" else settings_text(value)
     if name == "bounds" and not all(isinstance(each, str) for each in value):
@@ -329,34 +319,34 @@ def _listed(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ..
         )
     if name == "labels" and isinstance(value, str):
         raise InputError(f"labels is {value!r}; give a list of labels")
-    return (
-        (_text(value),)
-        if isinstance(value, str | int | float | np.generic)
-        else tuple(map(_text, value))
-    )
+    many = not isinstance(value, str | int | float | np.generic)
+    return tuple(map(_text, value if many else [value]))
 
 
 def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
     """The labels of each column that is no question: from a mapping, a list of lists, or a list for
     the only one. Raises InputError."""
-    named = [column for column in columns if not is_question(column)]
+    plain = [column for column in columns if not is_question(column)]
     if isinstance(labels, Mapping):
-        if set(labels) != set(named):
+        if set(labels) != set(plain):
             raise InputError(
                 f"there are labels of {', '.join(map(str, labels))}, and the columns are "
-                f"{', '.join(named)}; give the labels of each"
+                f"{', '.join(plain)}; give the labels of each"
             )
-        labels = [labels[column] for column in named]
-    elif len(named) == 1 and not any(
-        isinstance(each, Sequence)
-        and (not isinstance(each, str) or "|" in each or SEPARATOR in each)
-        for each in labels
-    ):
+        labels = [labels[column] for column in plain]
+    elif len(plain) == 1 and not any(map(_is_several, labels)):
         labels = [labels]
     return tuple(
-        each if isinstance(each, str) else SEPARATOR.join(_listed("labels", each, {}))
+        each if isinstance(each, str) else SEPARATOR.join(_list_of("labels", each, {}))
         for each in labels
     )
+
+
+def _is_several(label: Any) -> bool:
+    """Whether it is the labels of a column."""
+    if isinstance(label, str):
+        return "|" in label or SEPARATOR in label
+    return isinstance(label, Sequence)
 
 
 def _text(value: Any) -> str:
@@ -364,11 +354,18 @@ def _text(value: Any) -> str:
     with spaces."""
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
         return " ".join(map(_text, value))
-    return (
-        str(int(value))
-        if isinstance(value, float | np.floating) and value.is_integer()
-        else str(value)
-    )
+    is_whole = isinstance(value, float | np.floating) and value.is_integer()
+    return str(int(value) if is_whole else value)
+
+
+def with_table(
+    protocol: LocalProtocol[Any], table: Table | None, csv: str, dates: Dates
+) -> tuple[LocalProtocol[Any], Records | None]:
+    """A protocol that knows the columns of its table, and the records; without a table, itself."""
+    if table is None:
+        return protocol, None
+    records = records_of(table, csv=csv, dates=dates, only=protocol.reads)
+    return protocol.for_table(Launch(records, private=False)), records
 
 
 @python_errors()
@@ -376,7 +373,7 @@ def ask(
     protocol: LocalProtocol[Any],
     table: Table | None,
     options: RunOptions,
-    stored: Stored | None = None,
+    store: Store | None = None,
 ) -> Result:
     """Runs a protocol on a table, or without one on a synthetic population; `stored` gets the
     result without its truth. Raises the errors of a run.
@@ -385,13 +382,10 @@ def ask(
     """
     if table is None:
         question, made_up = (getattr(each, "question", "") for each in (protocol, type(protocol)))
-        if (
-            isinstance(made_up, str)
-            and question != made_up
-            and not columns_of(parse(str(question))) <= columns_of(parse(made_up))
-        ):
+        is_own = isinstance(made_up, str) and question != made_up
+        if is_own and not columns_of(parse(str(question))) <= columns_of(parse(made_up)):
             raise InputError("the question is about the columns of a table: add --records")
-        return play(options.settings(protocol, None), options, stored=stored)
+        return play(options.settings(protocol, None), options, store=store)
     records = records_of(
         table,
         notice=unsaid if options.private else options.notice,
@@ -400,8 +394,8 @@ def ask(
         only=options.reads(protocol),
         copy=options.copied,
     )
-    prepared = protocol.for_table(Launch(options.asked(records), options.private))
-    return play(options.settings(prepared, records), options, stored=stored)
+    of_table = protocol.for_table(Launch(options.askable(records), options.private))
+    return play(options.settings(of_table, records), options, store=store)
 
 
 def play(
@@ -409,7 +403,7 @@ def play(
     options: RunOptions,
     run: Callable[[Settings, OnProgress], Outcome] = execute,
     truth_known: bool = True,
-    stored: Stored | None = None,
+    store: Store | None = None,
 ) -> Result:
     """The result of a run, shown on a page while it goes on if `options.watch` is given.
 
@@ -427,11 +421,11 @@ def play(
             for listener in listeners:
                 listener(now)
 
-        started = time.perf_counter()
+        start = time.perf_counter()
         outcome = run(settings, progress)
-        data = as_data(settings, replace(outcome, wall=time.perf_counter() - started), truth_known)
+        data = as_data(settings, replace(outcome, wall=time.perf_counter() - start), truth_known)
         if scene is not None:
             scene.finish(data)
-        if stored is not None:
-            stored(as_data(settings, replace(outcome, wall=data["wall_s"]), truth_known=False))
+        if store is not None:
+            store(as_data(settings, replace(outcome, wall=data["wall_s"]), truth_known=False))
     return Result(data, settings.protocol, judged(settings, outcome).result)

@@ -5,7 +5,7 @@ the noise of the answers, or the epsilon of a curator, and a seed.
 """
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.oracles.statistical.oracles import NoisyOracle, StatisticalQuery
 from local_dp.populations.finite import Rows
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.queries.encoded import packed
 from local_dp.queries.grammar import parse
 from local_dp.queries.questions import answers_of
@@ -44,11 +45,7 @@ R = TypeVar("R")
 DELTA = 1e-6
 MOST_ROWS, RATIO = 400, 4  # rows to reconstruct, counts per row
 # attributes of a column; groups; strangers that may score above
-MOST_CUTS, GROUPS, RATE = (
-    16,
-    20,
-    0.01,
-)
+MOST_CUTS, GROUPS, RATE = (16, 20, 0.01)
 LEAST = 200  # strangers, so that one in a hundred is measurable
 
 
@@ -149,37 +146,31 @@ def reconstruct(
     Of a larger table 400 rows are sampled, and the noise is scaled to their square root: the share
     of wrong guesses depends only on the noise in units of sqrt(n) (`bounds.attacks.wrong_bits`).
     """
-    records, answers = (
-        records_of(table, csv=csv, dates=dates),
-        Answers(noise, epsilon, Randomness.choose(seed, False)),
-    )
+    records = records_of(table, csv=csv, dates=dates)
+    answers = Answers(noise, epsilon, Randomness.choose(seed, False))
     generator = np.random.default_rng(answers.chance.seed)
     yes = _yes(records, question)
-    n, tried = len(yes), min(len(yes), MOST_ROWS)
-    bits = generator.permutation(yes)[:tried]
-    scale = float(np.sqrt(tried / n))
-    guess = answers.to(
-        reconstruction(random_subsets(RATIO * tried, tried, generator), 0.5, least_squares),
-        secret_bits(bits),
-        scale=scale,
-    )
-    wrong, commoner = int(np.sum(guess != bits)), float(min(bits.mean(), 1 - bits.mean()))
-    sd = answers.sd(RATIO * tried) * (scale if noise is not None else 1.0)
-    rates = dict(zip(("wrong", "low", "high"), (wrong / tried, *wilson(wrong, tried)), strict=True))
-    errors = {
-        "noise": sd,
-        "noise_in_roots": sd / tried**0.5,
-        "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0,
-        "guessing": commoner,
-    }
+    n, sample = len(yes), min(len(yes), MOST_ROWS)
+    bits = generator.permutation(yes)[:sample]
+    scale = float(np.sqrt(sample / n))
+    counts = RATIO * sample
+    attack = reconstruction(random_subsets(counts, sample, generator), 0.5, least_squares)
+    wrong = int(np.sum(answers.to(attack, secret_bits(bits), scale=scale) != bits))
+    low, high = wilson(wrong, sample)
+    sd = answers.sd(counts) * (scale if noise is not None else 1.0)
     return Attacked(
         {
             **_about("reconstruct", question, answers),
             "n": n,
-            "tried": tried,
-            "counts": RATIO * tried,
-            **rates,
-            **errors,
+            "tried": sample,
+            "counts": counts,
+            "wrong": wrong / sample,
+            "low": low,
+            "high": high,
+            "noise": sd,
+            "noise_in_roots": sd / sample**0.5,
+            "expected": wrong_bits(sample, counts, sd) if sd else 0.0,
+            "guessing": float(min(bits.mean(), 1 - bits.mean())),
         }
     )
 
@@ -201,10 +192,8 @@ def trace(
     One half of the others are the strangers; the other half is public knowledge. The attributes of
     a row are dependent, so p-values prove nothing here: members are compared with strangers.
     """
-    records, answers = (
-        records_of(table, csv=csv, dates=dates),
-        Answers(noise, epsilon, Randomness.choose(seed, False)),
-    )
+    records = records_of(table, csv=csv, dates=dates)
+    answers = Answers(noise, epsilon, Randomness.choose(seed, False))
     bits = attributes(records)[_yes(records, question)]
     strangers = (len(bits) - members) // 2
     if members < 1 or strangers < LEAST:
@@ -215,25 +204,25 @@ def trace(
     scores, error = [], 0.0
     for each in range(GROUPS):
         rows = np.random.default_rng([answers.chance.seed, each]).permutation(bits)
-        public = rows[members + strangers :]
+        suspects, public = rows[: members + strangers], rows[members + strangers :]
         shares = (public.sum(axis=0) + 0.5) / (len(public) + 1)  # of ones of each bit, never 0 or 1
-        suspects = rows[: members + strangers]
-        means, result = answers.to(
-            _with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), round=each
-        )
+        group = packed(rows[:members])
+        means, result = answers.to(_with_means(tracing(shares, suspects, 0.5)), group, round=each)
         scores.append(result.scores)
-        error = max(error, float(np.abs((means + 1) / 2 - rows[:members].mean(axis=0)).max()))
-    share = traced_share(
-        np.concatenate([each[:members] for each in scores]),
-        np.concatenate([each[members:] for each in scores]),
-        RATE,
+        errors = np.abs((means + 1) / 2 - rows[:members].mean(axis=0))
+        error = max(error, float(errors.max()))
+    inside, outside = (
+        np.concatenate([each[part] for each in scores])
+        for part in (slice(members), slice(members, None))
     )
-    group = {"n": len(bits), "members": members, "groups": GROUPS, "attributes": bits.shape[1]}
     return Attacked(
         {
             **_about("trace", question, answers),
-            **group,
-            "found": share,
+            "n": len(bits),
+            "members": members,
+            "groups": GROUPS,
+            "attributes": bits.shape[1],
+            "found": traced_share(inside, outside, RATE),
             "by_chance": RATE,
             "largest_error": error,
         }
@@ -247,16 +236,16 @@ def _with_means(
     return Nonadaptive(attack.queries, lambda answers: (np.array(answers), attack.decode(answers)))
 
 
-def _about(attack: str, question: str, answers: Answers) -> dict[str, Any]:
-    delta = None if answers.epsilon is None else DELTA
-    stamp = {"private": False, "stamp": STAMP, "seed": answers.chance.seed}
+def _about(attack: str, question: str, answers: Answers) -> PlainData:
     return {
         "attack": attack,
         "question": question,
         "sd": answers.noise,
         "epsilon": answers.epsilon,
-        "delta": delta,
-        **stamp,
+        "delta": None if answers.epsilon is None else DELTA,
+        "private": False,
+        "stamp": STAMP,
+        "seed": answers.chance.seed,
     }
 
 
@@ -271,52 +260,39 @@ def attributes(records: Records) -> Bools:
 
 def _bits(column: Column) -> list[Bools]:
     values, counts = np.unique(column[~absent(column)], return_counts=True)
+    if len(values) < 2:
+        return []
     if column.dtype.kind == "U":
-        return (
-            [column == value for value in values[np.argsort(-counts)][:MOST_CUTS]]
-            if len(values) > 1
-            else []
-        )
-    cuts = values[1:]
-    return (
-        [
-            column >= value
-            for value in cuts[np.unique(np.linspace(0, len(cuts) - 1, MOST_CUTS).astype(np.int64))]
-        ]
-        if len(cuts)
-        else []
-    )
+        return [column == value for value in values[np.argsort(-counts)][:MOST_CUTS]]
+    places = np.unique(np.linspace(0, len(values) - 2, MOST_CUTS).astype(np.int64))
+    return [column >= value for value in values[1:][places]]
 
 
-def _rows_text(data: dict[str, Any]) -> list[str]:
-    sample = (
-        ""
-        if data["tried"] == data["n"]
-        else f" of {data['tried']} sampled rows, with noise scaled to their square root,"
-    )
+def _rows_text(data: PlainData) -> list[str]:
+    sample = ""
+    if data["tried"] != data["n"]:
+        sample = f" of {data['tried']} sampled rows, with noise scaled to their square root,"
     wrong, low, high, expected, guessing = (
-        _percent(data[name]) for name in ("wrong", "low", "high", "expected", "guessing")
+        held(_percent(data[name])) for name in ("wrong", "low", "high", "expected", "guessing")
     )
     return [
-        f"From {data['counts']:,} random counts{sample} {held(wrong)} of the guessed answers are "
-        f"wrong ({held(f'{low} to {high}')}; closed form {held(expected)}).",
+        f"From {data['counts']:,} random counts{sample} {wrong} of the guessed answers are wrong "
+        f"({low}{held(' to ')}{high}; closed form {expected}).",
         f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows. "
-        f"Guessing the more common answer for everyone is wrong in {held(guessing)}.",
-        _compared(data),
+        f"Guessing the more common answer for everyone is wrong in {guessing}.",
+        _comparison(data),
     ]
 
 
-def _compared(data: dict[str, Any]) -> str:
+def _comparison(data: PlainData) -> str:
     if data["high"] < data["guessing"]:
         return "So many counts reveal single rows."
-    return (
-        "These guesses do not show that the attack does better."
-        if data["low"] < data["guessing"]
-        else "This attack guesses no better than that."
-    )
+    if data["low"] < data["guessing"]:
+        return "These guesses do not show that the attack does better."
+    return "This attack guesses no better than that."
 
 
-def _members_text(data: dict[str, Any]) -> list[str]:
+def _members_text(data: PlainData) -> list[str]:
     return [
         f"From the means of {data['attributes']} attributes of {data['members']:,} "
         f"row{'s' * (data['members'] != 1)}, {held(_percent(data['found']))} of these rows are "

@@ -44,41 +44,28 @@ class Audited(Printable):
     def text(self, width: int = WIDTH) -> str:
         """The verdict first, then each check."""
         data = self.data
-        unproved = all(
-            each["holds"] or (each["check"] == "loss" and each["witness"] is None)
-            for each in data["findings"]
-        )
-        verdict = (
-            "no fault was found"
-            if data["holds"]
-            else "NOT VERIFIED"
-            if unproved
-            else "IT DOES NOT HOLD"
-        )
+        faults = [each for each in data["findings"] if not each["holds"]]
+        verdict = "no fault was found"
+        if not data["holds"]:
+            proven = any(each["check"] != "loss" or each["witness"] is not None for each in faults)
+            verdict = "IT DOES NOT HOLD" if proven else "NOT VERIFIED"
         loss = "" if data["loss"] is None else f", exact loss {data['loss']:.12g}"
         head = paragraph(
             f"{data['randomizer']}, epsilon {data['epsilon']:g}{loss}: {verdict}", width, "  "
         )
-        accepted = (
+        acceptance = (
             "which clients accept"
             if data["evidence"] in PROVEN
             else "which clients refuse unless their policy accepts it"
         )
-        rows = [("evidence", f"{data['evidence']}, {accepted}"), ("grade", GRADES[data["grade"]])]
+        rows = [("evidence", f"{data['evidence']}, {acceptance}"), ("grade", GRADES[data["grade"]])]
         for each in data["findings"]:
-            rows.append(
-                (
-                    each["check"],
-                    (
-                        f"{'' if each['holds'] else 'FAILS: '}{each['said']} "
-                        f"({'exact' if each['exact'] else 'not exhaustive'})"
-                    ),
-                )
-            )
+            fails = "" if each["holds"] else "FAILS: "
+            kind = "exact" if each["exact"] else "not exhaustive"
+            rows.append((each["check"], f"{fails}{each['said']} ({kind})"))
             if each["witness"] is not None:
-                rows.append(
-                    ("  witness" if each["holds"] else "  WITNESS", _witness(each["witness"]))
-                )
+                label = "  witness" if each["holds"] else "  WITNESS"
+                rows.append((label, _witness(each["witness"])))
         return f"{head}\n\n{table(('', ''), rows, width)}"
 
 
@@ -93,17 +80,17 @@ def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Ran
     """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError
     for an unknown name."""
     kind = RANDOMIZERS.find(name)
-    known = [each.name for each in fields(kind) if each.name != "epsilon"]
+    names = [each.name for each in fields(kind) if each.name != "epsilon"]
     if "epsilon" in parameters:
         raise InputError(
             f"epsilon is set to {parameters['epsilon']!r}; it has an option of its own: give "
             "--epsilon"
         )
-    if wrong := parameters.keys() - set(known):
-        raise InputError(unknown(f"{name} has no parameter", min(wrong), known))
+    if wrong := parameters.keys() - set(names):
+        raise InputError(unknown(f"{name} has no parameter", min(wrong), names))
     try:
-        made = kind(epsilon, **parameters)  # type: ignore[arg-type]
-        named = (made.name, made.evidence, made.domain, made.report_dtype)
+        randomizer = kind(epsilon, **parameters)  # type: ignore[arg-type]
+        facts = (randomizer.name, randomizer.evidence, randomizer.domain, randomizer.report_dtype)
     except InputError as error:
         raise InputError(f"{name} cannot be made: {str(error).removeprefix(f'{name}: ')}") from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
@@ -111,9 +98,9 @@ def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Ran
             f"{name} cannot be made with epsilon {epsilon!r} and {dict(parameters)}: "
             f"{cause_of(error)}"
         ) from None
-    if not all(isinstance(each, str) for each in named[:2]):
+    if not all(isinstance(each, str) for each in facts[:2]):
         raise InputError(f"{name} must have a name and an evidence, each a text")
-    return made
+    return randomizer
 
 
 def parameters_of(settings: tuple[str, ...]) -> dict[str, Parameter]:

@@ -11,27 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 from local_dp.accounting import rules
 from local_dp.accounting.rules import losses_of
-from local_dp.api.asking import protocol_of
+from local_dp.api.asking import protocol_of, with_table
 from local_dp.api.audit import built
 from local_dp.api.declare import WIDTH, Printable, Tabular
 from local_dp.api.result import drawn_rows, framed
 from local_dp.api.show import result_table
-from local_dp.api.tables import Dates, Table, records_of, sample_rows
+from local_dp.api.tables import Dates, Table, sample_rows
 from local_dp.bounds import best
 from local_dp.checks import check_whole
 from local_dp.clients.journal import KIND, SqliteStore
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, reading
-from local_dp.loss import MAX_EPSILON, NANO, Loss, Pure, approximate, nano_epsilon
+from local_dp.loss import MAX_EPSILON, NANO, Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
+from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import LocalProtocol, plain
 from local_dp.protocols.surveys.frequency import OfShares
-from local_dp.protocols.surveys.policies import Launch
 from local_dp.shuffle.accountant import amplified, largest_local
 from local_dp.shuffle.histogram import Target, multi_message
 from local_dp.simulation.outcome import STAMP, described
 from local_dp.simulation.settings import Randomness
-from local_dp.storage.budget_file import KeptBudget
+from local_dp.storage.budget_file import KeptBudget, loss_data, loss_text
+from local_dp.storage.log import kind_of
 from local_dp.text.layout import bound, number, paragraph, python_errors
 from local_dp.text.widgets import table
 
@@ -114,7 +115,7 @@ class Prices(Printable):
     def text(self, width: int = WIDTH) -> str:
         """The prices are rounded up."""
         data = self.data
-        priced, beside = (
+        measure, beside = (
             ("epsilon", "delta") if isinstance(data["epsilon"], dict) else ("delta", "epsilon")
         )
         head = (
@@ -123,9 +124,9 @@ class Prices(Printable):
         )
         rows = [
             (f"{rule}: {RULES[rule]}", "none" if price is None else bound(price, True, _DIGITS))
-            for rule, price in data[priced].items()
+            for rule, price in data[measure].items()
         ]
-        return f"{paragraph(head, width, '  ')}\n\n{table(('rule', priced), rows, width)}"
+        return f"{paragraph(head, width, '  ')}\n\n{table(('rule', measure), rows, width)}"
 
 
 def price(mechanisms: str, *, delta: float = 1e-6, epsilon: float | None = None) -> Prices:
@@ -166,11 +167,11 @@ class Shuffled(Printable):
     def text(self, width: int = WIDTH) -> str:
         """Upper bounds are rounded up, lower bounds down."""
         data = self.data
-        named = " ".join(
+        name = " ".join(
             [data["randomizer"], *(f"{key}={value}" for key, value in data["parameters"].items())]
         )
         head = (
-            f"{named}: {data['clients']:,} shuffled reports of epsilon {data['epsilon']:.6g} "
+            f"{name}: {data['clients']:,} shuffled reports of epsilon {data['epsilon']:.6g} "
             f"each, delta {data['delta']:g}"
         )
         rows = [
@@ -327,40 +328,41 @@ def mix(
             f"{protocol.name} among those present is a quotient of shares, which has no interval "
             "here; use missing=category"
         )
-    records = (
-        None if table is None else records_of(table, csv=csv, dates=dates, only=protocol.reads)
-    )
-    known = protocol if records is None else protocol.for_table(Launch(records, private=False))
-    drawn = Randomness.choose(seed, private=False).seed
+    of_table, records = with_table(protocol, table, csv, dates)
+    seed = Randomness.choose(seed, private=False).seed
     if records is None:
-        population = known.synthetic(10_000 if clients is None else clients, drawn)
+        population = of_table.synthetic(10_000 if clients is None else clients, seed)
     else:
-        population = sample_rows(records, len(records) if clients is None else clients, drawn)
-    histogram = multi_message(known.query.domain.size, Target(population.size, epsilon, delta))
-    result = known.of_shares(
-        histogram.estimate(histogram.gather(known.query, population, KeyedNoise(drawn)))
-    )
-    least, most = histogram.epsilon(population.size, delta)
+        population = sample_rows(records, len(records) if clients is None else clients, seed)
+    assert isinstance(of_table, OfShares)
+    return _mixed(of_table, population, Target(population.size, epsilon, delta), seed)
+
+
+def _mixed(protocol: OfShares[Any], population: Population, target: Target, seed: int) -> Mixed:
+    """The shares of this population, from blanket messages."""
+    histogram = multi_message(protocol.query.domain.size, target)
+    counts = histogram.gather(protocol.query, population, KeyedNoise(seed))
+    result = protocol.of_shares(histogram.estimate(counts))
+    least, most = histogram.epsilon(population.size, target.delta)
+    parameters = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(protocol).items()
+    }
+    truth = {
+        "truth": plain(protocol.truth(population)),
+        "true_error": protocol.true_error(result, population),
+    }
     return Mixed(
         {
-            "protocol": known.name,
-            "clients": population.size,
-            "epsilon": epsilon,
-            "delta": delta,
-            "upper": min(most, epsilon),
+            "protocol": protocol.name,
+            **asdict(target),
+            "upper": min(most, target.epsilon),
             "lower": least,
             "messages_each": histogram.messages_each,
             "blanket": {"k": histogram.k, "weight": histogram.weight, "tries": histogram.tries},
-            "parameters": {
-                name: list(value) if isinstance(value, tuple) else value
-                for name, value in asdict(known).items()
-            },
-            "result": {
-                **described(known, result),
-                "truth": plain(known.truth(population)),
-                "true_error": known.true_error(result, population),
-            },
-            "seed": drawn,
+            "parameters": parameters,
+            "result": {**described(protocol, result), **truth},
+            "seed": seed,
             "stamp": STAMP,
         }
     )
@@ -380,7 +382,7 @@ class Spending(Printable):
             )
             for charge in self.data["charges"]
         ]
-        total, left = (_price(self.data[name]) for name in ("budget", "left"))
+        total, left = (loss_text(self.data[name]) for name in ("budget", "left"))
         rows = [table(("when", "what", "epsilon", "delta"), charges, width)] if charges else []
         return "\n\n".join(
             (paragraph(f"{self.data['file']}: a budget of {total}; {left} is left", width), *rows)
@@ -422,10 +424,10 @@ def budget(
     """Makes a new budget in `file` if epsilon is given, pure without a delta; else shows a budget,
     or the store of a client. Raises InputError."""
     if epsilon is None and delta is None and _is_store(Path(file)):
-        return _spent(Path(file))
-    kept = KeptBudget(Path(file))
+        return _store_account(Path(file))
+    ledger = KeptBudget(Path(file))
     if epsilon is not None:
-        kept = KeptBudget.create(
+        ledger = KeptBudget.create(
             Path(file),
             Pure(nano_epsilon(epsilon)) if delta is None else approximate(epsilon, delta),
         )
@@ -434,28 +436,28 @@ def budget(
             f"a new budget needs an epsilon beside delta {delta:g}; leave out delta to see a budget"
         )
     with reading(file, "its budget cannot be known, so release nothing more of its table"):
-        standing = kept.standing()
+        standing = ledger.standing()
     charges = [
-        {"at": each.at, "what": each.what, "neighbours": each.neighbours, **_plain(each.loss)}
+        {"at": each.at, "what": each.what, "neighbours": each.neighbours, **loss_data(each.loss)}
         for each in standing.charges
     ]
     return Spending(
         {
             "file": str(file),
-            "budget": _plain(standing.budget),
-            "left": _plain(standing.left),
+            "budget": loss_data(standing.budget),
+            "left": loss_data(standing.left),
             "charges": charges,
         }
     )
 
 
 def _is_store(path: Path) -> bool:
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(72)[68:] == KIND.to_bytes(4)
+    with suppress(OSError):
+        return kind_of(path) == KIND
     return False
 
 
-def _spent(path: Path) -> Spent:
+def _store_account(path: Path) -> Spent:
     store = SqliteStore(path, MAX_EPSILON)
     rounds, labels = Counter[str](), dict[str, dict[str, Any]]()
     for commit in store.commits():
@@ -469,27 +471,17 @@ def _spent(path: Path) -> Spent:
     ledger = store.ledger
     store.close()
     runs = [
-        {"run": run, "epsilon": spent, "rounds": rounds[run]} for run, spent in ledger.runs.items()
+        {"run": run, "epsilon": cost, "rounds": rounds[run]} for run, cost in ledger.runs.items()
     ]
-    life, spent = ledger.lifetime / NANO, ledger.max_spent
-    left = (ledger.lifetime - round(spent * NANO)) / NANO
+    life, cost = ledger.lifetime / NANO, ledger.max_spent
+    left = (ledger.lifetime - round(cost * NANO)) / NANO
     return Spent(
         {
             "file": str(path),
             "lifetime": life,
-            "spent": spent,
+            "spent": cost,
             "left": left,
             "runs": runs,
             "labels": list(labels.values()),
         }
-    )
-
-
-def _plain(loss: Loss) -> dict[str, float]:
-    return {"epsilon": loss.epsilon, "delta": loss.delta}
-
-
-def _price(price: dict[str, float]) -> str:
-    return f"epsilon {number(price['epsilon'], 0.0)}" + (
-        f" and delta {number(price['delta'], 0.0)}" if price["delta"] else ""
     )

@@ -29,7 +29,7 @@ QUESTIONS: dict[str, type[Question[Any, Any]]] = {}
 
 def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Table, P], Release]:
     """Registers a question, and gives its function: a table, then the fields of the question."""
-    declared = cast(type[Question[Any, Any]], kind)
+    question = cast(type[Question[Any, Any]], kind)
     signature = inspect.signature(kind)
 
     def ask(table: Table, /, *values: P.args, **options: P.kwargs) -> Release:
@@ -37,7 +37,7 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
             for name in options:
                 if name not in signature.parameters:
                     raise InputError(
-                        unknown(f"{declared.name} has no option", name, signature.parameters)
+                        unknown(f"{question.name} has no option", name, signature.parameters)
                     )
             return release(kind(*values, **options), table)
 
@@ -45,10 +45,10 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
         inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY),
         *signature.parameters.values(),
     ]
-    ask.__name__ = ask.__qualname__ = declared.name
-    ask.__doc__ = f"{inspect.getdoc(declared)}\n\nKeywords:\n{keywords(declared)}"
+    ask.__name__ = ask.__qualname__ = question.name
+    ask.__doc__ = f"{inspect.getdoc(question)}\n\nKeywords:\n{keywords(question)}"
     ask.__signature__ = signature.replace(parameters=parameters, return_annotation=Release)  # type: ignore[attr-defined]
-    QUESTIONS[declared.name] = declared
+    QUESTIONS[question.name] = question
     return by_name(ask)
 
 

@@ -163,17 +163,14 @@ class Printable(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """The options of a command that draws; its `hidden` names those that do not apply."""
+    """The options of a command that draws; its `omissions` name those that do not apply."""
 
     figure_size: float = option(4.8, "Width of a figure", name="--size", metavar="W", unit="inches")
     figure_font: float = option(
         10.0, "Size of the letters in a figure", name="--font", metavar="P", unit="points"
     )
     figure_series: tuple[str, ...] = option(
-        (),
-        "Colour only series with this in their name",
-        name="--series",
-        metavar="NAME",
+        (), "Colour only series with this in their name", name="--series", metavar="NAME"
     )
     figure_format: Literal["pdf", "svg", "png"] | None = option(
         None, "Format of a figure; default: as its file ends", name="--format"
@@ -211,27 +208,27 @@ def by_name(function: F) -> F:
     ]
 
     @wraps(function)
-    def called(*placed: Any, **how: Any) -> Any:
-        given = {*first[: len(placed)], *how}
-        if len(placed) > len(first):
+    def call(*values: Any, **how: Any) -> Any:
+        names = {*first[: len(values)], *how}
+        if len(values) > len(first):
             others = [
                 each.name
                 for each in parameters
                 if each.kind is Parameter.KEYWORD_ONLY and each.name not in how
             ]
-            named = ", ".join(
+            extra = ", ".join(
                 f"{name}={value!r:.80}"
-                for name, value in zip(others, placed[len(first) :], strict=False)
+                for name, value in zip(others, values[len(first) :], strict=False)
             )
             raise InputError(
                 f"{function.__name__} takes {' and '.join(first)} by place; give the others by "
-                f"name{': ' * bool(named)}{named}"
+                f"name{': ' * bool(extra)}{extra}"
             )
         for each in parameters:
             if (
                 each.default is Parameter.empty
                 and each.kind is not Parameter.VAR_KEYWORD
-                and each.name not in given
+                and each.name not in names
             ):
                 form = (
                     "it first"
@@ -241,9 +238,9 @@ def by_name(function: F) -> F:
                     else f"{each.name}=..."
                 )
                 raise InputError(f"{function.__name__} needs {each.name}; add {form}")
-        return function(*placed, **how)
+        return function(*values, **how)
 
-    return cast(F, called)
+    return cast(F, call)
 
 
 def check_folder(path: Path, what: str) -> None:
@@ -304,9 +301,9 @@ class Tabular(Printable):
             frame = self.frame()
             write_text(path, as_csv(frame, zip(*frame.values(), strict=True)))
         else:
-            written = io.BytesIO()
-            self.to_polars().write_parquet(written)
-            write_bytes(path, written.getvalue())
+            buffer = io.BytesIO()
+            self.to_polars().write_parquet(buffer)
+            write_bytes(path, buffer.getvalue())
         write_provenance(path.with_suffix(".provenance.json"), *self.origin())
 
     def to_polars(self) -> "polars.DataFrame":
@@ -341,6 +338,6 @@ class Tabular(Printable):
             self.draw(Path(path), Drawing(**how))
             return None
         with tempfile.TemporaryDirectory() as folder:
-            drawn = Path(folder) / "result.png"
-            self.draw(drawn, Drawing(**how))
-            return Picture(drawn.read_bytes())
+            file = Path(folder) / "result.png"
+            self.draw(file, Drawing(**how))
+            return Picture(file.read_bytes())

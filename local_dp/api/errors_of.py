@@ -47,13 +47,13 @@ class Case:
     protocol: LocalProtocol[Any]
     tier: Tier
     records: Records | None = None
-    given: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The protocol and its given parameters."""
         return ", ".join(
-            [self.protocol.name, *(f"{name} {value}" for name, value in self.given.items())]
+            [self.protocol.name, *(f"{name} {value}" for name, value in self.parameters.items())]
         )
 
     @property
@@ -135,7 +135,7 @@ class Case:
         )
         usual = asdict(type(self.protocol)())
         # typed or not
-        given = "".join(
+        settings = "".join(
             f" {name} {value}"
             for name, value in asdict(self.protocol).items()
             if value != usual[name]
@@ -143,14 +143,17 @@ class Case:
         generator = np.random.default_rng(
             [
                 *stream_key(
-                    f"compare {self.protocol.name} {randomizer} {epsilon:g} {clients}{given}", seed
+                    f"compare {self.protocol.name} {randomizer} {epsilon:g} {clients}{settings}",
+                    seed,
                 )
             ]
         )
         if randomizer == OWN:
-            errors = np.array([[each] for each in self._played(epsilon, clients, runs, generator)])
+            errors = np.array(
+                [[each] for each in self._run_errors(epsilon, clients, runs, generator)]
+            )
         else:
-            draw = self._drawn if self.tier == "aggregate" else self._simulated
+            draw = self._tally_errors if self.tier == "aggregate" else self._simulation_errors
             errors = draw(self._reports[epsilon][randomizer], epsilon, clients, runs, generator)
         largest = np.sort(np.abs(errors).max(axis=1))
         low, at, high = (float(largest[place]) for place in quantile_places(len(largest)))
@@ -177,7 +180,7 @@ class Case:
             self._ways[epsilon] = ways(self.protocol, epsilon, self._people)
         return self._ways[epsilon]
 
-    def _drawn(
+    def _tally_errors(
         self,
         reports: Reports,
         epsilon: float,
@@ -197,7 +200,7 @@ class Case:
             ]
         )
 
-    def _simulated(
+    def _simulation_errors(
         self,
         reports: Reports,
         epsilon: float,
@@ -222,7 +225,7 @@ class Case:
             errors.append(reports.estimates(tally.counts.ravel()) - truth)
         return np.array(errors)
 
-    def _played(
+    def _run_errors(
         self, epsilon: float, clients: int, runs: int, generator: np.random.Generator
     ) -> Iterator[float]:
         """The error of each whole run, as the protocol measures it."""

@@ -9,7 +9,7 @@ import csv
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
@@ -29,9 +29,8 @@ SUFFIXES = (*TEXTS, ".xlsx", ".parquet")
 SEPARATORS = {",": ",", ";": ";", "\t": "tab", "|": "|"}  # as they are typed
 MALFORMED = "its lines or quotes are malformed"
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"  # a date in Excel
-_PART = re.compile(
-    r"sep=(?P<sep>[,;|]|tab)|decimal=(?P<decimal>[.,])|encoding=(?P<encoding>\S+)|missing=(?P<missing>\S+)"
-)
+_PART = re.compile(r"sep=([,;|]|tab)|decimal=[.,]|(encoding|missing)=\S+")
+DAMAGED, OF_OTHER_KIND = "it is damaged", "its columns are of another kind"
 
 
 @dataclass(frozen=True)
@@ -48,25 +47,16 @@ class Form:
     def parse(cls, text: str) -> "Form":
         """The form in a text such as "sep=; decimal=, encoding=latin-1 missing=NA missing=-".
         Raises InputError."""
-        parts = (
-            [_PART.fullmatch(each) for each in text.split()] if isinstance(text, str) else [None]
-        )
-        values = [
-            (name, value)
-            for part in parts
-            if part
-            for name, value in part.groupdict().items()
-            if value
-        ]
-        if len(values) < len(parts):
+        parts = text.split() if isinstance(text, str) else [""]
+        if not all(map(_PART.fullmatch, parts)):
             raise InputError(
                 f"csv is {text!r:.80}; sep is , ; | or tab, decimal is . or , and encoding and "
                 'missing are words: csv="sep=; decimal=, encoding=latin-1"'
             )
-        once = {
-            name: "\t" if value == "tab" else value for name, value in values if name != "missing"
-        }
-        form = cls(**once, missing=tuple(value for name, value in values if name == "missing"))
+        pairs = [part.partition("=")[::2] for part in parts]
+        words = tuple(value for name, value in pairs if name == "missing")
+        once = {name: "\t" if value == "tab" else value for name, value in pairs}
+        form = cls(**{**once, "missing": words})  # type: ignore[arg-type]
         try:
             "".encode(form.encoding or "utf-8")
         except (LookupError, ValueError):
@@ -101,150 +91,168 @@ def files_of(path: Path) -> list[Path]:
     what, among = (
         ("folder", path.iterdir()) if path.is_dir() else ("pattern", map(Path, glob(str(path))))
     )
-    found = sorted(
+    tables = sorted(
         each for each in among if each.suffix.lower() in SUFFIXES and not each.name.startswith(".")
     )
-    kinds = sorted({each.suffix.lower() for each in found})
-    if not found and what == "pattern":
+    kinds = sorted({each.suffix.lower() for each in tables})
+    if not tables and what == "pattern":
         raise InputError(f"there is no file {str(path)!r}; {ADVICE}")
     if len(kinds) != 1:
         raise InputError(
             f"the {what} {path.name!r} has {' and '.join(kinds) or 'no'} tables; give one with "
             f"files of one kind: {', '.join(SUFFIXES)}"
         )
-    return found
+    return tables
 
 
-def frame_of(
-    path: Path,
-    files: Sequence[Path],
-    kinds: Kinds,
-    total: bool,
-    form: Form,
-    said: list[str],
-    only: Collection[str] | None,
-) -> tuple["polars.LazyFrame", list[str]]:
-    """The columns `only` of the files of `path`, in CSV and Excel as texts; and the names of all.
-    Raises InputError for malformed rows.
+@dataclass(frozen=True)
+class Source:
+    """The files of a table, and how they are read. `kinds`, `total` and `only` are those of
+    `tables.read_records`; `notes` gets what may have been meant otherwise."""
 
-    `kinds` and `total` are those of `read_records`. Of a declared table, no row is left out and no
-    cell loses the spaces around it.
-    """
-    import polars
+    path: Path
+    kinds: Kinds
+    total: bool
+    form: Form
+    only: Collection[str] | None
+    files: list[Path]
+    notes: list[str] = field(default_factory=list)
 
-    frames, first, left_out, suffix, quiet = (
-        list[polars.LazyFrame](),
-        list[str](),
-        0,
-        files[0].suffix.lower(),
-        total and kinds is not None,
-    )
-    for each in files:
-        if suffix == ".parquet":
-            with reading(each, ADVICE, "it is damaged" if total else ""):
-                frame = polars.scan_parquet(each, glob=False)
-                header = frame.collect_schema().names()
-        else:
-            header, frame = (
-                _sheet(each, kinds, said) if suffix == ".xlsx" else _csv(each, kinds, quiet, form)
-            )
-        names = [name for name in header if name]
-        if len(names) < len(header) and not first:
-            said.append(f"columns without a name left out: {len(header) - len(names)}")
-        first = first or names
-        if names != first:
-            raise InputError(
-                f"{each.name!r} has the columns {listed(names)}, and {files[0].name!r} has "
-                f"{listed(first)}; give files of equal columns"
-            )
-        if suffix in TEXTS and not quiet:
-            empty = _check_rows(each, frame, len(header), form)
-            if empty and kinds is None:
-                frame, left_out = (
-                    frame.filter(polars.any_horizontal(polars.all() != "")),
-                    left_out + empty,
+    @property
+    def suffix(self) -> str:
+        return self.files[0].suffix.lower()
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(each.stat().st_size for each in self.files)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether no row may be refused."""
+        return self.total and self.kinds is not None
+
+    @property
+    def damage(self) -> str:
+        """The cause of an unreadable file: a parser's own words may show a cell."""
+        return DAMAGED if self.total else ""
+
+    def frame(self) -> tuple["polars.LazyFrame", list[str]]:
+        """The columns `only`, in CSV and Excel as texts; and the names of all. Raises InputError
+        for malformed rows.
+
+        Of a declared table, no row is left out and no cell loses the spaces around it.
+        """
+        import polars
+
+        frames, first, rows_without_cells = list[polars.LazyFrame](), list[str](), 0
+        for file in self.files:
+            header, frame = self._file(file)
+            names = [name for name in header if name]
+            if not first and len(names) < len(header):
+                self.notes.append(f"columns without a name left out: {len(header) - len(names)}")
+            first = first or names
+            if names != first:
+                raise InputError(
+                    f"{file.name!r} has the columns {listed(names)}, and {self.files[0].name!r} "
+                    f"has {listed(first)}; give files of equal columns"
                 )
-        frames.append(frame.select(exactly(*chosen(names, only))))
-    said += [f"empty rows left out: {left_out:,}"] * (left_out > 0)
-    with reading(
-        path,
-        "give files whose columns have the same types",
-        "its columns are of another kind" if quiet else "",
-    ):
-        whole = polars.concat(frames, how="vertical_relaxed")
-    if suffix == ".parquet":
-        return whole, first
-    cells = whole.select(polars.all().str.strip_chars()) if kinds is None else whole
-    # `replace` would keep a column in memory
-    return cells.select(
-        polars.when(~polars.all().is_in(["", *form.missing])).then(polars.all())
-    ), first
+            if self.suffix in TEXTS and not self.quiet:
+                empty = _check_rows(file, frame, len(header), self.form)
+                if empty and self.kinds is None:
+                    frame = frame.filter(polars.any_horizontal(polars.all() != ""))
+                    rows_without_cells += empty
+            frames.append(frame.select(exactly(*chosen(names, self.only))))
+        if rows_without_cells:
+            self.notes.append(f"empty rows left out: {rows_without_cells:,}")
+        cause = OF_OTHER_KIND if self.quiet else ""
+        with reading(self.path, "give files whose columns have the same types", cause):
+            whole = polars.concat(frames, how="vertical_relaxed")
+        if self.suffix == ".parquet":
+            return whole, first
+        cells = whole.select(polars.all().str.strip_chars()) if self.kinds is None else whole
+        # `replace` would keep a column in memory
+        lacks = polars.all().is_in(["", *self.form.missing])
+        return cells.select(polars.when(~lacks).then(polars.all())), first
+
+    def _file(self, file: Path) -> tuple[list[str], "polars.LazyFrame"]:
+        """The header and rows of a file."""
+        import polars
+
+        if self.suffix == ".xlsx":
+            return self._sheet(file)
+        if self.suffix in TEXTS:
+            return self._csv(file)
+        with reading(file, ADVICE, self.damage):
+            frame = polars.scan_parquet(file, glob=False)
+            return frame.collect_schema().names(), frame
+
+    def _sheet(self, path: Path) -> tuple[list[str], "polars.LazyFrame"]:
+        """The header and rows of the first sheet, as texts: a type that is read from the values
+        would drop those of another one. Dates are as 2026-11-26."""
+        import polars
+
+        try:
+            import fastexcel
+        except ImportError:
+            raise InputError(
+                "Excel files need fastexcel; install it: pip install 'local-dp[excel]', or save "
+                "the table as CSV"
+            ) from None
+        logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of empty columns
+        advice = "give an Excel file (.xlsx) whose first sheet is the table, or save it as CSV"
+        with reading(path, advice):
+            sheets = fastexcel.read_excel(path).sheet_names
+            empty = {"drop_empty_rows": self.kinds is None, "drop_empty_cols": False}
+            how: Any = {"sheet_id": 1, **empty}
+            rows = polars.read_excel(path, has_header=False, infer_schema_length=0, **how)
+            header = [(each or "").strip() for each in rows.row(0)]
+            table = polars.read_excel(path, infer_schema_length=None, **how)
+            rows.columns = table.columns = _unique(header, path)
+            # as texts, they are cut after ten digits
+            fractions = table.select(polars.selectors.float().cast(polars.String))
+            texts = rows.slice(1).with_columns(
+                fractions[name].fill_null(rows[name][1:]) for name in fractions.columns
+            )
+        if len(sheets) > 1:
+            self.notes.append(f"sheet {sheets[0]!r:.80}, the first of {len(sheets)}")
+        return header, texts.with_columns(polars.all().str.replace(_MIDNIGHT, "$1")).lazy()
+
+    def _csv(self, path: Path) -> tuple[list[str], "polars.LazyFrame"]:
+        """The header and rows of a CSV file, as texts. Raises InputError for a header that shows
+        another form than the declared one."""
+        import polars
+
+        as_it_is = self.kinds is None and not self.form.encoding
+        source = path if as_it_is else _text(path, self.form, self.quiet)
+        header = header_of(path, self.form)
+        names = _unique(header, path)
+        frame = polars.scan_csv(
+            source,
+            separator=self.form.sep_of(path),
+            infer_schema=False,
+            truncate_ragged_lines=self.quiet,
+            ignore_errors=self.quiet,
+            with_column_names=lambda _: names,
+            glob=False,
+        )
+        return header, frame
+
+
+def check_distinct(names: Sequence[str], of: str) -> None:
+    """Raises InputError for a name that two columns of a table have."""
+    twin = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twin is not None:
+        raise InputError(
+            f"two columns of {of} are called {twin!r:.80}; give each a name of its own"
+        )
 
 
 def _unique(header: Sequence[str], path: Path) -> list[str]:
     """A name for every column: one that lacks it gets one that no file has. Raises InputError for a
     name that two columns have."""
-    twin = next(
-        (name for place, name in enumerate(header) if name and name in header[:place]), None
-    )
-    if twin is not None:
-        raise InputError(
-            f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own"
-        )
+    check_distinct([name for name in header if name], repr(path.name))
     return [name or f"\0{place}" for place, name in enumerate(header)]
-
-
-def _sheet(path: Path, kinds: Kinds, said: list[str]) -> tuple[list[str], "polars.LazyFrame"]:
-    """The header and rows of the first sheet, as texts: a type that is read from the values would
-    drop those of another one. Dates are as 2026-11-26."""
-    import polars
-
-    try:
-        import fastexcel
-    except ImportError:
-        raise InputError(
-            "Excel files need fastexcel; install it: pip install 'local-dp[excel]', or save the "
-            "table as CSV"
-        ) from None
-    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # it warns of empty columns
-    with reading(
-        path, "give an Excel file (.xlsx) whose first sheet is the table, or save it as CSV"
-    ):
-        sheets = fastexcel.read_excel(path).sheet_names
-        how: Any = {"sheet_id": 1, "drop_empty_rows": kinds is None, "drop_empty_cols": False}
-        rows = polars.read_excel(path, has_header=False, infer_schema_length=0, **how)
-        header = [(each or "").strip() for each in rows.row(0)]
-        typed = polars.read_excel(path, infer_schema_length=None, **how)
-        rows.columns = typed.columns = _unique(header, path)
-        # as texts, they are cut after ten digits
-        fractions = typed.select(polars.selectors.float().cast(polars.String))
-        texts = rows.slice(1).with_columns(
-            fractions[name].fill_null(rows[name][1:]) for name in fractions.columns
-        )
-    if len(sheets) > 1:
-        said.append(f"sheet {sheets[0]!r:.80}, the first of {len(sheets)}")
-    return header, texts.with_columns(polars.all().str.replace(_MIDNIGHT, "$1")).lazy()
-
-
-def _csv(path: Path, kinds: Kinds, quiet: bool, form: Form) -> tuple[list[str], "polars.LazyFrame"]:
-    """The header and rows of a CSV file, as texts. Raises InputError for a header that shows
-    another form than the declared one."""
-    import polars
-
-    sep = form.sep_of(path)
-    source = path if kinds is None and not form.encoding else _text(path, form, quiet)
-    header = header_of(path, form)
-    names = _unique(header, path)
-    frame = polars.scan_csv(
-        source,
-        separator=sep,
-        infer_schema=False,
-        truncate_ragged_lines=quiet,
-        ignore_errors=quiet,
-        with_column_names=lambda _: names,
-        glob=False,
-    )
-    return header, frame
 
 
 def header_of(path: Path, form: Form) -> list[str]:

@@ -27,11 +27,11 @@ Without bounds, a first part of the clients finds them privately; then there are
 MEANS = {"column": Listed, "bounds": Listed, "missing": str}  # of one column or of several
 
 
-def documented(called: F) -> F:
+def documented(body: F) -> F:
     """The function `by_name`, with the options of a run in its documentation."""
-    made = by_name(called)
-    made.__doc__ = f"{called.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
-    return made
+    wrapper = by_name(body)
+    wrapper.__doc__ = f"{body.__doc__}\n\nOptions of a run:\n{keywords(RunOptions)}"
+    return wrapper
 
 
 @documented
@@ -43,66 +43,69 @@ def run(protocol: str | LocalProtocol[Any], table: Table | None = None, **how: A
     """
     if isinstance(protocol, LocalProtocol):
         return ask(protocol, table, RunOptions.of(how))
-    known = [each.name for each in fields(RunOptions)]
-    built = protocol_of(
-        protocol, {name: value for name, value in how.items() if name not in known}, known
+    options = [each.name for each in fields(RunOptions)]
+    instance = protocol_of(
+        protocol, {name: value for name, value in how.items() if name not in options}, options
     )
     return ask(
-        built, table, RunOptions.of({name: value for name, value in how.items() if name in known})
+        instance,
+        table,
+        RunOptions.of({name: value for name, value in how.items() if name in options}),
     )
 
 
 def function(
-    kind: type[LocalProtocol[Any]], *first: str, called: str = "", **defaults: Any
+    kind: type[LocalProtocol[Any]], *first: str, name: str = "", **defaults: Any
 ) -> Callable[..., Result]:
-    """The function of a protocol, `called` by its name: it takes the parameters in `first` by place
-    too, and by name the others and the options of a run. `defaults` differ from the protocol's."""
+    """The function of a protocol, by its name or another `name`: it takes the parameters in `first`
+    by place too, and by name the others and the options of a run. `defaults` differ from the
+    protocol's."""
     signature = Signature(_parameters(kind, first, defaults), return_annotation=Result)
-    known = signature.parameters
+    parameters = signature.parameters
 
-    def asked(*placed: Any, **named: Any) -> Result:
-        given = {**defaults, **dict(zip(first, placed, strict=False)), **named}
+    def call(*values: Any, **options: Any) -> Result:
+        arguments = {**defaults, **dict(zip(first, values, strict=False)), **options}
         with python_errors():
-            for name in given:
-                if name in ENDS:
+            for option in arguments:
+                if option in ENDS:
                     ends = "give both ends of the range: bounds=(low, high)"
-                    raise InputError(f"there is no option {name!r}; {ends}")
-                if name not in known:
-                    raise InputError(unknown("no option", name, known))
-            named_kind = _kind_of_means(given) if kind is Mean else kind.name
-        return run(named_kind, **given)
+                    raise InputError(f"there is no option {option!r}; {ends}")
+                if option not in parameters:
+                    raise InputError(unknown("no option", option, parameters))
+            protocol = _kind_of_means(arguments) if kind is Mean else kind.name
+        return run(protocol, **arguments)
 
-    asked.__name__ = asked.__qualname__ = called or kind.name.replace("-", "_")
+    call.__name__ = call.__qualname__ = name or kind.name.replace("-", "_")
     more = SEVERAL if kind is Mean else ""
     texts = keywords(kind)
-    if "bounds" in known.keys() - kind.__dataclass_fields__.keys():
+    if "bounds" in parameters.keys() - kind.__dataclass_fields__.keys():
         texts = f"    bounds: Public bounds, as (low, high)\n{keywords(kind, without=ENDS)}"
-    asked.__doc__ = f"{kind.summary}.\n\n{getdoc(kind)}{more}\n\nParameters:\n{texts}"
-    asked.__signature__ = signature  # type: ignore[attr-defined]
-    return documented(asked)
+    call.__doc__ = f"{kind.summary}.\n\n{getdoc(kind)}{more}\n\nParameters:\n{texts}"
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return documented(call)
 
 
 def _parameters(
     kind: type[LocalProtocol[Any]], first: tuple[str, ...], defaults: Mapping[str, Any]
 ) -> list[Parameter]:
     hints = get_type_hints(RunOptions) | get_type_hints(kind)
-    declared = {each.name: each for each in (*fields(kind), *fields(RunOptions))}
-    names = dict.fromkeys((*first, *declared))
+    every = {each.name: each for each in (*fields(kind), *fields(RunOptions))}
+    names = dict.fromkeys((*first, *every))
     if hints.get("low") == float | None:  # a range of one column
         names = dict.fromkeys("bounds" if name in ENDS else name for name in names)
-    made = []
+    parameters = []
     for name in names:
         annotation, default = Table if name == "table" else Bounds, Parameter.empty
-        if name in declared:
-            annotation, default = _declared(declared[name], hints[name])
+        if name in every:
+            annotation, default = _hint_and_default(every[name], hints[name])
         place = Parameter.POSITIONAL_OR_KEYWORD if name in first else Parameter.KEYWORD_ONLY
         default = defaults.get(name, default)
         annotation = MEANS.get(name, annotation) if kind is Mean else annotation
-        made.append(Parameter(name, place, default=default, annotation=annotation))
-    return made
+        parameters.append(Parameter(name, place, default=default, annotation=annotation))
+    return parameters
 
 
-def _declared(each: Field[Any], hint: Any) -> tuple[Any, Any]:
+def _hint_and_default(each: Field[Any], hint: Any) -> tuple[Any, Any]:
     """The type of a parameter in Python, and its default: none where a table needs it."""
     default = Parameter.empty if each.metadata.get("of_table") else each.default
     if each.metadata.get("choices"):
@@ -110,21 +113,21 @@ def _declared(each: Field[Any], hint: Any) -> tuple[Any, Any]:
     return Listed if get_origin(hint) is tuple else hint, default
 
 
-def _kind_of_means(given: dict[str, Any]) -> str:
+def _kind_of_means(arguments: dict[str, Any]) -> str:
     """The protocol for these arguments of `mean`, which it changes to parameters of that protocol:
     of one column with bounds, without them, or of several columns. Raises InputError."""
-    bounds, grouped = given.pop("bounds"), bool(given.get("by"))
-    if isinstance(given["column"], str):
+    bounds, has_groups = arguments.pop("bounds"), bool(arguments.get("by"))
+    if isinstance(arguments["column"], str):
         if bounds is not None:
-            given["bounds"] = bounds
+            arguments["bounds"] = bounds
             return "mean"
-        if grouped or given.get("outside", "refuse") != "refuse":
+        if has_groups or arguments.get("outside", "refuse") != "refuse":
             raise InputError("groups and clipping need public bounds: add bounds=(low, high)")
-        given.setdefault("missing", "refuse")
+        arguments.setdefault("missing", "refuse")
         return "mean-found"
-    if grouped:
+    if has_groups:
         raise InputError("groups are of one column's mean; give one column, or leave out by")
-    columns = given["columns"] = tuple(given.pop("column"))
+    columns = arguments["columns"] = tuple(arguments.pop("column"))
     each = bounds if isinstance(bounds, Mapping) else dict.fromkeys(columns, bounds)
     if bounds is None or set(each) != set(columns):
         raise InputError(
@@ -132,5 +135,5 @@ def _kind_of_means(given: dict[str, Any]) -> str:
             "mapping of each column to its own"
         )
     ends = [ends_of(each[column]) for column in columns]
-    given["low"], given["high"] = zip(*ends, strict=True)
+    arguments["low"], arguments["high"] = zip(*ends, strict=True)
     return "mean-vector"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # in R, Excel, databases, SPSS, Python, SAS and Stata
 _MISSING = r"(?i)^(na|n/a|#n/?a|#nv|null|#null!|nan|none|-|\.)$"
-_TRUTH = {"true": "1", "false": "0"}
+TRUTH = {"true": "1", "false": "0"}
 
 
 def declared_cells(
@@ -25,12 +25,12 @@ def declared_cells(
         if kinds.get(name) in ("number", "whole", "truth")
     ]
     return frame.with_columns(
-        _number(exactly(name).str.strip_chars().str.to_lowercase().replace(_TRUTH), form)
+        _number(exactly(name).str.strip_chars().str.to_lowercase().replace(TRUTH), form)
         for name in numbers
     )
 
 
-def inferred_columns(frame: "polars.LazyFrame", form: Form, said: list[str]) -> "polars.LazyFrame":
+def inferred_columns(frame: "polars.LazyFrame", form: Form, notes: list[str]) -> "polars.LazyFrame":
     """The columns with their types. All rows decide, so that no late text is lost. `said` gets what
     may have been meant otherwise."""
     import polars
@@ -39,20 +39,20 @@ def inferred_columns(frame: "polars.LazyFrame", form: Form, said: list[str]) -> 
     every = frame.select(
         polars.struct(_facts(exactly(name), form)).alias(name) for name in names
     ).collect(engine="streaming")
-    typed = list[polars.Expr]()
+    casts = list[polars.Expr]()
     for name in names:
         facts = every.get_column(name)[0]
         kind = _kind(facts)
-        said += [f"{name!r:.80} is {each}" for each in _doubts(facts, kind, form)]
+        notes += [f"{name!r:.80} is {each}" for each in _doubts(facts, kind, form)]
         if kind == "truth":
-            typed.append(exactly(name).str.to_lowercase() == "true")
+            casts.append(exactly(name).str.to_lowercase() == "true")
         elif kind != "text":
-            typed.append(
+            casts.append(
                 _number(exactly(name), form).cast(
                     polars.Int64 if kind == "whole" else polars.Float64
                 )
             )
-    return frame.with_columns(typed)
+    return frame.with_columns(casts)
 
 
 def _number(cell: "polars.Expr", form: Form) -> "polars.Expr":
@@ -73,10 +73,8 @@ def _facts(cell: "polars.Expr", form: Form) -> "list[polars.Expr]":
     import polars
 
     number = _number(cell, form).cast(polars.Float64, strict=False)
-    word, known = (
-        polars.when(number.is_null()).then(cell),
-        polars.when(cell.str.contains(_MISSING)).then(cell),
-    )
+    word = polars.when(number.is_null()).then(cell)
+    gap = polars.when(cell.str.contains(_MISSING)).then(cell)
     other = r"^[+-]?\d*\.\d+(,\d+)?$" if form.decimal == "," else r"^[+-]?[\d.]*(,\d+)+(\.\d*)?$"
     kinds = {"other": other, "digits": r"^[+-]?\d+$", "padded": r"^[+-]?0\d+$",
     "truth": "(?i)^(true|false)$",
@@ -87,7 +85,7 @@ def _facts(cell: "polars.Expr", form: Form) -> "list[polars.Expr]":
         "numbers": number.count(),
         "whole": cell.cast(polars.Int64, strict=False).count(),
     }
-    facts = {**counts, **values, "first": word.min(), "last": word.max(), "known": known.min()}
+    facts = {**counts, **values, "first": word.min(), "last": word.max(), "known": gap.min()}
     return [fact.alias(name) for name, fact in facts.items()]
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from local_dp.api.files import ADVICE, MALFORMED, TEXTS, Form, check_rows, header_of, opened
+from local_dp.api.inference import TRUTH
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
 from local_dp.foreign import listed
-
-_TRUTH = {"true": "1", "false": "0"}
 
 
 def read_declared(
@@ -61,8 +60,7 @@ def _column(name: str, kind: str, cells: list[str], total: bool, form: Form) -> 
     if kind.startswith("text"):
         return np.array(cells, dtype=np.str_)
     values = [
-        _number(_TRUTH.get(cell.strip().lower(), cell.strip()), kind, form.decimal)
-        for cell in cells
+        _number(TRUTH.get(cell.strip().lower(), cell.strip()), kind, form.decimal) for cell in cells
     ]
     if kind == "number":
         return np.array([math.nan if each is None else each for each in values])

@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from local_dp.api.asking import protocol_of
+from local_dp.api.asking import protocol_of, with_table
 from local_dp.api.declare import WIDTH, Printable
-from local_dp.api.tables import Dates, Table, records_of, sample_rows
+from local_dp.api.tables import Dates, Table, sample_rows
 from local_dp.errors import InputError
-from local_dp.protocols.local_protocol import BETA, LocalProtocol
+from local_dp.populations.finite import Population
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData
 from local_dp.protocols.planning.ways import (
     Bounded,
     OneReport,
@@ -20,12 +21,11 @@ from local_dp.protocols.planning.ways import (
     ways,
     with_tolerance,
 )
-from local_dp.protocols.surveys.policies import Launch
 from local_dp.shuffle.central import Behind
 from local_dp.text.layout import bound, held, number, paragraph, python_errors
 from local_dp.text.widgets import table
 
-ANY, MADE_UP, OWN_BOUND = "any", "made-up", "own bound"
+ANY, MADE_UP, TABLE, OWN_BOUND = "any", "made-up", "table", "own bound"
 Who: TypeAlias = Table | Literal["any", "made-up"]
 
 
@@ -40,11 +40,12 @@ class Plan(Printable):
 
     def text(self, width: int = WIDTH) -> str:
         """A sentence, and a line for each method."""
-        data = self.data
-        chosen, by_clients = self.chosen, "clients" in data["asked"]
+        data, own = self.data, self.chosen
+        key = "accuracy" if "clients" in data["asked"] else "clients"
         notes = [_WHO.get(data["population"], "For people drawn like the table's rows.")]
         default = data["default_clients"]
-        if data["population"] == ANY and not by_clients and default > 1.01 * chosen["clients"] + 1:
+        is_exact = default <= 1.01 * own["clients"] + 1
+        if data["population"] == ANY and key == "clients" and not is_exact:
             notes.append(
                 f"A run asks {held(number(default) + ' clients')} by default, so that its 95 % "
                 "interval is exact enough."
@@ -55,32 +56,19 @@ class Plan(Printable):
                 f"Shuffled: this epsilon and {delta} are for all reports together, if all clients "
                 "answer and the shuffler keeps the senders secret."
             )
-        heading = (
-            "method",
-            "model",
-            "bits",
-            "accuracy" if by_clients else "clients",
-            "times the run's",
-        )
-        rows = [
-            _shown(row, chosen, "accuracy" if by_clients else "clients") for row in data["ways"]
-        ]
-        return "\n\n".join(
-            (
-                paragraph(_sentence(data, chosen), width),
-                table(heading, rows, width),
-                paragraph(" ".join(notes), width),
-            )
-        )
+        heading = ("method", "model", "bits", key, "times the run's")
+        rows = [_cells(row, own, key) for row in data["ways"]]
+        parts = [paragraph(_sentence(data, own), width), table(heading, rows, width)]
+        return "\n\n".join((*parts, paragraph(" ".join(notes), width)))
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[PlainData]:
         """The methods: local ones, best first, then the trusted curator and no privacy."""
-        rows: list[dict[str, Any]] = self.data["ways"]
+        rows: list[PlainData] = self.data["ways"]
         return rows
 
     @property
-    def chosen(self) -> dict[str, Any]:
+    def chosen(self) -> PlainData:
         """The method of a run."""
         return next(row for row in self.rows if row["chosen"])
 
@@ -122,20 +110,39 @@ def plan(
     that of all reports together, beside `delta`.
     """
     protocol = protocol_of(task, settings)
-    known, population, of_whom = (
-        protocol,
-        None,
-        of if isinstance(of, str) and of in (ANY, MADE_UP) else "table",
-    )
+    of_whom = of if isinstance(of, str) and of in (ANY, MADE_UP) else TABLE
+    of_table, records = with_table(protocol, of if of_whom == TABLE else None, csv, dates)
+    population: Population | None = None
     if of_whom == MADE_UP:
         population = protocol.synthetic(1, 0)  # its law does not depend on how many they are
-    elif of_whom == "table":
-        records = records_of(of, csv=csv, dates=dates, only=protocol.reads)
-        known, population = (
-            protocol.for_table(Launch(records, private=False)),
-            sample_rows(records, len(records), 0),
-        )
-    goal = tolerance_of(known)
+    elif records is not None:
+        population = sample_rows(records, len(records), 0)
+    aim = _aim(of_table, accuracy, clients)
+    tolerance = type(of_table).__dataclass_fields__.get("tolerance")
+    every = ways(of_table, epsilon, population)
+    is_own = len(every) == 1 and isinstance(every[0], Bounded)
+    if shuffle:
+        place = sum(way.model == "local" for way in every)
+        every[place:place] = shuffled_ways(of_table, Together(epsilon, delta), population)
+    aimed_at = of_table if aim is None else with_tolerance(of_table, aim)
+    return Plan(
+        {
+            "protocol": protocol.name,
+            "epsilon": epsilon,
+            "shuffle": delta if shuffle else None,
+            "probability": 1 - BETA,
+            "unit": "" if tolerance is None else str(tolerance.metadata.get("unit", "")),
+            "population": OWN_BOUND if is_own else of_whom,
+            "asked": {"accuracy": aim} if clients is None else {"clients": clients},
+            "default_clients": aimed_at.clients(epsilon),
+            "ways": [_row(way, of_table, epsilon, clients, aim) for way in every],
+        }
+    )
+
+
+def _aim(protocol: LocalProtocol[Any], accuracy: float | None, clients: int | None) -> float | None:
+    """The accuracy to plan for; None where the protocol has none. Raises InputError."""
+    goal = tolerance_of(protocol)
     if accuracy is not None and clients is not None:
         raise InputError(
             "both an accuracy and a number of clients are given; one follows from the other, so "
@@ -148,51 +155,25 @@ def plan(
         )
     if clients is not None and clients < 1:
         raise InputError(f"clients is {clients}; give 1 or more")
-    aimed = goal if accuracy is None else accuracy
-    if aimed is not None:
-        check_accuracy(aimed)
-    tolerance = type(known).__dataclass_fields__.get("tolerance")
-    every = ways(known, epsilon, population)
-    own = len(every) == 1 and isinstance(every[0], Bounded)
-    if shuffle:
-        place = sum(way.model == "local" for way in every)
-        every[place:place] = shuffled_ways(known, Together(epsilon, delta), population)
-    return Plan(
-        {
-            "protocol": protocol.name,
-            "epsilon": epsilon,
-            "shuffle": delta if shuffle else None,
-            "probability": 1 - BETA,
-            "unit": "" if tolerance is None else str(tolerance.metadata.get("unit", "")),
-            "population": OWN_BOUND if own else of_whom,
-            "asked": {"clients": clients} if clients is not None else {"accuracy": aimed},
-            "default_clients": (known if aimed is None else with_tolerance(known, aimed)).clients(
-                epsilon
-            ),
-            "ways": [_row(way, known, epsilon, clients, aimed) for way in every],
-        }
-    )
+    aim = goal if accuracy is None else accuracy
+    if aim is not None:
+        check_accuracy(aim)
+    return aim
 
 
 def _row(
-    way: Way, protocol: LocalProtocol[Any], epsilon: float, clients: int | None, aimed: float | None
-) -> dict[str, Any]:
-    accuracy = aimed
+    way: Way, protocol: LocalProtocol[Any], epsilon: float, clients: int | None, aim: float | None
+) -> PlainData:
+    accuracy = aim
     if clients is not None:
         accuracy = way.accuracy(clients)
     else:
-        clients = protocol.clients(epsilon) if aimed is None else way.clients(aimed)
-    useful = accuracy if accuracy is not None and math.isfinite(accuracy) else None
+        clients = protocol.clients(epsilon) if aim is None else way.clients(aim)
+    if accuracy is not None and not math.isfinite(accuracy):
+        accuracy = None
     report = {"report_epsilon": way.local(clients)} if isinstance(way, OneReport) else {}
-    return {
-        "name": way.name,
-        "model": way.model,
-        "bits": way.bits,
-        "chosen": way.chosen,
-        **report,
-        "clients": clients,
-        "accuracy": useful,
-    }
+    about = {name: getattr(way, name) for name in ("name", "model", "bits", "chosen")}
+    return {**about, **report, "clients": clients, "accuracy": accuracy}
 
 
 _WHO = {
@@ -202,25 +183,23 @@ _WHO = {
 }
 
 
-def _sentence(data: dict[str, Any], chosen: dict[str, Any]) -> str:
-    start, clients = (
-        f"{data['protocol']} at {held('epsilon ' + number(data['epsilon']))}:",
-        held(f"{number(chosen['clients'])} clients"),
-    )
-    if chosen["accuracy"] is not None:
+def _sentence(data: PlainData, own: PlainData) -> str:
+    start = f"{data['protocol']} at {held('epsilon ' + number(data['epsilon']))}:"
+    clients = held(f"{number(own['clients'])} clients")
+    if own["accuracy"] is not None:
         unit = f" ({data['unit']})" if data["unit"] else ""
         return (
             f"{start} with {clients} the largest error is at most "
-            f"{number(chosen['accuracy'])}{unit} with probability 95 %."
+            f"{number(own['accuracy'])}{unit} with probability 95 %."
         )
     if "clients" in data["asked"]:
         return f"{start} {clients} are too few for any accuracy with probability 95 %."
     return f"{start} {clients} are enough to succeed with probability 95 %."
 
 
-def _shown(row: dict[str, Any], chosen: dict[str, Any], key: str) -> tuple[str, ...]:
-    value, own = row[key], chosen[key]
-    times = "" if value is None or own is None else number(round(value / own, 4))
+def _cells(row: PlainData, own: PlainData, key: str) -> tuple[str, ...]:
+    value, best = row[key], own[key]
+    times = "" if value is None or best is None else number(round(value / best, 4))
     each = f" of epsilon {bound(row['report_epsilon'], False)}" if "report_epsilon" in row else ""
     name = row["name"] + each + (" (a run's)" if row["chosen"] else "")
     model = "none" if row["model"] == "open" else row["model"]

@@ -4,6 +4,7 @@ that its error shows."""
 from collections.abc import Sequence
 from typing import Any
 
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.text.layout import grain, held, number
 
 DRAWN = "of_rows"  # key of the true numbers of the rows, for a figure
@@ -27,68 +28,56 @@ _TRUE = {
 _LIKE_IT = ("median", "mean", "score", "trivial")  # have the digits of the answer
 
 
-def has_intervals(result: dict[str, Any]) -> bool:
+def has_intervals(result: PlainData) -> bool:
     """Whether each row has an interval."""
     return isinstance(result.get("value"), list) and bool(result["interval"])
 
 
-def grains(result: dict[str, Any], many: int) -> list[float | None]:
+def grains(result: PlainData, many: int) -> list[float | None]:
     """How fine the numbers of each row are shown. Without a known error counts of records have four
     digits, and points of a column all."""
+    is_list = isinstance(result.get("value"), list)
     parts = [result.get(name) for name in ("standard_error", "interval", "value")]
-    each = zip(
-        *(
-            part if part and isinstance(result.get("value"), list) else [part] * many
-            for part in parts
-        ),
-        strict=True,
-    )
+    columns = [part if part and is_list else [part] * many for part in parts]
     otherwise = None if result.get("drawn", {}).get("axis") == "records" else 0.0
-    return [
-        otherwise if (fine := grain(error, ends or (), value)) is None else fine
-        for error, ends, value in each
-    ]
+    fine = [grain(error, ends or (), value) for error, ends, value in zip(*columns, strict=True)]
+    return [otherwise if each is None else each for each in fine]
 
 
 def rows_of(
-    result: dict[str, Any], rows: Sequence[Sequence[Any]], fine: Sequence[float | None]
+    result: PlainData, rows: Sequence[Sequence[Any]], fine: Sequence[float | None]
 ) -> list[list[str]]:
     """The rows as texts, with the interval of each: labels in full, a number to the digits that its
     error shows, and its share as finely."""
-    named, values = result.get("drawn", {}).get("labels", 1), result.get("value")
+    labels, values = result.get("drawn", {}).get("labels", 1), result.get("value")
     ends = result["interval"] if has_intervals(result) else None
-    shown = list[list[str]]()
+    texts = list[list[str]]()
     for place, (row, each) in enumerate(zip(rows, fine, strict=False)):
         whole = values[place] if isinstance(values, list) else None
-        scaled = [
-            each * abs(cell / whole) if each and whole and isinstance(cell, float) else each
-            for cell in row[named:]
-        ]
-        last = [_interval(ends[place], each)] if ends else []
-        shown.append(
-            [
-                *(cell_of(cell, 0.0) for cell in row[:named]),
-                *map(cell_of, row[named:], scaled),
-                *last,
-            ]
-        )
-    return shown
+        cells = [cell_of(cell, 0.0) for cell in row[:labels]]
+        for cell in row[labels:]:
+            is_share = each and whole and isinstance(cell, float)
+            cells.append(cell_of(cell, each * abs(cell / whole) if is_share else each))
+        texts.append([*cells, interval_of(ends[place], each)] if ends else cells)
+    return texts
 
 
-def within(result: dict[str, Any], fine: Sequence[float | None]) -> str:
+def within(result: PlainData, fine: Sequence[float | None]) -> str:
     """The interval of a release of one number."""
     ends = result.get("interval")
     if not ends or isinstance(ends[0], Sequence) or "value" not in result:
         return ""
-    return f"With probability 95 % the number of these records lies in {_interval(ends, fine[0])}."
+    return (
+        f"With probability 95 % the number of these records lies in {interval_of(ends, fine[0])}."
+    )
 
 
-def _interval(ends: Sequence[float | None], fine: float | None) -> str:
+def interval_of(ends: Sequence[float | None], fine: float | None) -> str:
     """An interval; None is an open end."""
     return held(" .. ".join("open" if end is None else number(end, fine) for end in ends))
 
 
-def truth_of(truth: dict[str, Any], fine: float | None = None) -> str:
+def truth_of(truth: PlainData, fine: float | None = None) -> str:
     """The truth and the errors of a simulation, in one sentence."""
     parts = [
         _TRUE.get(name, f"{name.replace('_', ' ')} {{}}").format(

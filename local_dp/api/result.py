@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from local_dp.api.declare import WIDTH, Tabular
 from local_dp.api.show import summary, truths, unit
 from local_dp.errors import InputError
-from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.local_protocol import LocalProtocol, PlainData
 from local_dp.simulation.cluster import plug_ins_of
 from local_dp.simulation.installation import stamp_of
 from local_dp.simulation.outcome import estimates
@@ -31,7 +31,7 @@ _AXES = {
 _SHARES = ("frequency", "histogram", "crosstab")  # shares of several labels add up
 
 
-def pictured(data: dict[str, Any]) -> "Estimates":
+def pictured(data: PlainData) -> "Estimates":
     """A run's estimates with their intervals and the known truth, in at most `MOST` rows. Further
     shares are summed; of other estimates the first are drawn."""
     from local_dp.experiments.lab.style import model_of
@@ -44,30 +44,30 @@ def pictured(data: dict[str, Any]) -> "Estimates":
     return drawn_rows(data, title, model_of(data["interaction"], "one-round"))
 
 
-def drawn_rows(data: dict[str, Any], title: str, model: str) -> "Estimates":
+def drawn_rows(data: PlainData, title: str, model: str) -> "Estimates":
     """The estimates of a protocol's result, which has its `parameters` beside it."""
     from local_dp.experiments.lab.figures import Estimates
 
-    result, shown = data["result"], estimates(data["result"])
-    labels, values, intervals = (
-        [row[0] for row in shown],
-        [row[1] for row in shown],
-        [row[3] for row in shown],
-    )
+    result, parameters = data["result"], data["parameters"]
+    rows = estimates(result)
+    labels = [row[0] for row in rows]
+    values = [row[1] for row in rows]
+    intervals = [row[3] for row in rows]
     beyond = math.inf if "low" in result else math.nan  # an interval is open, or unknown
     lows = [-beyond if low is None else low for low, _ in intervals]
     highs = [beyond if high is None else high for _, high in intervals]
     truth = result["truth"]
     # an unknown value has an interval and no point
-    known = [math.nan if value is None else value for value in values]
-    parameters = data["parameters"]
+    points = [math.nan if value is None else value for value in values]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
+    axis = _AXES.get(data["protocol"], "estimate").format(column=column)
+    if parameters.get("missing") == "exclude":
+        axis = f"{axis}, among those present"
     whole = Estimates(
         title,
-        _AXES.get(data["protocol"], "estimate").format(column=column)
-        + ", among those present" * (parameters.get("missing") == "exclude"),
+        axis,
         str(parameters.get("by") or (column if data["protocol"] in _SHARES else "")),
-        *(labels, known, lows, highs),
+        *(labels, points, lows, highs),
         truth if truth is None or isinstance(truth, list) else [truth],
         model,
     )
@@ -80,20 +80,17 @@ def _fewer(whole: "Estimates", protocol: str) -> "Estimates":
     count = len(whole.labels)
     if protocol == "histogram":
         each = -(-count // MOST)
-        merged = replace(whole, axis=f"{whole.axis}, {each} neighbouring bins summed in each row")
-        return _summed(
-            merged, [range(first, min(first + each, count)) for first in range(0, count, each)]
-        )
+        bins = replace(whole, axis=f"{whole.axis}, {each} neighbouring bins summed in each row")
+        starts = range(0, count, each)
+        return _sums(bins, [range(first, min(first + each, count)) for first in starts])
+    alone = [range(place, place + 1) for place in range(MOST)]
     if protocol in _SHARES:
-        rest = _summed(
-            whole, [*(range(place, place + 1) for place in range(MOST - 1)), range(MOST - 1, count)]
-        )
+        rest = _sums(whole, [*alone[:-1], range(MOST - 1, count)])
         return replace(rest, labels=[*rest.labels[:-1], f"{count - MOST + 1} others, summed"])
-    first = _summed(whole, [range(place, place + 1) for place in range(MOST)])
-    return replace(first, axis=f"{whole.axis}; the first {MOST} of {count}")
+    return replace(_sums(whole, alone), axis=f"{whole.axis}; the first {MOST} of {count}")
 
 
-def _summed(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
+def _sums(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
     """One row for each group: the sum of its shares, without an interval if there are several."""
 
     def total(values: Sequence[float]) -> list[float]:
@@ -119,16 +116,14 @@ def _summed(whole: "Estimates", groups: Sequence[range]) -> "Estimates":
     )
 
 
-def framed(result: dict[str, Any]) -> dict[str, list[Any]]:
+def framed(result: PlainData) -> dict[str, list[Any]]:
     """A result's estimates as columns, with the truth where it is known; NaN is unknown."""
-    rows = [
-        (label, *(math.nan if number is None else number for number in (value, error, *ends)))
-        for label, value, error, ends in estimates(result)
-    ]
-    columns = {
-        name: [row[place] for row in rows]
-        for place, name in enumerate(("label", "estimate", "standard_error", "low", "high"))
-    }
+    rows = []
+    for label, value, error, ends in estimates(result):
+        numbers = (value, error, *ends)
+        rows.append((label, *(math.nan if each is None else each for each in numbers)))
+    names = ("label", "estimate", "standard_error", "low", "high")
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     truth = truths(result, len(rows))
     return columns | ({"truth": truth} if truth else {})
 

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, get_origin, get_type_hints
 
-from local_dp.api.asking import protocol_of
+from local_dp.api.asking import protocol_of, with_table
 from local_dp.api.declare import WIDTH, Tabular, check_table
 from local_dp.api.errors_of import OWN, Case, Tier
 from local_dp.api.tables import Dates, Table, records_of
@@ -80,22 +80,20 @@ class Grid:
             KeyedNoise(seed)  # refuses what is no seed
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Grid":
+    def of(cls, values: Mapping[str, Any]) -> "Grid":
         """The grid with these values, of which each list may be one value. Raises InputError."""
-        read: dict[str, Any] = {
-            name: _several(given[name])
-            for name in ("epsilon", "clients", "only", "seed")
-            if name in given
-        }
+        read = dict(values)
         readers: dict[str, Callable[[str, str], Any]] = {
             "epsilon": real_number,
             "clients": whole_number,
         }
-        for name in readers.keys() & read.keys():
-            read[name] = tuple(readers[name](name, str(each)) for each in read[name])
-        if "runs" in given:
-            read["runs"] = whole_number("runs", str(given["runs"]))
-        return cls(**{**given, **read})
+        for name in read.keys() & {"epsilon", "clients", "only", "seed"}:
+            read[name] = _several(read[name])
+            if name in readers:
+                read[name] = tuple(readers[name](name, str(each)) for each in read[name])
+        if "runs" in read:
+            read["runs"] = whole_number("runs", str(read["runs"]))
+        return cls(**read)
 
 
 @dataclass(frozen=True)
@@ -110,18 +108,18 @@ class Sweep:
     def points(self) -> list[tuple[Case, Data, int]]:
         """The independent pieces of work: case, point and seed. Raises InputError."""
         grid = self.grid
-        named = [
+        choices = [
             (case, epsilon, case.randomizers(epsilon, grid.only))
             for case in self.cases
             for epsilon in grid.epsilon
         ]
-        if (
-            many := sum(len(names) for _, _, names in named) * len(grid.clients) * len(grid.seed)
-        ) > MOST_POINTS:
+        names = sum(len(names) for *_, names in choices)
+        many = names * len(grid.clients) * len(grid.seed)
+        if many > MOST_POINTS:
             raise InputError(f"the grid has {many:,} points; give at most {MOST_POINTS:,}")
         return [
             (case, case.point(name, epsilon, clients, grid.runs), int(seed))
-            for case, epsilon, names in named
+            for case, epsilon, names in choices
             for name in names
             for clients in grid.clients
             for seed in grid.seed
@@ -142,61 +140,57 @@ class Sweep:
     ) -> "Compared":
         """Measures the points that the file of this name lacks, and stores each at once. Raises
         InputError, and BusError for a lost cluster."""
-        points, kept = self.points, MeasurementStore(folder, self.stamp, name)
-        with reading(kept.path, "remove it to measure again"):
+        points, store = self.points, MeasurementStore(folder, self.stamp, name)
+        with reading(store.path, "remove it to measure again"):
             missing = [
                 place
                 for place, (_, point, seed) in enumerate(points)
-                if not _is_stored(kept.get(point, seed))
+                if not _is_stored(store.get(point, seed))
             ]
-        for done, (place, measurement) in enumerate(
-            each_of(missing, self, cluster, min(workers, len(missing))),
-            len(points) - len(missing) + 1,
-        ):
+        measurements = each_of(missing, self, cluster, min(workers, len(missing)))
+        start = len(points) - len(missing) + 1
+        for done, (place, measurement) in enumerate(measurements, start):
             case, point, seed = points[place]
-            kept.add(point, seed, measurement)
-            progress(
-                (
-                    f"{case.name}, {point['randomizer']}, epsilon {point['epsilon']:g}, "
-                    f"{point['clients']:,} clients, seed {seed}"
-                ),
-                done,
-                len(points),
+            store.add(point, seed, measurement)
+            what = (
+                f"{case.name}, {point['randomizer']}, epsilon {point['epsilon']:g}, "
+                f"{point['clients']:,} clients, seed {seed}"
             )
-        kept.sort()
-        with reading(kept.path, "remove it to measure again"):
+            progress(what, done, len(points))
+        store.sort()
+        with reading(store.path, "remove it to measure again"):
             rows = [
-                self._row(case, point, seed, measured)
+                self._row(case, point, seed, entry)
                 for case, point, seed in points
-                if _is_stored(measured := kept.get(point, seed))
+                if _is_stored(entry := store.get(point, seed))
             ]
         return Compared(plain({"tier": self.grid.tier, "runs": self.grid.runs, "rows": rows}), self)
 
-    def _row(self, case: Case, point: Data, seed: int, measured: Data) -> dict[str, Any]:
-        names = dict.fromkeys(name for each in self.cases for name in each.given)
-        given = {
-            f"parameter_{name}" if name in COLUMNS else name: case.given.get(name) for name in names
+    def _row(self, case: Case, point: Data, seed: int, errors: Data) -> dict[str, Any]:
+        names = dict.fromkeys(name for each in self.cases for name in each.parameters)
+        parameters = {
+            f"parameter_{name}" if name in COLUMNS else name: case.parameters.get(name)
+            for name in names
         }
         about = {key: point[key] for key in ("randomizer", "epsilon", "clients")}
-        planned = case.planned(point["randomizer"], point["epsilon"], point["clients"])
         return {
             "protocol": case.protocol.name,
-            **given,
+            **parameters,
             **about,
             "seed": seed,
-            **measured,
-            "planned": planned,
+            **errors,
+            "planned": case.planned(**about),
         }
 
 
-def _is_stored(measured: Any) -> TypeGuard[Data]:
+def _is_stored(entry: Any) -> TypeGuard[Data]:
     """Whether there is a measurement. Raises ValueError for what is none."""
-    if measured is None:
+    if entry is None:
         return False
     if (
-        not isinstance(measured, dict)
-        or measured.keys() != {*MEASURED}
-        or not all(type(each) in (int, float) and math.isfinite(each) for each in measured.values())
+        not isinstance(entry, dict)
+        or entry.keys() != {*MEASURED}
+        or not all(type(each) in (int, float) and math.isfinite(each) for each in entry.values())
     ):
         raise ValueError(f"a measurement has not one number for each of {', '.join(MEASURED)}")
     return True
@@ -225,37 +219,15 @@ class Compared(Tabular):
             f"{', '.join(names)}: the largest error in 95 % of "
             f"{held(number(self.data['runs']) + ' runs')}, in tier {self.data['tier']}"
         )
-        frame, shown = self.frame(), self.data["rows"][:MOST_SHOWN]
-        about = [
-            name
-            for name in frame
-            if name not in COLUMNS
-            or name in _ALWAYS
-            or (name in ("protocol", "seed") and len(set(frame[name])) > 1)
-        ]
-        rows = [
-            (
-                *(
-                    ""
-                    if row[name] is None
-                    else f"{row[name]:g}"
-                    if isinstance(row[name], float)
-                    else str(row[name])
-                    for name in about
-                ),
-                *(
-                    number(row["error"]),
-                    held(f"{number(row['low'])} .. {number(row['high'])}"),
-                    "" if row["planned"] is None else number(row["planned"]),
-                ),
-            )
-            for row in ({**row, "clients": number(row["clients"])} for row in shown)
-        ]
-        drawn = table((*about, "largest error", "95 % interval", "closed form"), rows, width)
-        more = len(self.data["rows"]) - len(shown)
-        return f"{paragraph(head, width)}\n\n{drawn}" + (
-            f"\n\nand {more:,} more rows; --json prints all" if more else ""
-        )
+        frame, listing = self.frame(), self.data["rows"][:MOST_SHOWN]
+        several = (name for name in ("protocol", "seed") if len(set(frame[name])) > 1)
+        columns = {*_ALWAYS, *several}
+        about = [name for name in frame if name not in COLUMNS or name in columns]
+        rows = [(*(_cell(name, row[name]) for name in about), *_errors(row)) for row in listing]
+        grid = table((*about, "largest error", "95 % interval", "closed form"), rows, width)
+        more = len(self.data["rows"]) - len(listing)
+        end = f"\n\nand {more:,} more rows; --json prints all" if more else ""
+        return f"{paragraph(head, width)}\n\n{grid}{end}"
 
     def figure(self) -> Figure:
         """Error against clients, or against epsilon where there is one number of clients; of
@@ -265,58 +237,27 @@ class Compared(Tabular):
         randomizers come first.
         """
         grid, cases = self.sweep.grid, self.sweep.cases
-        across, beside = (
-            ("epsilon", "clients")
-            if len(set(grid.clients)) == 1 < len(set(grid.epsilon))
-            else ("clients", "epsilon")
-        )
+        by_epsilon = len(set(grid.clients)) == 1 < len(set(grid.epsilon))
+        across, beside = ("epsilon", "clients") if by_epsilon else ("clients", "epsilon")
         series: dict[tuple[str, str, float], dict[float, list[Data]]] = {}
         for (case, _, _), row in zip(self.sweep.points, self.data["rows"], strict=True):
-            series.setdefault((case.name, row["randomizer"], row[beside]), {}).setdefault(
-                row[across], []
-            ).append(row)
-        last = {key: _mean(rows[max(rows)], "error") for key, rows in series.items()}
+            points = series.setdefault((case.name, row["randomizer"], row[beside]), {})
+            points.setdefault(row[across], []).append(row)
+        last = {key: _mean(points[max(points)], "error") for key, points in series.items()}
         best = {
             key[::2]: min(last[other] for other in last if other[::2] == key[::2]) for key in last
         }
         curves = [] if len(cases) > 1 or cases[0].whole else self._lines(across)
         for key in sorted(series, key=lambda key: last[key] / (best[key[::2]] or 1)):
             name, randomizer, value = key
-            label = ", ".join(
-                [
-                    *[name] * (len(cases) > 1 or randomizer == OWN),
-                    *[randomizer] * (randomizer != OWN),
-                    _labelled(beside, value),
-                ]
-            )
-            x = sorted(series[key])
-            rows = [series[key][at] for at in x]
-            low, high = (
-                [min(row["low"] for row in each) for each in rows],
-                [max(row["high"] for row in each) for each in rows],
-            )
-            curves.append(
-                Curve(
-                    label,
-                    x,
-                    [_mean(each, "error") for each in rows],
-                    low=low,
-                    high=high,
-                    group=label,
-                )
-            )
-            planned = [each[0]["planned"] for each in rows]
-            curves += [Curve(f"{label}, closed form", x, planned, "theory", group=label)] * (
-                None not in planned
-            )
-        title = (
-            f"{', '.join(dict.fromkeys(case.protocol.name for case in cases))}: the largest error "
-            f"in 95 % of {grid.runs:,} runs"
-        )
+            parts = [name] if len(cases) > 1 or randomizer == OWN else []
+            parts += [] if randomizer == OWN else [randomizer]
+            curves += _curves(", ".join((*parts, _labelled(beside, value))), series[key])
+        names = ", ".join(dict.fromkeys(case.protocol.name for case in cases))
         above = all(y > 0 for curve in curves for y in (*curve.y, *(curve.low or ())))
         return Figure(
             "comparison",
-            title,
+            f"{names}: the largest error in 95 % of {grid.runs:,} runs",
             across,
             "largest error",
             curves,
@@ -329,28 +270,49 @@ class Compared(Tabular):
         """The errors of the trusted curator, and of no privacy."""
         (case,), grid = self.sweep.cases, self.sweep.grid
 
-        def line(label: str, name: str, value: float) -> Curve:
-            x: list[float] = sorted({*(grid.clients if across == "clients" else grid.epsilon)})
-            pairs = [(value, int(at)) if across == "clients" else (at, int(value)) for at in x]
-            return Curve(
-                label,
-                x,
-                [
-                    next(way for way in case.ways(epsilon) if way.name == name).accuracy(n)
-                    for epsilon, n in pairs
-                ],
-                "theory",
-            )
+        is_count = across == "clients"
+        x: list[float] = sorted({*(grid.clients if is_count else grid.epsilon)})
 
-        values: tuple[float, ...] = grid.epsilon if across == "clients" else grid.clients
-        beside = "epsilon" if across == "clients" else "clients"
-        return [
-            *(
-                line(f"{CURATOR}, {_labelled(beside, value)}", CURATOR, value)
-                for value in dict.fromkeys(values)
-            ),
-            line(OPEN, OPEN, values[0]),
-        ]
+        def line(label: str, name: str, value: float) -> Curve:
+            errors = []
+            for at in x:
+                epsilon, clients = (value, int(at)) if is_count else (at, int(value))
+                way = next(way for way in case.ways(epsilon) if way.name == name)
+                errors.append(way.accuracy(clients))
+            return Curve(label, x, errors, "theory")
+
+        beside = "epsilon" if is_count else "clients"
+        values = list(dict.fromkeys(grid.epsilon if is_count else grid.clients))
+        lines = [line(f"{CURATOR}, {_labelled(beside, each)}", CURATOR, each) for each in values]
+        return [*lines, line(OPEN, OPEN, values[0])]
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if name == "clients":
+        return number(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _errors(row: Data) -> tuple[str, str, str]:
+    interval = held(f"{number(row['low'])} .. {number(row['high'])}")
+    theory = row["planned"]
+    return number(row["error"]), interval, "" if theory is None else number(theory)
+
+
+def _curves(label: str, points: Mapping[float, list[Data]]) -> list[Curve]:
+    """The measured errors of a randomizer, and their closed form where there is one."""
+    x = sorted(points)
+    rows = [points[at] for at in x]
+    y = [_mean(each, "error") for each in rows]
+    low = [min(row["low"] for row in each) for each in rows]
+    high = [max(row["high"] for row in each) for each in rows]
+    curves = [Curve(label, x, y, low=low, high=high, group=label)]
+    theory = [each[0]["planned"] for each in rows]
+    if None not in theory:
+        curves.append(Curve(f"{label}, closed form", x, theory, "theory", group=label))
+    return curves
 
 
 def _mean(rows: Sequence[Data], name: str) -> float:
@@ -377,18 +339,18 @@ def read_grid(source: str | Path | Mapping[str, Any], of: Records | None = None)
     else:
         with reading(source, EXAMPLE):
             data = tomllib.loads(Path(source).read_text(encoding="utf-8"))
-    known = [each.name for each in fields(Grid)]
-    asked = [
+    names = [each.name for each in fields(Grid)]
+    protocols = [
         (name, each)
         for name, value in data.items()
-        if name not in known
+        if name not in names
         for each in (value if isinstance(value, list) and value else [value])
     ]
-    for name, axes in asked:
+    for name, axes in protocols:
         if not isinstance(axes, Mapping):
-            raise InputError(f"{unknown('no key', name, known)}; {EXAMPLE}")
-    grid = Grid.of({name: value for name, value in data.items() if name in known})
-    cases = tuple(case for name, axes in asked for case in _cases(name, axes, grid.tier, of))
+            raise InputError(f"{unknown('no key', name, names)}; {EXAMPLE}")
+    grid = Grid.of({name: value for name, value in data.items() if name in names})
+    cases = tuple(case for name, axes in protocols for case in _cases(name, axes, grid.tier, of))
     if not cases:
         raise InputError(f"the grid names 0 protocols; {EXAMPLE}")
     return Sweep(cases, grid)
@@ -400,22 +362,22 @@ def _cases(
     """A protocol with every choice of its parameters."""
     hints = get_type_hints(find_protocol(name))
 
-    def values(key: str, given: Any) -> Sequence[Any]:
-        if isinstance(given, list | tuple) and not given:
+    def values(key: str, value: Any) -> Sequence[Any]:
+        if not isinstance(value, list | tuple):
+            return [value]
+        if not value:
             raise InputError(f"{key} of {name} has 0 values; give at least one")
         of_lists = key == "bounds" or get_origin(hints.get(key)) is tuple
-        many = isinstance(given, list | tuple) and (
-            not of_lists or all(isinstance(each, list | tuple) for each in given)
-        )
-        return given if many else [given]
+        many = not of_lists or all(isinstance(each, list | tuple) for each in value)
+        return value if many else [value]
 
-    for chosen in product(*(values(key, given) for key, given in axes.items())):
-        settings = dict(zip(axes, chosen, strict=True))
-        given = {
+    for choice in product(*(values(key, value) for key, value in axes.items())):
+        settings = dict(zip(axes, choice, strict=True))
+        parameters = {
             key: value if isinstance(value, bool | int | float | str) else str(value)
             for key, value in settings.items()
         }
-        yield Case(_for_table(protocol_of(name, settings), records), tier, records, given)
+        yield Case(_for_table(protocol_of(name, settings), records), tier, records, parameters)
 
 
 def _for_table(protocol: LocalProtocol[Any], records: Records | None) -> LocalProtocol[Any]:
@@ -437,15 +399,15 @@ def swept(
     workers = cores() if workers is None else workers
     check_whole("workers", workers, 1, MOST_WORKERS)
     if out is None:
-        with Folder() as kept:
-            return sweep.measured(Path(kept), "measurements.jsonl", progress, cluster, workers)
+        with Folder() as folder:
+            return sweep.measured(Path(folder), "measurements.jsonl", progress, cluster, workers)
     check_table(out)
-    compared = sweep.measured(
+    result = sweep.measured(
         out.parent, f"{out.name}.measurements.jsonl", progress, cluster, workers
     )
-    compared.write(out)
-    save(compared.figure(), *(out.with_suffix(f".{ending}") for ending in formats), drawing=drawing)
-    return compared
+    result.write(out)
+    save(result.figure(), *(out.with_suffix(f".{ending}") for ending in formats), drawing=drawing)
+    return result
 
 
 @python_errors()
@@ -469,12 +431,8 @@ def sweep(
     written, and a stopped sweep continues. Raises InputError.
     """
     records = None if of is None else records_of(of, csv=csv, dates=dates)
-    return swept(
-        read_grid(grid, records),
-        None if out is None else Path(out),
-        cluster=cluster,
-        workers=workers,
-    )
+    path = None if out is None else Path(out)
+    return swept(read_grid(grid, records), path, cluster=cluster, workers=workers)
 
 
 @python_errors()
@@ -496,16 +454,12 @@ def compare(
     Raises InputError.
     """
     own = [each.name for each in fields(Grid)]
-    protocol = protocol_of(
-        task, {name: value for name, value in how.items() if name not in own}, own
-    )
-    records = None if of is None else records_of(of, csv=csv, dates=dates, only=protocol.reads)
+    parameters = {name: value for name, value in how.items() if name not in own}
+    protocol = protocol_of(task, parameters, own)
+    of_table, records = with_table(protocol, of, csv, dates)
     grid = Grid.of({name: value for name, value in how.items() if name in own})
-    return swept(
-        comparison(_for_table(protocol, records), grid, records),
-        None if out is None else Path(out),
-        cluster=cluster,
-    )
+    path = None if out is None else Path(out)
+    return swept(comparison(of_table, grid, records), path, cluster=cluster)
 
 
 def comparison(protocol: LocalProtocol[Any], grid: Grid, records: Records | None = None) -> Sweep:

@@ -2,14 +2,24 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from local_dp.api.files import ADVICE, MALFORMED, TEXTS, Form, files_of, frame_of
+from local_dp.api.files import (
+    ADVICE,
+    MALFORMED,
+    OF_OTHER_KIND,
+    TEXTS,
+    Form,
+    Source,
+    check_distinct,
+    files_of,
+)
 from local_dp.api.inference import declared_cells, inferred_columns
 from local_dp.api.plain_rows import read_declared
 from local_dp.api.schemas import check_schema, read_schema
@@ -26,6 +36,7 @@ from local_dp.storage.columns import (
     MERGED,
     OddColumnError,
     column_of,
+    column_of_kind,
     dates_of,
     declared_column,
     exactly,
@@ -74,56 +85,48 @@ def records_of(
     temporary folder, so that memory does not grow with its rows: not a private one. Raises
     InputError, also for a private table whose types would be read from its values.
     """
-    declared = (
-        read_schema(Path(schema))
-        if isinstance(schema, str | Path)
-        else schema
-        if schema is None
-        else check_schema(schema, "the schema")
-    )
-    if private and declared is None and not _typed(table):
+    kinds = _kinds_of(schema)
+    if private and kinds is None and not _has_types(table):
         raise InputError(
             "the types of columns are read from the values, so an error would reveal some: "
             "declare them: schema=FILE"
         )
     notice = unsaid if private else notice or warn
-    if isinstance(table, Scanned) and declared is None:
-        return table.only(only)
-    if isinstance(table, Records) and declared is None:
-        return _cut(table.columns, table.lengths, notice, table.odd, table.known).only(only)
     if isinstance(table, str | Path):
-        return read_records(
-            Path(table),
-            declared,
-            total=private,
-            notice=notice,
-            csv=csv,
-            dates=dates,
-            only=only,
-            copy=copy,
-        )
+        how: Any = {"csv": csv, "dates": dates, "only": only, "copy": copy}
+        return read_records(Path(table), kinds, total=private, notice=notice, **how)
+    if isinstance(table, Scanned) and kinds is None:
+        return table.only(only)
+    if isinstance(table, Records) and kinds is None:
+        return _cut(table.columns, table.lengths, notice, table.odd, table.known).only(only)
     if csv:
         raise InputError("csv describes a CSV file, and the table is none; leave out csv")
-    columns, odd, known = (
+    columns, odd, names = (
         (table.columns, table.odd, table.known)
         if isinstance(table, Records)
         else _columns(table, notice, only)
     )
-    lengths = {name: len(values) for name, values in columns.items()}
-    if not columns or 0 in lengths.values():
+    sizes = [len(values) for values in columns.values()] or [0]
+    if not all(sizes):
         raise InputError(
-            f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at "
-            "least one of each is needed"
+            f"the table has {len(columns)} columns and {sizes[0]} rows; at least one of each is "
+            "needed"
         )
-    if declared is not None:
-        import polars
+    if kinds is None:
+        return _cut(_with_dates(columns, dates, names), {}, notice, odd, names).only(only)
+    import polars
 
-        for name in odd.keys() & declared.keys():
-            raise InputError(odd[name])
-        return _of_schema(
-            polars.DataFrame(columns), columns, declared | _kinds(dates), private, notice
-        ).only(only)
-    return _cut(_formed(columns, dates, known), {}, notice, odd, known).only(only)
+    for name in odd.keys() & kinds.keys():
+        raise InputError(odd[name])
+    frame = polars.DataFrame(columns)
+    return _of_schema(frame, columns, kinds | _kinds(dates), private, notice).only(only)
+
+
+def _kinds_of(schema: Schema) -> dict[str, str] | None:
+    """The declared kinds of columns. Raises InputError."""
+    if isinstance(schema, str | Path):
+        return read_schema(Path(schema))
+    return schema if schema is None else check_schema(schema, "the schema")
 
 
 def warn(text: str) -> None:
@@ -148,29 +151,29 @@ def _cut(
     lengths: Mapping[str, int],
     notice: Notice,
     odd: Mapping[str, str] | None = None,
-    known: Collection[str] = (),
+    names: Collection[str] = (),
 ) -> Records:
     """The records, with each text cut at the declared length of its column: otherwise one long text
     would set the width of all, and show in time and memory.
 
     Every table comes through here.
     """
-    cut, kept = dict.fromkeys(columns, 0), dict(columns)
+    cut, result = dict.fromkeys(columns, 0), dict(columns)
     for name, values in columns.items():
         most = lengths.get(name, LONGEST)
         if values.dtype.kind == "U" and letters_in(values) > most:
             cut[name] = int(np.count_nonzero(np.char.str_len(values) > most))
-            kept[name] = values.astype(f"U{most}")
+            result[name] = values.astype(f"U{most}")
     if any(cut.values()):
-        names = ", ".join(repr(name) for name, many in cut.items() if many)
+        which = ", ".join(repr(name) for name, many in cut.items() if many)
         notice(
             f"texts cut at their greatest length, {LONGEST} characters unless a schema declares "
-            f"another: {sum(cut.values()):,} in {names:.200}"
+            f"another: {sum(cut.values()):,} in {which:.200}"
         )
-    return Records(kept, lengths, odd, known)
+    return Records(result, lengths, odd, names)
 
 
-def _typed(table: Table) -> bool:
+def _has_types(table: Table) -> bool:
     """Whether each column has a type of its own, whatever its values."""
     return isinstance(table, Records) or (
         isinstance(table, Mapping) and all(map(_of_a_type, table.values()))
@@ -203,12 +206,7 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
     ):
         try:
             frame = polars.DataFrame(table)
-        except (
-            ImportError,
-            TypeError,
-            ValueError,
-            polars.exceptions.ComputeError,
-        ):
+        except (ImportError, TypeError, ValueError, polars.exceptions.ComputeError):
             # pandas then needs pyarrow; polars lacks the time zone +05:30
             if not hasattr(table, "dtypes"):
                 raise
@@ -239,15 +237,11 @@ def _readable(
 ) -> Found:
     """Of the columns `only`, those that questions can be about, and for each other one the line
     that refuses it. Raises InputError if there are no others."""
-    columns, odd, spelled = dict[str, Column](), dict[str, str](), [str(name) for name in names]
-    wanted = chosen(spelled, only)
-    twin = next((name for place, name in enumerate(spelled) if name in spelled[:place]), None)
-    if twin is not None:
-        raise InputError(
-            f"two columns of the table are called {twin!r:.80}; give each a name of its own"
-        )
+    columns, odd, texts = dict[str, Column](), dict[str, str](), [str(name) for name in names]
+    check_distinct(texts, "the table")
+    choice = chosen(texts, only)
     for name in names:
-        if str(name) not in wanted:
+        if str(name) not in choice:
             continue
         try:
             columns[str(name)] = read(name)
@@ -260,7 +254,7 @@ def _readable(
             "left out, because no question can be about its cells: "
             f"{listed([repr(name) for name in odd])}"
         )
-    return columns, odd, [name for name in spelled if name not in odd]
+    return columns, odd, [name for name in texts if name not in odd]
 
 
 def read_records(
@@ -287,218 +281,173 @@ def read_records(
     notice = unsaid if total else notice or warn
     form = Form.parse(csv)
     if find_spec("polars") is None:
-        return _cut(
-            read_declared(path, schema, total, form),
-            {
-                name: length_of(kind)
-                for name, kind in (schema or {}).items()
-                if kind.startswith("text")
-            },
-            notice,
-        )
+        return _cut(read_declared(path, schema, total, form), _lengths(schema or {}), notice)
     only = only if schema is None else chosen({**schema, **(dates or {})}, only)
-    paths = files_of(path)
-    suffix = paths[0].suffix.lower()
-    said = [f"{len(paths)} {suffix} files"] * (path not in paths)
-    cause = (
-        ""
-        if not total or schema is None
-        else MALFORMED
-        if suffix in TEXTS
-        else "its columns are of another kind"
-    )
-    if csv and suffix not in TEXTS and (suffix == ".parquet" or form.sep or form.encoding):
+    source = Source(path, schema, total, form, only, files_of(path))
+    if path not in source.files:
+        source.notes.append(f"{len(source.files)} {source.suffix} files")
+    _check_suffix(source, csv)
+    records = _scan(source) if source.suffix == ".parquet" and not dates else None
+    if records is None:
+        frame, names = _frame(source)
+        is_plain = schema is None and not dates and source.suffix in TEXTS
+        if copy and is_plain and source.size >= LARGE:
+            records = _copy_of(source, frame, names)
+    if source.notes:
+        notice(f"{path.name!r}: {'; '.join(source.notes)}")
+    return _collect(source, frame, names, dates, notice) if records is None else records
+
+
+def _check_suffix(source: Source, csv: str) -> None:
+    """Raises InputError for files that have no such form, or whose rows depend on their cells."""
+    name, of_text = source.path.name, source.form.sep or source.form.encoding
+    if csv and (source.suffix == ".parquet" or (source.suffix == ".xlsx" and of_text)):
         raise InputError(
-            f"csv describes a CSV file, or decimal and missing cells of Excel, and {path.name!r} "
+            f"csv describes a CSV file, or decimal and missing cells of Excel, and {name!r} "
             "has none; leave out csv"
         )
-    if suffix == ".xlsx" and total:
+    if source.suffix == ".xlsx" and source.total:
         raise InputError(
-            f"{path.name!r} is an Excel file, whose last rows count unless they are empty; save a "
+            f"{name!r} is an Excel file, whose last rows count unless they are empty; save a "
             "private table as CSV or Parquet"
         )
-    used = (
-        _scanned(path, paths, schema, total, only) if suffix == ".parquet" and not dates else None
-    )
-    if used is None:
-        frame, names = _frame(path, paths, schema, total, form, said, only)
-        if (
-            copy
-            and schema is None
-            and not dates
-            and suffix in TEXTS
-            and sum(each.stat().st_size for each in paths) >= LARGE
-        ):
-            used = _copied(path, frame, names, only)
-    if said:
-        notice(f"{path.name!r}: {'; '.join(said)}")
-    if used is not None:
-        return used
+
+
+def _frame(source: Source) -> "tuple[polars.LazyFrame, list[str]]":
+    """The columns `only` of files, with their types or as texts of declared types, and the names of
+    all."""
+    frame, names = source.frame()
+    if source.suffix == ".parquet":
+        return frame, names
+    if source.kinds is not None:
+        source.form.check_decimal(source.kinds, source.files[0])
+        return declared_cells(frame, source.kinds, source.form), names
+    with reading(source.path, ADVICE):
+        return inferred_columns(frame, source.form, source.notes), names
+
+
+def _collect(
+    source: Source, frame: "polars.LazyFrame", names: Sequence[str], dates: Dates, notice: Notice
+) -> Records:
+    """The records of a frame. Raises InputError for one without rows or columns."""
+    cause = MALFORMED if source.suffix in TEXTS else OF_OTHER_KIND
     # Polars warns of an open quote
-    quiet = warnings.catch_warnings(action="ignore" if total else None)
-    with reading(path, "give a table of numbers and texts", cause), quiet:
+    quiet = warnings.catch_warnings(action="ignore" if source.total else None)
+    with reading(source.path, _CELLS, cause if source.quiet else ""), quiet:
         table = frame.collect()
         if not table.height or not table.width:
             raise InputError(
-                f"the table {path.name!r} has {table.height} rows and {table.width} columns; at "
-                "least one of each is needed"
+                f"the table {source.path.name!r} has {table.height} rows and {table.width} "
+                "columns; at least one of each is needed"
             )
-        if schema is not None:
-            return _of_schema(table, names, {**schema, **_kinds(dates)}, total, notice)
-        columns, odd, known = _readable(
-            names, lambda name: _guessed(table.get_column(name), notice, dates), notice, only
+        if source.kinds is not None:
+            kinds = {**source.kinds, **_kinds(dates)}
+            return _of_schema(table, names, kinds, source.total, notice)
+        columns, odd, present = _readable(
+            names, lambda name: _guess(table.get_column(name), notice, dates), notice, source.only
         )
-        return _cut(_formed(columns, dates, known), {}, notice, odd, known)
+        return _cut(_with_dates(columns, dates, present), {}, notice, odd, present)
 
 
-def _frame(
-    path: Path,
-    paths: list[Path],
-    schema: Mapping[str, str] | None,
-    total: bool,
-    form: Form,
-    said: list[str],
-    only: Collection[str] | None,
-) -> "tuple[polars.LazyFrame, list[str]]":
-    """The columns `only` of files, with their types or as texts of declared types, and the names of
-    all."""
-    frame, names = frame_of(path, paths, schema, total, form, said, only)
-    if paths[0].suffix.lower() == ".parquet":
-        return frame, names
-    if schema is not None:
-        form.check_decimal(schema, paths[0])
-        return declared_cells(frame, schema, form), names
-    with reading(path, ADVICE):
-        return inferred_columns(frame, form, said), names
-
-
-def _copied(
-    path: Path, frame: "polars.LazyFrame", names: Sequence[str], only: Collection[str] | None
-) -> Scanned | None:
+def _copy_of(source: Source, frame: "polars.LazyFrame", names: Sequence[str]) -> Scanned | None:
     """The table in a Parquet file of a temporary folder, which goes when nobody holds it: memory
     does not grow with the rows."""
     home = Folder(prefix="local-dp-table-")
     file = Path(home.name) / "t.parquet"
-    with reading(path, ADVICE):
+    with reading(source.path, ADVICE):
         frame.sink_parquet(file, compression="lz4", row_group_size=PART)
-    return _scanned(path, [file], None, False, only, home, names) or None
+    return _scan(replace(source, files=[file]), home, names) or None  # no row is refused later
 
 
+_CELLS = "give a table of numbers and texts"
 LARGE = 1 << 26  # bytes of CSV: from here on it is copied to a Parquet file
 MANY = 1 << 20  # rows: from here on a table in Parquet files is read as it is used
 
 
-def _scanned(
-    path: Path,
-    paths: list[Path],
-    schema: Mapping[str, str] | None,
-    total: bool,
-    only: Collection[str] | None,
-    home: object = None,
-    known: Sequence[str] = (),
-) -> Scanned | None:
+def _scan(source: Source, home: object = None, names: Sequence[str] = ()) -> Scanned | None:
     """A table in Parquet files that is read as it is used; None for a small one, and where the
     values of a whole column decide how it is read."""
     import polars
 
-    files = tuple(File.of(each, "it is damaged" if total else "") for each in paths)
-    of_types = [polars.read_parquet_schema(each) for each in paths]
-    rows, names, kinds = sum(file.rows for file in files), list(of_types[0]), schema or {}
-    plain = total or not any(
-        kind in ("whole", "truth") or kind.startswith("date") for kind in kinds.values()
-    )
-    if (
-        (rows < MANY and home is None)
-        or any(each != of_types[0] for each in of_types)
-        or not plain
-        or not kinds.keys() <= set(names)
-    ):
+    files = tuple(File.of(each, source.damage) for each in source.files)
+    first, *others = (polars.read_parquet_schema(each) for each in source.files)
+    rows, kinds = sum(file.rows for file in files), source.kinds or {}
+    small = rows < MANY and home is None
+    if small or any(each != first for each in others) or not kinds.keys() <= first.keys():
         return None
-    read = [name for name in (kinds or names) if name in chosen(kinds or names, only)]
-    with reading(path, "give a table of numbers and texts", "it is damaged" if total else ""):
-        facts = polars.scan_parquet(paths, glob=False).select(
-            fact for name in read for fact in _facts(name, of_types[0][name], kinds, total)
+    if not source.total and any(kind.startswith(_OF_ALL) for kind in kinds.values()):
+        return None
+    reads = chosen(kinds or first, source.only)
+    doubtful = [name for name in reads if not (name in kinds and source.total)]
+    with reading(source.path, _CELLS, source.damage):
+        facts = (
+            polars.scan_parquet(source.files, glob=False)
+            .select(_facts(name, first[name], kinds) for name in doubtful)
+            .collect(engine="streaming")
         )
-        found = {
-            name: bool(value[0])
-            for name, value in facts.collect(engine="streaming").to_dict().items()
-        }
+        lacking = {name: facts[name][0]["lacks"] for name in doubtful}
+        if any(facts[name][0]["decides"] for name in doubtful):
+            return None
         try:
-            empty = {
-                name: polars.Series(
-                    name, [None] * found.get(f"{name} lacks", False), of_types[0][name]
-                )
-                for name in read
-            }
-            columns = {
-                name: declared_column(each, kinds[name], True) if name in kinds else column_of(each)
-                for name, each in empty.items()
+            types = {
+                name: column_of_kind(
+                    polars.Series(name, [None] * lacking.get(name, False), first[name]),
+                    kinds.get(name, ""),
+                ).dtype
+                for name in reads
             }
         except OddColumnError:
             return None
-    if any(value for name, value in found.items() if name.endswith(" decides")):
-        return None
-    types = {name: values.dtype for name, values in columns.items()}
-    lengths = {name: length_of(kind) for name, kind in kinds.items() if kind.startswith("text")}
-    return Scanned(
-        Columns(files, types, kinds, 0, rows, home=home), lengths, known or list(kinds) or names
-    )
+    columns = Columns(files, types, kinds, 0, rows, home=home)
+    return Scanned(columns, _lengths(kinds), names or list(kinds or first))
 
 
-def _facts(
-    name: str, of_type: Any, kinds: Mapping[str, str], total: bool
-) -> Iterator["polars.Expr"]:
-    """Whether a column lacks values, and whether a cell decides more than itself: a text that is to
-    be cut with a notice, or may be a date; a large number."""
+_OF_ALL = ("whole", "truth", "date")  # a cell of these kinds may refuse the whole table
+
+
+def _facts(name: str, of_type: Any, kinds: Mapping[str, str]) -> "polars.Expr":
+    """Whether a column `lacks` values, and whether a cell `decides` more than itself: a text that
+    is to be cut with a notice, or may be a date; a large number."""
     import polars
 
     cell = exactly(name)
-    if name in kinds and total:
-        return
-    lacks = cell.null_count() > 0
-    yield lacks.alias(f"{name} lacks")
+    lacks, decides = cell.null_count() > 0, [polars.lit(False)]
     # whole numbers that are refused beside a missing one
     if name not in kinds and is_whole(of_type):
-        yield (lacks & ((cell.max() > MERGED) | (cell.min() < -MERGED))).alias(
-            f"{name} is merged decides"
-        )
-    if of_type in (polars.String, polars.Categorical, polars.Enum) or kinds.get(
-        name, ""
-    ).startswith("text"):
+        decides.append(lacks & ((cell.max() > MERGED) | (cell.min() < -MERGED)))
+    kind = kinds.get(name, "")
+    if of_type in (polars.String, polars.Categorical, polars.Enum) or kind.startswith("text"):
         text = cell.cast(polars.String)
-        yield (text.str.len_chars().max() > length_of(kinds.get(name, "text"))).alias(
-            f"{name} is long decides"
-        )
+        decides.append(text.str.len_chars().max() > length_of(kind or "text"))
         if name not in kinds and of_type == polars.String:
-            yield (
-                text.str.contains(f"^(?:{ISO})$").any() | text.str.contains(f"^(?:{LOCAL})$").any()
-            ).alias(f"{name} may be dates decides")
+            forms = (text.str.contains(f"^(?:{form})$").any() for form in (ISO, LOCAL))
+            decides += forms
+    any_of = polars.any_horizontal(decides)
+    return polars.struct(lacks.alias("lacks"), any_of.alias("decides")).alias(name)
 
 
-def _guessed(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
+def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
     """A column of a file. Texts that all have the form YYYY-MM-DD are dates."""
     import polars
 
-    if series.dtype == polars.String and series.name not in (dates or {}):
-        some = series.null_count() < len(series)
-        if (
-            some
-            and series.str.contains(f"^(?:{ISO})$").all()
-            and np.isnan(found := dates_of(series)).sum() == series.null_count()
-        ):
-            notice(f"column {series.name!r:.80} is read as dates of the form YYYY-MM-DD")
-            return found
-        if some and series.str.contains(f"^(?:{LOCAL})$").all():
-            forms = [
-                form
-                for form in FORMS
-                if series.str.to_datetime(form, strict=False).null_count() == series.null_count()
-            ]
-            declared = f"{series.name}={' or '.join(forms) or '...'}"
-            notice(
-                f"column {series.name!r:.80} is text, not dates, until their form is declared: "
-                f"{declared:.120}"
-            )
+    name, missing = series.name, series.null_count()
+    if series.dtype != polars.String or name in (dates or {}) or missing == len(series):
+        return column_of(series)
+    if series.str.contains(f"^(?:{ISO})$").all():
+        column = dates_of(series)
+        if np.isnan(column).sum() == missing:
+            notice(f"column {name!r:.80} is read as dates of the form YYYY-MM-DD")
+            return column
+    if series.str.contains(f"^(?:{LOCAL})$").all():
+        forms = [
+            form
+            for form in FORMS
+            if series.str.to_datetime(form, strict=False).null_count() == missing
+        ]
+        choice = f"{name}={' or '.join(forms) or '...'}"
+        notice(
+            f"column {name!r:.80} is text, not dates, until their form is declared: {choice:.120}"
+        )
     return column_of(series)
 
 
@@ -512,20 +461,20 @@ def _kinds(dates: Dates) -> dict[str, str]:
     return {name: f"date {form}" for name, form in (dates or {}).items()}
 
 
-def _formed(
-    columns: Mapping[str, Column], dates: Dates, known: Collection[str]
+def _with_dates(
+    columns: Mapping[str, Column], dates: Dates, names: Collection[str]
 ) -> dict[str, Column]:
     """The columns, those of `dates` read in their forms. Raises InputError for a column that is not
     `known`."""
     import polars
 
-    formed = dict(columns)
+    result = dict(columns)
     for name, kind in _kinds(dates).items():
-        if name not in known:
-            raise InputError(unknown("no column", name, known))
+        if name not in names:
+            raise InputError(unknown("no column", name, names))
         if name in columns:
-            formed[name] = dates_of(polars.Series(name, columns[name]), kind, required=True)
-    return formed
+            result[name] = dates_of(polars.Series(name, columns[name]), kind, required=True)
+    return result
 
 
 def _of_schema(
@@ -543,13 +492,17 @@ def _of_schema(
             f"the schema has a column {lacking!r} that the table lacks; there are "
             f"{listed(list(names))}"
         )
-    lengths = {name: length_of(kind) for name, kind in schema.items() if kind.startswith("text")}
     columns = {
         name: declared_column(frame.get_column(name), kind, total)
         for name, kind in schema.items()
         if name in frame.columns
     }
-    return _cut(columns, lengths, notice, {}, list(schema))
+    return _cut(columns, _lengths(schema), notice, {}, list(schema))
+
+
+def _lengths(kinds: Mapping[str, str]) -> dict[str, int]:
+    """The greatest length of each declared text."""
+    return {name: length_of(kind) for name, kind in kinds.items() if kind.startswith("text")}
 
 
 def sample_rows(records: Records, clients: int, seed: int) -> Rows:

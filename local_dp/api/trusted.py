@@ -24,18 +24,20 @@ from local_dp.api.release_text import (
 from local_dp.api.tables import Dates, Notice, Schema, Table, records_of
 from local_dp.checks import check_choices, check_whole
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.mechanism import Mechanism, Neighbours
 from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of_row
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import names_in
 from local_dp.records import Records
 from local_dp.simulation.installation import installed_version
+from local_dp.simulation.outcome import STAMP
 from local_dp.simulation.settings import Randomness
-from local_dp.storage.budget_file import KeptBudget
+from local_dp.storage.budget_file import KeptBudget, loss_data, loss_text
 from local_dp.text.layout import held, number, paragraph, python_errors
 from local_dp.text.widgets import table
 
@@ -53,7 +55,7 @@ def measured(
     standard_error: float | None = None,
     reach: float | None = None,
     ends: tuple[float, float] = (-math.inf, math.inf),
-) -> dict[str, Any]:
+) -> PlainData:
     """The numbers of a release, one or a list: each with its standard error and the interval that
     the noise reaches with probability 95 %, where known.
 
@@ -61,21 +63,15 @@ def measured(
     truth lies between.
     """
     many = isinstance(value, list)
-    intervals = (
-        None
-        if reach is None
-        else [
+    intervals: Any = None
+    if reach is not None:
+        intervals = [
             [min(max(end, ends[0]), ends[1]) for end in (each - reach, each + reach)]
             for each in (value if many else [value])
         ]
-    )
-    errors = (
-        None
-        if standard_error is None
-        else [standard_error] * len(value)
-        if many
-        else standard_error
-    )
+    errors: Any = standard_error
+    if many and standard_error is not None:
+        errors = [standard_error] * len(value)
     return {
         "value": value,
         "standard_error": errors,
@@ -87,7 +83,7 @@ def bounded(
     most: float | None,
     text: str,
     otherwise: str = "No error is known: there are too few records for this epsilon.",
-) -> dict[str, Any]:
+) -> PlainData:
     """The error of an answer by its mechanism's law: a number that it stays within with probability
     95 %, in a sentence; or why none is known."""
     return {"bound": most, "error": otherwise if most is None else f"With probability 95 % {text}"}
@@ -113,7 +109,7 @@ class Offer(Generic[D, R]):
     def of(cls, mechanism: Mechanism[D, R, Loss]) -> "Offer[D, R]":
         return cls(
             type(mechanism).__name__,
-            after(mechanism, lambda released: released),
+            after(mechanism, lambda value: value),
             Account(mechanism.loss, mechanism.neighbours),
         )
 
@@ -134,7 +130,7 @@ class Task(ABC, Generic[D, R]):
         value, it never raises: it was paid for."""
 
     @abstractmethod
-    def to_data(self, result: R, records: Records) -> dict[str, Any]:
+    def to_data(self, result: R, records: Records) -> PlainData:
         """The result as plain data: `columns`, `rows`, `explanation`, and by `measured` its
         numbers; `brief` if a person sees other rows.
 
@@ -143,7 +139,7 @@ class Task(ABC, Generic[D, R]):
         """
 
     @abstractmethod
-    def truth(self, result: R, records: Records) -> dict[str, Any]:
+    def truth(self, result: R, records: Records) -> PlainData:
         """In a simulation: the error of the result; under `DRAWN` the true numbers of the rows."""
 
 
@@ -158,10 +154,7 @@ class Question(ABC, Generic[D, R]):
     figureless: ClassVar[str] = ""  # what is released, if it has no figure
     epsilon: float = option(1.0, "Privacy loss of the release", metavar="E", unit="nats")
     delta: float | None = option(
-        1e-6,
-        "Probability of a larger loss",
-        help="Below 1 over the number of records",
-        metavar="D",
+        1e-6, "Probability of a larger loss", help="Below 1 over the number of records", metavar="D"
     )
     seed: int | None = option(None, "Seed of the simulation; default: random, printed", metavar="S")
     private: bool = option(
@@ -314,43 +307,32 @@ class Release(Tabular):
         return self.data["truth"]
 
     def text(self, width: int = WIDTH) -> str:
-        data = self.data
-        stamp = (
-            "private: operating-system entropy"
-            if data["private"]
-            else f"{data['stamp']}, seed {data['seed']}"
-        )
+        data, result = self.data, self.data["result"]
+        stamp = f"{data['stamp']}, seed {data['seed']}"
+        if data["private"]:
+            stamp = "private: operating-system entropy"
+        price, count = held(loss_text(data, ", pure")), held(_count_text(data))
         head = (
-            f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, "
-            f"{held(_counted(data))}; {held(stamp)}"
+            f"{data['task']} by a trusted curator ({data['mechanism']}), {price}, {count}; "
+            f"{held(stamp)}"
         )
-        result = data["result"]
-        listed = result.get("brief", result)
-        fine = grains(result, len(listed["rows"]))
-        rows = rows_of(result, listed["rows"][:MOST_SHOWN], fine)
-        columns = [*listed["columns"], *["95 % interval"] * has_intervals(result)]
-        lines = (
-            [f"and {len(listed['rows']) - MOST_SHOWN:,} more rows; --json prints all"]
-            if len(listed["rows"]) > MOST_SHOWN
-            else []
-        )
-        lines += filter(
-            None,
-            [
-                within(result, fine),
-                result.get("error"),
-                result["explanation"],
-                _PROTECTS.get(data["neighbours"]),
-            ],
-        )
+        listing = result.get("brief", result)
+        rows, columns = listing["rows"], listing["columns"]
+        fine = grains(result, len(rows))
+        lines = [within(result, fine), result.get("error"), result["explanation"]]
+        lines.append(_PROTECTS.get(data["neighbours"]))
+        if len(rows) > MOST_SHOWN:
+            lines.insert(0, f"and {len(rows) - MOST_SHOWN:,} more rows; --json prints all")
         if data["truth"]:
             lines.append(truth_of(data["truth"], *fine[:1]))
         if data["left"] is not None:
-            lines.append(f"Left of the budget: {held(_price(data['left']))}.")
-        parts = [table(columns, rows, width)] if rows else []
-        return "\n\n".join(
-            (paragraph(head, width), *parts, "\n".join(paragraph(line, width) for line in lines))
-        )
+            lines.append(f"Left of the budget: {held(loss_text(data['left'], ', pure'))}.")
+        parts = [paragraph(head, width)]
+        if rows:
+            columns = [*columns, *["95 % interval"] * has_intervals(result)]
+            parts.append(table(columns, rows_of(result, rows[:MOST_SHOWN], fine), width))
+        parts.append("\n".join(paragraph(line, width) for line in lines if line))
+        return "\n\n".join(parts)
 
     def frame(self) -> Mapping[str, list[Any]]:
         """All rows; a column without a name is called `of`."""
@@ -365,51 +347,32 @@ class Release(Tabular):
         from local_dp.experiments.lab.figures import Estimates, plot_estimates
 
         result = self.data["result"]
-        listed = result.get("brief", result)
         if "drawn" not in result:
             raise InputError(f"there is no figure of a {self.data['task']}; leave out plot")
-        drawn, many, truth = (
-            result["drawn"],
-            isinstance(self.value, list),
-            (self.data["truth"] or {}).get(DRAWN),
-        )
-        rows = listed["rows"][:MOST_SHOWN]
-        values = (
-            [row[-1] for row in rows]
-            if "brief" in result
-            else (self.value if many else [self.value])[:MOST_SHOWN]
-        )
-        ends: Any = (
-            [(None, None)] * len(values)
-            if self.interval is None
-            else (self.interval if many else [self.interval])[:MOST_SHOWN]
-        )
-        title = (
-            f"{self.data['task']} by a trusted curator, {_price(self.data)}, {_counted(self.data)}"
-        )
-        labels = [_label(row, listed["columns"], drawn) for row in rows]
-        axis = (
-            f"{drawn['axis']}; the first {len(rows)} of {len(listed['rows']):,}"
-            if len(rows) < len(listed["rows"])
-            else drawn["axis"]
-        )
+        figure, listing = result["drawn"], result.get("brief", result)
+        rows, count = listing["rows"][:MOST_SHOWN], len(listing["rows"])
+        many = isinstance(self.value, list)
+
+        def several(part: Any) -> list[Any]:
+            return (part if many else [part])[:MOST_SHOWN]
+
+        values = [row[-1] for row in rows] if "brief" in result else several(self.value)
+        ends: Any = [(None, None)] * len(values)
+        if self.interval is not None:
+            ends = several(self.interval)
         lows, highs = (
             [math.nan if pair[side] is None else pair[side] for pair in ends] for side in (0, 1)
         )
-        plot_estimates(
-            Estimates(
-                title,
-                axis,
-                drawn["rows"],
-                labels,
-                values,
-                lows,
-                highs,
-                truth and truth[:MOST_SHOWN],
-            ),
-            path,
-            drawing,
-        )
+        about = f"{loss_text(self.data, ', pure')}, {_count_text(self.data)}"
+        title = f"{self.data['task']} by a trusted curator, {about}"
+        labels = [_label(row, listing["columns"], figure) for row in rows]
+        axis = figure["axis"]
+        if len(rows) < count:
+            axis = f"{axis}; the first {len(rows)} of {count:,}"
+        truth = (self.data["truth"] or {}).get(DRAWN)
+        truth = truth and truth[:MOST_SHOWN]
+        estimates = Estimates(title, axis, figure["rows"], labels, values, lows, highs, truth)
+        plot_estimates(estimates, path, drawing)
 
     @property
     def rows(self) -> list[list[Any]]:
@@ -431,7 +394,51 @@ def release(
     people. So no refusal depends on a value. `notice` is that of `records_of`; `ready` raises
     InputError where the release could not be delivered.
     """
-    simulated, only = not question.private, question.reads
+    records = _records(question, table, notice)
+    size = question.size(records)
+    people = size // question.counted
+    _check_delta(question, people)
+    task = question.of_rows().task(Launch(records, question.private))
+    # what it cannot take is not paid for
+    offer, database = task.offer(size), None if question.private else task.database(records)
+    chance = Randomness.choose(question.seed, question.private)
+    price, neighbours = _price_of(question, offer.account)
+    ready()
+    left = None if question.budget is None else _charge(question, price, neighbours)
+    began = time.perf_counter()
+    with np.errstate(all="ignore"):  # a warning would show an extreme value
+        database = task.database(records) if database is None else database
+        result = run(offer.algorithm, TrustedOracle(database, offer.account, Draws(chance.noise())))
+    about = {
+        "task": question.name,
+        "model": "curator",
+        "mechanism": offer.name,
+        "n": people,
+        "version": installed_version(),
+        "privacy": "approximate" if isinstance(price, Approximate) else "pure",
+        **loss_data(price),
+        "neighbours": neighbours,
+        "rows": None if question.person is None else question.counted,
+        "left": None if left is None else loss_data(left),
+        "private": question.private,
+        "stamp": None,
+        "seed": None,
+        "result": task.to_data(result, records),
+        "truth": None,
+        "wall_s": None,
+    }
+    if not question.private:
+        about |= {
+            "stamp": STAMP,
+            "seed": chance.seed,
+            "truth": task.truth(result, records),
+            "wall_s": time.perf_counter() - began,
+        }
+    return Release(about, result)
+
+
+def _records(question: Question[Any, Any], table: Table, notice: Notice | None) -> Records:
+    """The rows that count. Raises InputError."""
     records = records_of(
         table,
         question.schema,
@@ -439,69 +446,42 @@ def release(
         notice=notice,
         csv=question.csv,
         dates=question.dates,
-        only=only,
-        copy=simulated,
+        only=question.reads,
+        copy=not question.private,
     )
-    if question.person is not None:
-        records = records.take(kept_rows(records[question.person], question.counted))
-    size = question.size(records)
-    counted = size // question.counted
-    if question.delta is not None and question.delta * counted >= 1:
+    if question.person is None:
+        return records
+    return records.take(kept_rows(records[question.person], question.counted))
+
+
+def _check_delta(question: Question[Any, Any], people: int) -> None:
+    """Raises InputError for a delta that lets a whole record be published."""
+    if question.delta is not None and question.delta * people >= 1:
         what = "records" if question.person is None else "people"
-        most = f"give less than {1 / counted:.2g}, or pure privacy"
+        most = f"give less than {1 / people:.2g}, or pure privacy"
         raise InputError(
-            f"delta is {question.delta:g} with {counted:,} {what}; from 1/n on a whole record may "
+            f"delta is {question.delta:g} with {people:,} {what}; from 1/n on a whole record may "
             f"be published: {most}"
         )
-    task = question.of_rows().task(Launch(records, question.private))
-    # what it cannot take is not paid for
-    offer, database = (
-        task.offer(size),
-        task.database(records) if simulated else None,
-    )
-    chance = Randomness.choose(question.seed, question.private)
-    price, neighbours = offer.account.budget, offer.account.neighbours
-    if question.person is not None:
-        if neighbours != "replace":
-            raise InputError(
-                f"{question.name} protects one {neighbours}, and not all rows of a person; leave "
-                "out person"
-            )
-        price, neighbours = loss_of_group(price, question.counted), "person"
-    # a budget file stores nothing of the records
+
+
+def _price_of(question: Question[Any, Any], account: Account) -> tuple[Loss, Neighbours]:
+    """What a release costs, and whom it protects. Raises InputError where that is no person."""
+    if question.person is None:
+        return account.budget, account.neighbours
+    if account.neighbours != "replace":
+        raise InputError(
+            f"{question.name} protects one {account.neighbours}, and not all rows of a person; "
+            "leave out person"
+        )
+    return loss_of_group(account.budget, question.counted), "person"
+
+
+def _charge(question: Question[Any, Any], price: Loss, neighbours: Neighbours) -> Loss:
+    """Pays from the budget file, which stores nothing of the records. Returns what is left."""
+    assert question.budget is not None
     entry = question.name if question.private else f"{question.name} (simulation)"
-    ready()
-    left = (
-        None
-        if question.budget is None
-        else KeptBudget(Path(question.budget)).charge(price, neighbours, entry).left
-    )
-    began = time.perf_counter()
-    with np.errstate(all="ignore"):  # a warning would show an extreme value
-        database = task.database(records) if database is None else database
-        result = run(offer.algorithm, TrustedOracle(database, offer.account, Draws(chance.noise())))
-    return Release(
-        {
-            "task": question.name,
-            "model": "curator",
-            "mechanism": offer.name,
-            "n": counted,
-            "version": installed_version(),
-            "privacy": "approximate" if isinstance(price, Approximate) else "pure",
-            "epsilon": price.epsilon,
-            "delta": price.delta,
-            "neighbours": neighbours,
-            "rows": None if question.person is None else question.counted,
-            "left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta},
-            "private": question.private,
-            "stamp": "simulation: not private" if simulated else None,
-            "seed": chance.seed if simulated else None,
-            "result": task.to_data(result, records),
-            "truth": task.truth(result, records) if simulated else None,
-            "wall_s": time.perf_counter() - began if simulated else None,
-        },
-        result,
-    )
+    return KeptBudget(Path(question.budget)).charge(price, neighbours, entry).left
 
 
 _PROTECTS = {
@@ -516,31 +496,18 @@ _PROTECTS = {
 }
 
 
-def _counted(data: dict[str, Any]) -> str:
+def _count_text(data: PlainData) -> str:
     """The public number."""
-    each = (
-        ""
-        if data["rows"] is None
-        else f", {data['rows']:,} {'row' if data['rows'] == 1 else 'rows'} of each"
-    )
-    return f"{number(data['n'])} {'people' if each else 'records'}{each}"
+    count = number(data["n"])
+    if data["rows"] is None:
+        return f"{count} records"
+    return f"{count} people, {data['rows']:,} {'row' if data['rows'] == 1 else 'rows'} of each"
 
 
-def _label(row: Sequence[Any], columns: Sequence[str], drawn: Mapping[str, Any]) -> str:
+def _label(row: Sequence[Any], columns: Sequence[str], figure: Mapping[str, Any]) -> str:
     """The name of a row of a figure: an interval, or the values of the columns that it counts."""
-    cells = [
-        (column, cell_of(cell, 0.0))
-        for column, cell in zip(columns, row[: drawn.get("labels", 1)], strict=False)
-        if cell != ""
-    ]
-    return (
-        ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells)
-        if drawn.get("named")
-        else " to ".join(cell for _, cell in cells)
-    )
-
-
-def _price(data: dict[str, Any]) -> str:
-    return f"epsilon {number(data['epsilon'], 0.0)}" + (
-        f" and delta {number(data['delta'], 0.0)}" if data["delta"] else ", pure"
-    )
+    labels = zip(columns, row[: figure.get("labels", 1)], strict=False)
+    cells = [(column, cell_of(cell, 0.0)) for column, cell in labels if cell != ""]
+    if figure.get("named"):
+        return ", ".join(f"{column}:\N{NO-BREAK SPACE}{cell}" for column, cell in cells)
+    return " to ".join(cell for _, cell in cells)

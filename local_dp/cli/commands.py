@@ -25,9 +25,9 @@ OWN = "yours"  # the shell that the environment names
 _START = {"bash": ".bashrc", "zsh": ".zshrc"}
 
 
-def _shell(asked: str) -> str:
+def _shell(choice: str) -> str:
     """One of the shells. Raises InputError."""
-    name = Path(os.environ.get("SHELL", "")).name if asked == OWN else asked
+    name = Path(os.environ.get("SHELL", "")).name if choice == OWN else choice
     if name not in SHELLS:
         raise InputError(unknown("no completion for the shell", name, SHELLS))
     return name
@@ -187,8 +187,8 @@ def _command(name: str, home: Any) -> click.Command:
     return command_of(name, home)
 
 
-def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-    if asked and not ctx.resilient_parsing:
+def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
         from local_dp.simulation.installation import installed_version
 
         SCREEN.tell(f"local-dp {installed_version()}")

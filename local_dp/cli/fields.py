@@ -55,7 +55,7 @@ def json_option(what: str) -> Any:
 class Plotted(Drawn):
     """The options of a command that draws its result if it is asked to."""
 
-    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series",))
+    omissions: ClassVar[frozenset[str]] = frozenset(("figure_series",))
     plot: Path | None = option(None, "Draw the numbers, as .png, .svg or .pdf", metavar="FILE")
     out: Path | None = option(
         None,
@@ -97,19 +97,19 @@ class Option(click.Option):
 
     def __init__(
         self,
-        spelled: list[str],
+        spellings: list[str],
         about: Mapping[str, Any],
         *,
         heading: str = OPTIONS,
-        shown: str = "",
+        preset: str = "",
         **attributes: Any,
     ) -> None:
-        super().__init__(spelled, **attributes)
-        self.heading, self.about, self.shown = heading, about, shown
+        super().__init__(spellings, **attributes)
+        self.heading, self.about, self.preset = heading, about, preset
 
     def meaning(self, brief: bool = False) -> str:
         """Help, unit and default, as one paragraph; `brief`: without what `--help-all` adds."""
-        default = f"default: {self.shown}" if self.shown else ""
+        default = f"default: {self.preset}" if self.preset else ""
         required = "required" if self.required else ""
         notes = ", ".join(filter(None, (self.about.get("unit"), default, required)))
         text = self.about["brief"] if brief else meaning(self.about)
@@ -119,16 +119,16 @@ class Option(click.Option):
 class Argument(click.Argument):
     """An argument with a line of help."""
 
-    def __init__(self, spelled: list[str], about: Mapping[str, Any], **attributes: Any) -> None:
-        super().__init__(spelled, **attributes)
+    def __init__(self, spellings: list[str], about: Mapping[str, Any], **attributes: Any) -> None:
+        super().__init__(spellings, **attributes)
         self.meaning = meaning(about)
 
 
 def _show_help(everything: bool) -> Callable[[click.Context, click.Parameter, bool], None]:
     """Prints the help of a command, or all of it, and ends."""
 
-    def show(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
-        if asked and not ctx.resilient_parsing:
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
             whole = everything and isinstance(ctx.command, Command)
             SCREEN.tell(_help_of(ctx.command, ctx) if whole else ctx.get_help())
             ctx.exit()
@@ -211,38 +211,32 @@ def _help_of(
     """The help of a command: its text, the `commands` under their headings, and its options, or
     only the `everyday` ones."""
     width = min(screen_width() or 80, 120)
-    parts = [
-        paragraph(
-            f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  "
-        )
-    ]
+    usage = f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}"
     text = cleandoc(command.help or "")
     if everyday and isinstance(command, Command):
         text = f"{command.summary}."
+    parts = [paragraph(usage, width, "  ")]
     parts += [paragraph(" ".join(each.split()), width) for each in text.split("\n\n")]
     headings: dict[str, list[tuple[str, str]]] = {**(commands or {})}
     for param in command.get_params(ctx):
         if isinstance(param, Argument):
             headings.setdefault("Arguments", []).append((param.make_metavar(ctx), param.meaning))
-        elif isinstance(param, Option) and (
-            not everyday
-            or param.name in everyday
-            or param.heading == PARAMETERS
-            or param in (HELP, HELP_ALL)
-        ):
+        elif isinstance(param, Option) and (not everyday or _is_everyday(param, everyday)):
             heading = OPTIONS if everyday and param.heading != PARAMETERS else param.heading
-            headings.setdefault(heading, []).append(
-                (_spelled(param, ctx, bool(everyday)), param.meaning(bool(everyday)))
-            )
+            entry = _spelling(param, ctx, bool(everyday)), param.meaning(bool(everyday))
+            headings.setdefault(heading, []).append(entry)
     parts += [f"{heading}:\n{definitions(entries, width)}" for heading, entries in headings.items()]
     if isinstance(command, Command | Group) and command.example:
-        parts.append(
-            f"Example:\n{paragraph(command.example, width - 4, '    ')}".replace("\n", "\n  ", 1)
-        )
+        example = paragraph(command.example, width - 4, "    ")
+        parts.append(f"Example:\n{example}".replace("\n", "\n  ", 1))
     return "\n\n".join(parts)
 
 
-def _spelled(param: Option, ctx: click.Context, brief: bool) -> str:
+def _is_everyday(param: Option, everyday: frozenset[str]) -> bool:
+    return param.name in everyday or param.heading == PARAMETERS or param in (HELP, HELP_ALL)
+
+
+def _spelling(param: Option, ctx: click.Context, brief: bool) -> str:
     first = param.opts[:1] if brief and param.opts[0] in _ONE.values() else param.opts
     names = ", ".join(first) + "".join(f" / {name}" for name in param.secondary_opts if not brief)
     return names if param.is_flag else f"{names} {param.make_metavar(ctx)}"
@@ -275,54 +269,56 @@ def command_of(name: str, kind: type[Any]) -> Command:
     return Command(
         name,
         params=parameters_of(kind),
-        callback=lambda **typed: instance_of(kind, typed)(),
+        callback=lambda **values: instance_of(kind, values)(),
         help=getdoc(kind),
     )
 
 
-def instance_of(kind: type[Any], typed: dict[str, Any]) -> Any:
+def instance_of(kind: type[Any], values: dict[str, Any]) -> Any:
     for each in fields(kind):
         if any(each.metadata.get("ends", ())):
-            typed[each.name] = typed.pop("low"), typed.pop("high")
+            values[each.name] = values.pop("low"), values.pop("high")
         elif each.metadata.get("collect"):
-            typed[each.name] = each.metadata["collect"](typed[each.name])
-    return kind(**typed)
+            values[each.name] = each.metadata["collect"](values[each.name])
+    return kind(**values)
 
 
 def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Parameter]:
     """The options and arguments of a dataclass, arguments first; those in its attribute `own` are
-    parameters, and `hidden` ones are left out."""
-    hints, own, hidden = get_type_hints(kind), getattr(kind, "own", ()), getattr(kind, "hidden", ())
-    made = []
-    for each in fields(kind):
-        if each.name not in hidden and each.metadata.get("shell", True):
-            made += _parameters(each, hints[each.name], PARAMETERS if each.name in own else heading)
-    return sorted(
-        made,
-        key=lambda each: (
-            isinstance(each, Option),
-            isinstance(each, Option) and each.heading != PARAMETERS,
-        ),
+    parameters, and `omissions` are left out."""
+    hints, own, omissions = (
+        get_type_hints(kind),
+        getattr(kind, "own", ()),
+        getattr(kind, "omissions", ()),
     )
+    parameters = []
+    for each in fields(kind):
+        if each.name not in omissions and each.metadata.get("shell", True):
+            where = PARAMETERS if each.name in own else heading
+            parameters += _parameters(each, hints[each.name], where)
+    return sorted(parameters, key=_rank)
+
+
+def _rank(param: click.Parameter) -> int:
+    """Arguments first, then parameters, then options."""
+    return 1 + (param.heading != PARAMETERS) if isinstance(param, Option) else 0
 
 
 def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Parameter]:
     about, hint = each.metadata, _without_none(hint)
     read, collect = about.get("read"), about.get("collect")
     many = bool(collect) or get_origin(hint) in (tuple, Sequence)
-    attributes: dict[str, Any] = {
-        "metavar": about["metavar"] or None,
-        "required": each.default is MISSING,
-    }
+    attributes: dict[str, Any] = {"metavar": about["metavar"] or None}
+    attributes["required"] = each.default is MISSING
     if each.default is not MISSING:
         attributes["default"] = () if collect else each.default
     if any(about.get("ends", ())):
         ends = zip(("low", "high"), about["ends"], strict=True)
+        attributes["heading"] = heading
         return [
             Option(
                 [f"--{end}"],
                 {**about, "brief": brief},
-                heading=heading,
                 type=_Read(end, real_number),
                 **attributes,
             )
@@ -334,35 +330,23 @@ def _parameters(each: Field[Any], hint: Any, heading: str) -> list[click.Paramet
         return [Argument([each.name], about, nargs=-1 if many else 1, **attributes)]
     if hint is bool:
         attributes = {"is_flag": True, "default": each.default}
-    spelled = [each.name, *(about["name"] or f"--{each.name.replace('_', '-')}").split()]
     if many and (about.get("split") or not collect):
         nothing = None if each.default is None and not collect else ()
-        attributes |= {
-            "type": _Parts(click.types.convert_type(attributes["type"])),
-            "callback": lambda ctx, param, typed: (
-                tuple(part for parts in typed for part in parts) or nothing
-            ),
-        }
-    shown = "" if hint is bool else usual(each)
-    return [
-        Option(
-            spelled,
-            about,
-            heading=heading,
-            shown=shown,
-            multiple=many,
-            **attributes,
+        attributes["type"] = _Parts(click.types.convert_type(attributes["type"]))
+        attributes["callback"] = lambda ctx, param, values: (
+            tuple(part for parts in values for part in parts) or nothing
         )
-    ]
+    spellings = [each.name, *(about["name"] or _option_name(each.name)).split()]
+    attributes |= {"heading": heading, "multiple": many}
+    return [Option(spellings, about, preset="" if hint is bool else usual(each), **attributes)]
+
+
+def _option_name(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 # as `curate` spells what may be repeated
-_ONE = {
-    "columns": "--column",
-    "features": "--feature",
-    "bounds": "--bound",
-    "parameters": "--set",
-}
+_ONE = {"columns": "--column", "features": "--feature", "bounds": "--bound", "parameters": "--set"}
 
 
 class _Parts(click.ParamType[Any]):
@@ -421,48 +405,43 @@ def _path(name: str, text: str) -> Path:
     return Path(text)
 
 
-def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
+def protocol_options(kind: type[Any], names: set[str]) -> list[click.Parameter]:
     """The parameters of a protocol as options with texts, without the names in `taken`.
 
     A list is typed as in every command: an option that is repeated, or one text with commas or
     semicolons; labels may hold commas.
     """
-    hints, made = get_type_hints(kind), list[click.Parameter]()
+    hints, parameters = get_type_hints(kind), list[click.Parameter]()
     for each in fields(kind):
-        name, hint, about = (
-            f"--{each.name.replace('_', '-')}",
-            _without_none(hints[each.name]),
-            each.metadata,
-        )
-        if name in taken:
+        name, hint, about = _option_name(each.name), _without_none(hints[each.name]), each.metadata
+        if name in names:
             continue
-        spelled = [
-            each.name,
-            f"{name}/--no-{name[2:]}" if hint is bool else name,
-            *([f"--{about['alias']}"] if about.get("alias") else []),
-        ]
         many = get_origin(hint) is tuple
+        spellings = [each.name, f"{name}/--no-{name[2:]}" if hint is bool else name]
+        if about.get("alias"):
+            spellings.append(f"--{about['alias']}")
         if many and each.name in _ONE:
-            spelled.insert(1, _ONE[each.name])
+            spellings.insert(1, _ONE[each.name])
         attributes: dict[str, Any] = {"multiple": many}
+        if hint is not bool:
+            attributes |= {"type": click.STRING, "preset": shown_default(each.default)}
+            attributes["metavar"] = {int: "N", float: "X"}.get(hint, "TEXT")
         if many:
+            attributes["metavar"] = "A;B;..."
             attributes["type"] = click.STRING if each.name == "labels" else _Parts(click.STRING)
-            attributes["callback"] = lambda ctx, param, typed: (
-                ";".join(text if isinstance(text, str) else ";".join(text) for text in typed)
+            attributes["callback"] = lambda ctx, param, values: (
+                ";".join(text if isinstance(text, str) else ";".join(text) for text in values)
                 or None
             )
         if about["choices"]:
-            attributes["type"] = click.Choice(about["choices"])
-        elif hint is not bool:
-            attributes["metavar"] = "A;B;..." if many else {int: "N", float: "X"}.get(hint, "TEXT")
-        if hint is not bool:
-            attributes = {"type": click.STRING, "shown": shown_default(each.default), **attributes}
-        made.append(Option(spelled, about, heading=PARAMETERS, default=None, **attributes))
-    return made
+            attributes |= {"type": click.Choice(about["choices"]), "metavar": None}
+        option = Option(spellings, about, heading=PARAMETERS, default=None, **attributes)
+        parameters.append(option)
+    return parameters
 
 
-def show(result: Printable, as_json: bool, lost: str = "") -> int:
+def show(result: Printable, as_json: bool, warning: str = "") -> int:
     """Prints a result; the exit code. `lost`: see `Screen.tell`."""
     data = result.to_dict()
-    SCREEN.tell(json.dumps(data) if as_json else result.text(screen_width()), lost)
+    SCREEN.tell(json.dumps(data) if as_json else result.text(screen_width()), warning)
     return DEGRADED if "degraded" in data else 0

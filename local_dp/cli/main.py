@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from local_dp.errors import (
     BusError,
@@ -26,6 +27,9 @@ from local_dp.errors import (
 )
 from local_dp.text.screen import CLOSED_PIPE, SCREEN
 
+if TYPE_CHECKING:
+    from click.exceptions import UsageError
+
 EXIT_CODES: dict[type[LocalDPError], int] = {
     InputError: 2,
     QuorumError: 3,
@@ -35,10 +39,7 @@ EXIT_CODES: dict[type[LocalDPError], int] = {
 DEGRADED = 6  # a result whose reports were lost by choice, or are impossible
 INTERRUPTED = 130
 # seconds in which an ending is not interrupted, and after which a lost interrupt is raised again
-_PATIENCE, _MOMENT = (
-    10.0,
-    0.01,
-)
+_PATIENCE, _MOMENT = (10.0, 0.01)
 VARIABLE = "_LOCAL_DP_COMPLETE"  # that a shell sets to have a name completed
 # the distribution local-dp-client lacks them
 HEAVY = frozenset(("amqtt", "matplotlib", "polars", "scipy"))
@@ -47,7 +48,7 @@ HEAVY = frozenset(("amqtt", "matplotlib", "polars", "scipy"))
 def main() -> None:
     """The entry point: errors become one line and an exit code, also while the commands are still
     being imported."""
-    with _orderly() as ended:
+    with _orderly() as signals:
         try:
             try:
                 with SCREEN:
@@ -67,12 +68,7 @@ def main() -> None:
                 "install local-dp has every command"
             )
             code = EXIT_CODES[InputError]
-        except (
-            OSError,
-            MemoryError,
-            OverflowError,
-            RecursionError,
-        ) as error:
+        except (OSError, MemoryError, OverflowError, RecursionError) as error:
             # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
             code = EXIT_CODES[InputError]
@@ -86,7 +82,7 @@ def main() -> None:
             )
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
-            code = 128 + ended[0] if ended else INTERRUPTED
+            code = 128 + signals[0] if signals else INTERRUPTED
     sys.exit(code)
 
 
@@ -103,7 +99,7 @@ def _orderly() -> Iterator[list[int]]:
     In a finalizer, or the callback of a weak reference, Python only reports an interrupt: it is
     raised again a moment later. Afterwards signals are ignored.
     """
-    ended, latest, report = list[int](), -math.inf, sys.unraisablehook
+    signals, latest, report = list[int](), -math.inf, sys.unraisablehook
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         handler = signal.getsignal(signal.SIGINT)
@@ -115,13 +111,13 @@ def _orderly() -> Iterator[list[int]]:
         nonlocal latest
         if time.monotonic() < latest + _PATIENCE:
             return  # it is ending already
-        ended.append(number)
+        signals.append(number)
         latest = time.monotonic()
         interrupt(number, frame)
 
-    def repeat(lost: "sys.UnraisableHookArgs") -> None:
-        if not issubclass(lost.exc_type, KeyboardInterrupt):
-            report(lost)
+    def repeat(event: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(event.exc_type, KeyboardInterrupt):
+            report(event)
             return
         signal.signal(signal.SIGALRM, interrupt)
         signal.setitimer(signal.ITIMER_REAL, _MOMENT)
@@ -136,7 +132,7 @@ def _orderly() -> Iterator[list[int]]:
         signal.signal(number, end)
     sys.unraisablehook = repeat
     try:
-        yield ended
+        yield signals
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number in (*ours, signal.SIGINT):
@@ -147,8 +143,8 @@ def _orderly() -> Iterator[list[int]]:
 def _of_the_machine(error: Exception) -> str:
     """An error of the machine or its files, in one line."""
     if isinstance(error, OSError):
-        named = f" of {str(error.filename)!r:.80}" if error.filename is not None else ""
-        return f"the system refuses{named}: {error.strerror or error}"
+        name = f" of {str(error.filename)!r:.80}" if error.filename is not None else ""
+        return f"the system refuses{name}: {error.strerror or error}"
     if isinstance(error, MemoryError):
         return "this takes more memory than there is; ask for less"
     return "a number is too large or too small to be computed with; give another"
@@ -170,8 +166,8 @@ def _run() -> int:
 
     from local_dp.cli.commands import APP
 
-    if asked := os.environ.get(VARIABLE):
-        sys.exit(shell_complete(APP, {}, "local-dp", VARIABLE, asked))
+    if instruction := os.environ.get(VARIABLE):
+        sys.exit(shell_complete(APP, {}, "local-dp", VARIABLE, instruction))
     try:
         # APP.main() would print at an interrupt
         with APP.make_context("local-dp", sys.argv[1:]) as ctx:
@@ -182,30 +178,21 @@ def _run() -> int:
         SCREEN.tell(error.message)
         return EXIT_CODES[InputError]
     except NoSuchOption as error:
-        options = [
-            option
-            for each in (error.ctx.command.params if error.ctx else ())
-            for option in each.opts
-        ]
-        meant = [each for each in MEANT.get(error.option_name, ()) if each in options] or (
-            error.possibilities or []
-        )[:1]
-        parameter = f"a parameter is typed as --set {error.option_name[2:]}=VALUE; " * (
-            "--set" in options
-        )
-        near = f"did you mean {' and '.join(map(repr, meant))}? " if meant else parameter
-        called = error.ctx.command_path if error.ctx else "local-dp"
+        options = _options(error)
+        guesses = [each for each in MEANT.get(error.option_name, ()) if each in options]
+        guesses = guesses or (error.possibilities or [])[:1]
+        near = ""
+        if guesses:
+            near = f"did you mean {' and '.join(map(repr, guesses))}? "
+        elif "--set" in options:
+            near = f"a parameter is typed as --set {error.option_name[2:]}=VALUE; "
+        command = error.ctx.command_path if error.ctx else "local-dp"
         raise InputError(
-            f"no option {error.option_name!r}; {near}`{called} --help` lists the options"
+            f"no option {error.option_name!r}; {near}`{command} --help` lists the options"
         ) from None
     except UsageError as error:
         extra = re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.format_message())
-        known = [
-            option
-            for each in (error.ctx.command.params if error.ctx else ())
-            for option in each.opts
-        ]
-        if extra is None or "--records" not in known:
+        if extra is None or "--records" not in _options(error):
             raise InputError(error.format_message()) from None
         raise InputError(
             f"{extra[1]!r:.80} follows no option; give a table as --records {shlex.quote(extra[1])}"
@@ -213,3 +200,9 @@ def _run() -> int:
     except ClickException as error:
         raise InputError(error.format_message()) from None
     return done if isinstance(done, int) else 0
+
+
+def _options(error: "UsageError") -> list[str]:
+    """The options of the command that was typed."""
+    params = error.ctx.command.params if error.ctx else ()
+    return [option for each in params for option in each.opts]

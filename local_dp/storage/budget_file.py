@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from local_dp.curator.account import Account
 from local_dp.curator.mechanism import Neighbours
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Loss, Pure
-from local_dp.storage.log import BusyError, Entry, Log
+from local_dp.storage.log import BusyError, Entry, Log, kind_of
 from local_dp.storage.mark import Mark
+from local_dp.text.layout import number
 
 KIND = 0x1D9E  # SQLite's application id: the file is the log of a budget
 _UNGUARDED = 0x1D9B  # the same of older versions, whose files had no digest
@@ -45,7 +46,7 @@ class Standing:
     @property
     def spent(self) -> Loss:
         """The sum of all charges (KLNRS Claim 2.1)."""
-        return sum((charged.loss for charged in self.charges), Pure(0))
+        return sum((charge.loss for charge in self.charges), Pure(0))
 
     @property
     def left(self) -> Loss:
@@ -54,7 +55,7 @@ class Standing:
     def check(self, loss: Loss, neighbours: Neighbours) -> None:
         """Raises RefusedError("budget") for more than is left, ("neighbours") for losses that do
         not add up with those before."""
-        if any(charged.neighbours != neighbours for charged in self.charges):
+        if any(charge.neighbours != neighbours for charge in self.charges):
             before = self.charges[0].neighbours
             raise RefusedError(
                 "neighbours",
@@ -84,8 +85,8 @@ class KeptBudget:
     def create(cls, path: Path, budget: Loss) -> Self:
         """A new file, nothing spent. Raises InputError where there is or was a file: a budget that
         is begun again protects nobody."""
-        kept = cls(path)
-        for file in (kept._mark.file, path):
+        new = cls(path)
+        for file in (new._mark.file, path):
             if file.exists():
                 raise InputError(
                     f"{str(file)!r} exists; a budget is never begun again: name another file"
@@ -94,8 +95,8 @@ class KeptBudget:
             raise InputError(f"cannot write {str(path)!r}: there is no such folder")
         first = _entry(0, (budget.nano, budget.atto, isinstance(budget, Pure)))
         Log.create(path, KIND, first).close()
-        kept._mark.set([first])
-        return kept
+        new._mark.set([first])
+        return new
 
     def standing(self) -> Standing:
         with self._open() as log:
@@ -120,7 +121,7 @@ class KeptBudget:
         """The log, for this process alone. Raises InputError."""
         self._check_kind()
         with _TURN:
-            log = self._held()
+            log = self._acquire()
             try:
                 self._mark.check(log.entries())
                 yield log
@@ -128,12 +129,11 @@ class KeptBudget:
                 log.close()
 
     def _check_kind(self) -> None:
-        marked, name = self._mark.file.exists(), str(self.path)
+        has_mark, name = self._mark.file.exists(), str(self.path)
         try:
-            with self.path.open("rb") as file:
-                kind = int.from_bytes(file.read(72)[68:])
+            kind = kind_of(self.path)
         except FileNotFoundError:
-            if marked:
+            if has_mark:
                 raise InputError(
                     f"the budget {name!r} is gone, and a budget is never begun again: put the "
                     "file back"
@@ -152,11 +152,11 @@ class KeptBudget:
         if kind != KIND:
             raise InputError(
                 f"the budget {name!r} is damaged; put the latest file back"
-                if marked
+                if has_mark
                 else f"{name!r} is no budget; {_MAKE}"
             )
 
-    def _held(self) -> Log:
+    def _acquire(self) -> Log:
         """The open log, once no other process has it."""
         until = time.monotonic() + _WAIT
         while True:
@@ -186,3 +186,14 @@ def _read(log: Log) -> Standing:
 
 def _loss(nano: int, atto: int) -> Loss:
     return Approximate(nano, atto) if atto else Pure(nano)
+
+
+def loss_data(loss: Loss) -> dict[str, float]:
+    """A loss as plain data."""
+    return {"epsilon": loss.epsilon, "delta": loss.delta}
+
+
+def loss_text(data: dict[str, Any], otherwise: str = "") -> str:
+    """A loss in words; `otherwise` stands in the place of a delta."""
+    delta = f" and delta {number(data['delta'], 0.0)}" if data["delta"] else otherwise
+    return f"epsilon {number(data['epsilon'], 0.0)}{delta}"

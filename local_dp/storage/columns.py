@@ -59,6 +59,11 @@ def declared_column(series: "polars.Series", kind: str, total: bool) -> Column:
     return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
 
 
+def column_of_kind(series: "polars.Series", kind: str) -> Column:
+    """A column of the declared `kind`, whatever the rows hold; with none, of its own type."""
+    return declared_column(series, kind, total=True) if kind else column_of(series)
+
+
 def _declared_truth(series: "polars.Series", total: bool) -> Column:
     import polars
 
@@ -93,10 +98,7 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8) if series.null_count() else series
     # times as the table shows them, whatever their zone
-    if series.dtype in (
-        polars.Date,
-        polars.Datetime,
-    ):
+    if series.dtype in (polars.Date, polars.Datetime):
         local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
         return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())
     if str(series.dtype) in ("Int128", "UInt128"):
@@ -201,9 +203,9 @@ def _letters(texts: "polars.Series") -> Column:
     width = longest or 1
     letters = np.empty(len(texts), dtype=f"<U{width}")
     for first in range(0, len(texts), _JOINED):
-        joined: Any = texts.slice(first, _JOINED).str.pad_end(width, "\0").str.join().item()
+        text: Any = texts.slice(first, _JOINED).str.pad_end(width, "\0").str.join().item()
         letters[first : first + _JOINED] = np.frombuffer(
-            joined.encode("utf-32-le"), dtype=letters.dtype
+            text.encode("utf-32-le"), dtype=letters.dtype
         )
     return letters
 

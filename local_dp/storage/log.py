@@ -68,17 +68,14 @@ class Log:
         with self._whole():
             if not path.is_file():
                 raise InputError(f"there is no file {str(path)!r}")
-            self._held = sqlite3.connect(
+            self._database = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode=rw", timeout=0.0, isolation_level=None, uri=True
             )
             try:
                 # which fails where the file is open elsewhere, or not to be written
-                for statement in (
-                    *_HOLD,
-                    "BEGIN IMMEDIATE",
-                ):
-                    self._held.execute(statement)
-                self._count, self._digest = self._checked(kind)
+                for statement in (*_HOLD, "BEGIN IMMEDIATE"):
+                    self._database.execute(statement)
+                self._count, self._digest = self._check(kind)
                 # last, since closing a file releases SQLite's lock on it
                 self._files = [os.open(each, os.O_RDWR) for each in (f"{path.resolve()}-wal", path)]
                 self._end()
@@ -128,9 +125,9 @@ class Log:
             digest, rows = self._digest, [_row(entry) for entry in entries]
             for row in rows:
                 digest = chained(digest, row[-1])
-            self._held.execute("BEGIN IMMEDIATE")
-            self._held.executemany(_WRITE, rows)
-            self._held.execute(
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany(_WRITE, rows)
+            self._database.execute(
                 "UPDATE head SET count = ?, digest = ?", (self._count + len(entries), digest)
             )
             self._end()
@@ -140,7 +137,7 @@ class Log:
         """The data under a name, or None."""
         with self._whole():
             self._as_it_was_left()
-            row = self._held.execute(
+            row = self._database.execute(
                 f"{_READ} WHERE run = ? AND round = ? AND part = ?", (run, round, part)
             ).fetchone()
             return None if row is None else _entry(row).data
@@ -154,7 +151,7 @@ class Log:
                 ("", ()) if run is None else (" WHERE run = ? AND round = ?", (run, round))
             )
             return list(
-                map(_entry, self._held.execute(f"{_READ}{condition} ORDER BY place", names))
+                map(_entry, self._database.execute(f"{_READ}{condition} ORDER BY place", names))
             )
 
     def close(self) -> None:
@@ -162,21 +159,21 @@ class Log:
         self._let_go()
 
     def _let_go(self) -> None:
-        self._held.close()
+        self._database.close()
         while self._files:
             os.close(self._files.pop())
 
-    def _checked(self, kind: int) -> tuple[int, bytes]:
+    def _check(self, kind: int) -> tuple[int, bytes]:
         """The number of entries and the digest of their chain. Raises for a changed file."""
-        if self._held.execute("PRAGMA application_id").fetchone() != (kind,):
+        if self._database.execute("PRAGMA application_id").fetchone() != (kind,):
             raise InputError(f"{str(self.path)!r} is another kind of file")
         digest, count = bytes(16), 0
-        for row in self._held.execute(f"{_READ} ORDER BY place"):
+        for row in self._database.execute(f"{_READ} ORDER BY place"):
             digest, count = chained(digest, _entry(row).digest()), count + 1
-        heads = self._held.execute("SELECT count, digest FROM head").fetchall()
+        heads = self._database.execute("SELECT count, digest FROM head").fetchall()
         if heads != [(count, digest)]:
             raise sqlite3.DatabaseError("its digest is another")
-        if self._held.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+        if self._database.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
             raise sqlite3.DatabaseError("its index is not that of its entries")
         return count, digest
 
@@ -184,23 +181,23 @@ class Log:
         """Commits, and moves what was committed into the file; each is on the disk before the next
         step."""
         ahead, file = self._files
-        self._held.execute("COMMIT")
+        self._database.execute("COMMIT")
         if os.fstat(ahead).st_size == 0:
-            self._left = self._seen()
+            self._left = self._state()
             return  # nothing was written, nor left by who was killed
         _durable(ahead)
-        busy, logged, moved = self._held.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
-        if busy or logged != moved:
+        busy, frames, copies = self._database.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+        if busy or frames != copies:
             raise sqlite3.OperationalError("not all could be written")
         _durable(file)
-        self._left = self._seen()
+        self._left = self._state()
 
-    def _seen(self) -> tuple[int, ...]:
+    def _state(self) -> tuple[int, ...]:
         now = os.stat(self.path, follow_symlinks=True)
         return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, stat.S_IMODE(now.st_mode)
 
     def _as_it_was_left(self) -> None:
-        if self._seen() != self._left:
+        if self._state() != self._left:
             raise sqlite3.DatabaseError("somebody else has changed, replaced or removed it")
 
     @contextmanager
@@ -211,11 +208,7 @@ class Log:
         self._why = "it was interrupted"
         try:
             yield
-        except (
-            sqlite3.Error,
-            OSError,
-            ValueError,
-        ) as error:
+        except (sqlite3.Error, OSError, ValueError) as error:
             # the last of a text that is not in Unicode, a name or SQLite's own message
             busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
             self._why = "another process has it open" if busy else str(error)
@@ -250,3 +243,9 @@ def _entry(row: tuple[str, int, str, bytes, bytes]) -> Entry:
 
 def chained(before: bytes, digest: bytes) -> bytes:
     return blake2b(before + digest, digest_size=16).digest()
+
+
+def kind_of(path: Path) -> int:
+    """The kind of the log in a file, or another number. Raises OSError."""
+    with path.open("rb") as file:
+        return int.from_bytes(file.read(72)[68:])

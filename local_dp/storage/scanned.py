@@ -15,7 +15,7 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
 from local_dp.records import LONGEST, Records, chosen, mark
-from local_dp.storage.columns import column_of, declared_column, exactly, length_of
+from local_dp.storage.columns import column_of_kind, exactly, length_of
 
 _DIGEST = 16  # bytes
 _END = 8  # bytes: the length of the footer, and PAR1
@@ -55,7 +55,7 @@ def _digest(path: Path) -> bytes:
 
 
 @cache
-def _checked(file: File) -> str:
+def _verify(file: File) -> str:
     """The path of a file, once it is the one that was opened at first. Raises InputError for
     another, as on a machine that does not share it."""
     with reading(Path(file.path), "share the file, at the same path on all machines"):
@@ -83,7 +83,7 @@ class Columns(Mapping[str, Column]):
     stop: int
     # of all rows
     marks: dict[tuple[str, int, int], bytes] = field(default_factory=dict, compare=False)
-    kept: dict[str, Column] = field(default_factory=dict, compare=False)
+    memo: dict[str, Column] = field(default_factory=dict, compare=False)
     lock: Any = field(default_factory=Lock, compare=False)
     # of files that are removed as soon as nobody has it
     home: object = field(default=None, compare=False)
@@ -103,9 +103,9 @@ class Columns(Mapping[str, Column]):
     def __getitem__(self, name: str) -> Column:
         of_type = self.types[name]
         with self.lock:
-            if name not in self.kept:
-                self.kept[name] = self._read(name, of_type)
-            return self.kept[name]
+            if name not in self.memo:
+                self.memo[name] = self._read(name, of_type)
+            return self.memo[name]
 
     def mark(self, name: str) -> bytes:
         """The digest of a column of these rows (`records.mark`); their numbers name it, and it is
@@ -122,7 +122,7 @@ class Columns(Mapping[str, Column]):
     def cut(self, first: int, last: int) -> "Columns":
         """The rows first..last of these."""
         # another thread may read meanwhile
-        kept = {name: values[first:last] for name, values in dict(self.kept).items()}
+        memo = {name: values[first:last] for name, values in dict(self.memo).items()}
         return Columns(
             self.files,
             self.types,
@@ -130,7 +130,7 @@ class Columns(Mapping[str, Column]):
             self.start + first,
             self.start + last,
             self.marks,
-            kept,
+            memo,
             home=self.home,
         )
 
@@ -143,12 +143,12 @@ class Columns(Mapping[str, Column]):
             if low < high:
                 # a parser's words may show a cell
                 with reading(Path(file.path), _ADVICE, "it is damaged"):
-                    scan = polars.scan_parquet(_checked(file), glob=False).select(exactly(name))
+                    scan = polars.scan_parquet(_verify(file), glob=False).select(exactly(name))
                     frames.append(scan.slice(low - end + file.rows, high - low).collect())
         if not frames:
             return np.zeros(0, dtype=of_type)
         series, kind = polars.concat(frames).to_series(), self.kinds.get(name, "")
-        values = declared_column(series, kind, total=True) if kind else column_of(series)
+        values = column_of_kind(series, kind)
         if of_type.kind != "U":
             return values.astype(of_type, copy=False)
         most = length_of(kind) if kind else LONGEST
@@ -161,8 +161,8 @@ class Scanned(Records):
 
     columns: Columns  # type: ignore[assignment]
 
-    def __init__(self, columns: Columns, lengths: Mapping[str, int], known: Sequence[str]) -> None:
-        self.columns, self.lengths, self.odd, self.known = columns, dict(lengths), {}, tuple(known)
+    def __init__(self, columns: Columns, lengths: Mapping[str, int], names: Sequence[str]) -> None:
+        self.columns, self.lengths, self.odd, self.known = columns, dict(lengths), {}, tuple(names)
         self._length = columns.stop - columns.start
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -184,7 +184,7 @@ class Scanned(Records):
     def note(self) -> None:
         for part in self.parts():
             assert isinstance(part, Scanned)
-            for name in part.columns.kept:
+            for name in part.columns.memo:
                 part.columns.mark(name)
 
     def only(self, names: Collection[str] | None) -> "Scanned":

@@ -48,17 +48,17 @@ def grain(error: float | None, ends: Sequence[float | None], value: Any = None) 
 
     0, which shows all digits, where these are all one, or without a standard error whole numbers.
     """
-    known = [
+    values = [
         each for each in (*ends, value) if isinstance(each, int | float) and math.isfinite(each)
     ]
-    if len(known) < 2:
+    if len(values) < 2:
         return error
-    width = max(known) - min(known)
+    width = max(values) - min(values)
     return (
         min(error, width)
         if error
         else 0.0
-        if all(float(each).is_integer() for each in known)
+        if all(float(each).is_integer() for each in values)
         else width
     )
 
@@ -131,7 +131,7 @@ def typeset(text: str) -> str:
 
 
 def _typeset(text: str) -> str:
-    text = _LETTERS.sub(lambda found: _GREEK[found[1]], text)
+    text = _LETTERS.sub(lambda match: _GREEK[match[1]], text)
     for pattern, sign in _RULES:
         text = pattern.sub(sign, text)
     return text
@@ -146,15 +146,15 @@ def marked(text: str) -> Iterator[tuple[str, str]]:
 
 def _typeset_parts(text: str) -> Iterator[tuple[str, str]]:
     place, text = 0, typeset(text)
-    for found in _MARK.finditer(text):
-        raised, lowered = found[1] or found[2], found[3] or found[4]
-        yield "", text[place : found.start()]
+    for match in _MARK.finditer(text):
+        above, below = match[1] or match[2], match[3] or match[4]
+        yield "", text[place : match.start()]
         yield (
-            ("sup", raised.replace("-", "−"))
-            if raised
-            else ("sub", _GREEK.get(lowered, typeset(lowered)))
+            ("sup", above.replace("-", "−"))
+            if above
+            else ("sub", _GREEK.get(below, typeset(below)))
         )
-        place = found.end()
+        place = match.end()
     yield "", text[place:]
 
 
@@ -193,14 +193,14 @@ def paragraph(text: str, width: int, indent: str = "") -> str:
 def definitions(entries: Sequence[tuple[str, str]], width: int) -> str:
     """Terms and meanings in two columns; the meaning of a long term stands below it."""
     column = min(26, width // 3, max((len(term) for term, _ in entries), default=0))
-    printed: list[str] = []
+    text: list[str] = []
     for term, meaning in ((shown(term), meaning) for term, meaning in entries):
         lines = wrapped(meaning, width - column - 4)
         first = [f"  {term:<{column}}  {lines.pop(0)}"] if len(term) <= column else [f"  {term}"]
-        printed += [
+        text += [
             line.rstrip() for line in (*first, *(f"{'':{column + 4}}{line}" for line in lines))
         ]
-    return "\n".join(printed)
+    return "\n".join(text)
 
 
 ENDS = "bounds=(low, high)"  # of one column

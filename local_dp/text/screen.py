@@ -99,21 +99,18 @@ class Screen:
         """Raises InputError if standard output takes no result: to be asked before something is
         charged for one."""
         # of a stream that is no file, such as a notebook's
-        with (
-            _writing(),
-            suppress(UnsupportedOperation),
-        ):
+        with _writing(), suppress(UnsupportedOperation):
             _try(sys.stdout.fileno())
 
-    def tell(self, text: str, lost: str = "") -> None:
+    def tell(self, text: str, warning: str = "") -> None:
         """Prints a result on standard output. `lost`: what is to be known if it takes none."""
         try:
-            with _writing(lost), self._lock:
+            with _writing(warning), self._lock:
                 self._hide()
                 print(shown(text, "block", _letters(sys.stdout)), flush=True)
         except InputError as error:
             _forget(sys.stdout)
-            if lost or not isinstance(error.__cause__, BrokenPipeError):
+            if warning or not isinstance(error.__cause__, BrokenPipeError):
                 raise
             raise SystemExit(CLOSED_PIPE) from None  # the reader has enough, such as `| head`
 
@@ -149,13 +146,14 @@ def _reopen() -> None:
 
 
 @contextmanager
-def _writing(lost: str = "") -> Iterator[None]:
+def _writing(warning: str = "") -> Iterator[None]:
     """An error of standard output as an InputError, with what is `lost`."""
     try:
         yield
     except OSError as error:
         raise InputError(
-            f"cannot write the result to standard output: {error.strerror}{lost and '; '}{lost}"
+            f"cannot write the result to standard output: {error.strerror}"
+            f"{warning and '; '}{warning}"
         ) from error
 
 

@@ -337,7 +337,7 @@ def test_a_resumed_run_is_marked(tmp_path: Path) -> None:
 
 
 @wrong(
-    "local_dp.api.show:_reconciled",
+    "local_dp.api.show:_accounts",
     "silent == members",
     "silent > members",
     "without any account the result says that budgets match",

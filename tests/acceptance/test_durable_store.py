@@ -52,7 +52,7 @@ def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
         role = member(path)
         store = role.store
         assert isinstance(store, SqliteStore)
-        store._log._held = Doomed(store._log._held, point)  # type: ignore[assignment]
+        store._log._database = Doomed(store._log._database, point)  # type: ignore[assignment]
         for number in range(1, ROUNDS + 1):
             send(bytes([number]) + told(role.handle(asked(number))))
 
@@ -236,7 +236,7 @@ def _answers_after(path: Path, fault: Callable[[Path], None], while_open: bool) 
 
 @wrong(
     "local_dp.storage.log:Log._as_it_was_left",
-    "self._seen() != self._left",
+    "self._state() != self._left",
     "False",
     "a store that is deleted or changed while it is open still answers",
     at="bit-flipped-while open",

@@ -228,7 +228,7 @@ def test_people_are_on_the_disk_before_they_answer(tmp_path: Path) -> None:
     def live(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
         def lives(send: Callable[[bytes], None]) -> None:
             store = SqliteStore(path, 8.0)
-            store._log._held = Doomed(store._log._held, point)  # type: ignore[assignment]
+            store._log._database = Doomed(store._log._database, point)  # type: ignore[assignment]
             role = ClientRole(
                 "host-0", 0, table(newcomers), StoreNoise(store.secret), store, person="id"
             )
@@ -258,7 +258,7 @@ def test_people_of_a_launcher_have_one_store(tmp_path: Path) -> None:
     how: dict[str, Any] = {"stores": tmp_path, "person": "id", "notice": print}
     settings = RunOptions(**how).settings(survey, table(np.arange(30)))
     assert (settings.tier, settings.hosts, settings.person) == ("hosts", 1, "id")
-    assert "id" not in RunOptions(**how).asked(table(np.arange(3))).columns
+    assert "id" not in RunOptions(**how).askable(table(np.arange(3))).columns
     for more in ({"hosts": 3}, {"tier": "processes"}, {"stores": None}):
         with pytest.raises(InputError, match="hosts=1"):
             RunOptions(**{**how, **more}).settings(survey, table(np.arange(30)))

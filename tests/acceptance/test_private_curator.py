@@ -160,7 +160,7 @@ def test_private_commands_on_neighbours(tmp_path: Path) -> None:
 
 @wrong(
     "local_dp.api.tables:records_of",
-    "not _typed(table)",
+    "not _has_types(table)",
     "table is None",
     "one cell decides the type of a column, and so a refusal",
     at="median",
@@ -237,9 +237,9 @@ def test_types_in_python_are_declared_too() -> None:
 
 
 @wrong(
-    "local_dp.api.trusted:release",
-    "price, neighbours = (loss_of_group(price, question.counted), 'person')",
-    "neighbours = 'person'",
+    "local_dp.api.trusted:_price_of",
+    "loss_of_group(account.budget, question.counted)",
+    "account.budget",
     "the budget pays for one row of each person",
 )
 @wrong(

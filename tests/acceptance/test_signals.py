@@ -144,7 +144,7 @@ def _run_line(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 
 @wrong(
     "local_dp.text.screen:Screen.tell",
-    "lost or not isinstance(error.__cause__, BrokenPipeError)",
+    "warning or not isinstance(error.__cause__, BrokenPipeError)",
     "not isinstance(error.__cause__, BrokenPipeError)",
     "a charged release is lost, and no line says so",
 )

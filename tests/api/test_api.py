@@ -110,7 +110,7 @@ def test_what_is_no_table_is_refused_in_a_line(table: Any, words: str) -> None:
         ldp.survey(table, "a > 1")
 
 
-def _asked() -> dict[str, ldp.Result]:
+def _results() -> dict[str, ldp.Result]:
     how: dict[str, Any] = {"epsilon": 2.0, "seed": 5}
     return {
         "survey by": ldp.survey(PLAIN, "smokes == 1", by="city", labels=["Oslo", "Rome"], **how),
@@ -124,10 +124,10 @@ def _asked() -> dict[str, ldp.Result]:
     }
 
 
-def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
-    """The block names protocol, model, randomizer, estimate, who answered and what was spent; data,
-    frame and figure hold the same numbers."""
-    for name, result in _asked().items():
+def test_a_result_says_all_there_is_to_say() -> None:
+    """The block names protocol, model, randomizer, estimate, who answered and what was spent; data
+    and frame hold the same numbers."""
+    for name, result in _results().items():
         block, data = repr(result), result.to_dict()
         words = (
             data["protocol"],
@@ -152,11 +152,6 @@ def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
         assert np.allclose(ends, frame.select("low", "high").to_numpy(), equal_nan=True), name
         assert "<pre" in result._repr_html_()
         assert ("chi-square" in block) == (name == "crosstab")
-    picture = result.plot()
-    assert picture is not None
-    assert picture._repr_png_().startswith(b"\x89PNG")
-    result.plot(tmp_path / "queries.svg")
-    assert (tmp_path / "queries.svg").stat().st_size > 1000
 
 
 def test_it_works_inside_a_running_loop() -> None:
@@ -173,11 +168,9 @@ def test_rows_are_drawn_with_replacement_when_told_to() -> None:
     with pytest.raises(InputError, match="resample"):
         ldp.survey(PLAIN, "smokes == 1", clients=5000)
     more = ldp.survey(PLAIN, "smokes == 1", clients=5000, resample=True, seed=2).to_dict()
-    assert (
-        more["clients"]["answered"],
-        more["table"]["rows"],
-        round(more["result"]["truth"], 9),
-    ) == (5000, ROWS, 0.5)
+    assert more["clients"]["answered"] == 5000
+    assert more["table"]["rows"] == ROWS
+    assert round(more["result"]["truth"], 9) == 0.5
     assert more["table"] == ldp.survey(PLAIN, "smokes == 1", seed=2).to_dict()["table"]
 
 
@@ -185,10 +178,10 @@ def test_labels_read_from_the_table_are_owned_up_to() -> None:
     """Where groups were read from the table, the block says so; where they were listed, it does
     not."""
     read = ldp.survey(PLAIN, "smokes == 1", by="city", labels_from_data=True, seed=1)
-    listed = ldp.survey(PLAIN, "smokes == 1", by="city", labels=["Oslo", "Rome"], seed=1)
+    explicit = ldp.survey(PLAIN, "smokes == 1", by="city", labels=["Oslo", "Rome"], seed=1)
     assert "read from the table" in repr(read)
-    assert "read from the table" not in repr(listed)
-    assert read.estimate == listed.estimate
+    assert "read from the table" not in repr(explicit)
+    assert read.estimate == explicit.estimate
 
 
 def test_a_server_and_a_run_say_when_the_clients_are_few() -> None:
@@ -236,11 +229,7 @@ def test_a_schema_is_an_object_of_three_words(text: str, tmp_path: Path) -> None
 
 
 # few clients suffice here, and the warning is not needed
-RUN: dict[str, Any] = {
-    "tier": "aggregate",
-    "seed": 1,
-    "notice": str,
-}
+RUN: dict[str, Any] = {"tier": "aggregate", "seed": 1, "notice": str}
 PEOPLE = {"age": [20.0, 30.0, 40.0, 40.0] * 100, "town": ["a", "b", "c", "c"] * 100}
 
 
@@ -251,10 +240,10 @@ def test_other_labels_are_summed(labels: int) -> None:
     data = ldp.frequency(
         PEOPLE, "town", labels=["a", "b", "c", *map(str, range(labels - 3))], **RUN
     ).data
-    drawn, estimate = pictured(data), data["result"]["estimate"]
-    assert len(drawn.labels) == MOST
-    assert drawn.truth is not None
-    assert [sum(drawn.values), sum(drawn.truth)] == pytest.approx([sum(estimate), 1])
-    assert list(drawn.values[: MOST - 1]) == estimate[: MOST - 1]
-    assert (drawn.labels[-1] == f"{labels - MOST + 1} others, summed") == (labels > MOST)
-    assert math.isnan(drawn.lows[-1]) == (labels > MOST)
+    figure, estimate = pictured(data), data["result"]["estimate"]
+    assert len(figure.labels) == MOST
+    assert figure.truth is not None
+    assert [sum(figure.values), sum(figure.truth)] == pytest.approx([sum(estimate), 1])
+    assert list(figure.values[: MOST - 1]) == estimate[: MOST - 1]
+    assert (figure.labels[-1] == f"{labels - MOST + 1} others, summed") == (labels > MOST)
+    assert math.isnan(figure.lows[-1]) == (labels > MOST)

@@ -3,6 +3,7 @@ those of a whole installation."""
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -46,7 +47,8 @@ def test_the_client_needs_less_of_the_same() -> None:
         _parts(ROOT / "pyproject.toml"),
         _parts(ROOT / "clients" / "pyproject.toml"),
     )
-    assert (same, client.items() <= whole.items()) == (python, True)
+    assert same == python
+    assert client.items() <= whole.items()
     assert whole.keys() - client.keys() == HEAVY
 
 
@@ -69,16 +71,18 @@ def test_a_declared_table_is_the_same_without_polars(
     whole = tables.read_records(path, SCHEMA, total=total, notice=tables.unsaid, csv=form)
     monkeypatch.setattr(tables, "find_spec", lambda name: None)
     alone = tables.read_records(path, SCHEMA, total=total, notice=tables.unsaid, csv=form)
-    assert (alone.lengths, [*alone.columns]) == (whole.lengths, [*whole.columns])
+    assert alone.lengths == whole.lengths
+    assert [*alone.columns] == [*whole.columns]
     for column, values in whole.columns.items():
+        assert alone.columns[column].dtype == values.dtype
         assert (
-            alone.columns[column].dtype,
-            np.array_equal(alone.columns[column], values, equal_nan=values.dtype.kind == "f"),
-        ) == (values.dtype, True)
+            np.array_equal(alone.columns[column], values, equal_nan=values.dtype.kind == "f")
+            is True
+        )
 
 
 @pytest.mark.parametrize(
-    ("text", "schema", "said"),
+    ("text", "schema", "words"),
     [
         ("age\n1\n", None, "--schema FILE declares"),
         ("born\n1\n", {"born": "date"}, "none a date"),
@@ -91,11 +95,11 @@ def test_a_declared_table_is_the_same_without_polars(
     ],
 )
 def test_what_cannot_be_read_without_polars_is_one_line(
-    text: str, schema: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, schema: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "find_spec", lambda name: None)
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=words):
         tables.read_records(tmp_path / "t.csv", schema)
 
 
@@ -120,7 +124,7 @@ def test_its_client_and_host_are_counted(installed: Path, tmp_path: Path) -> Non
     (tmp_path / "row.csv").write_text(f"yes\n{row}\n")
     (tmp_path / "schema.json").write_text('{"yes": "whole"}')
     own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    common = ["survey", "--run", "r", "--seed", "3", "--broker"]
+    common = shlex.split("survey --run r --seed 3 --broker")
     with embedded() as url:
         own_command = str(installed / "local-dp")
         roles = [
@@ -135,25 +139,23 @@ def test_its_client_and_host_are_counted(installed: Path, tmp_path: Path) -> Non
             "--question",
             "yes == 1",
         ]
-        started = [
+        processes = [
             subprocess.Popen(words, env=own, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
             for words in roles
         ]
-        served = subprocess.run(
+        answer = subprocess.run(
             command("server", *common, url, "--clients", "41", "--json"),
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
-        said = [process.communicate(timeout=30)[1] for process in started]
-    assert served.returncode == 0, served.stderr + "".join(said)
+        errors = [process.communicate(timeout=30)[1] for process in processes]
+    assert answer.returncode == 0, answer.stderr + "".join(errors)
     alone = json.loads(
-        local_dp(
-            "run", "survey", "--tier", "population", "--clients", "41", "--seed", "3", "--json"
-        ).stdout
+        local_dp(*shlex.split("run survey --tier population --clients 41 --seed 3 --json")).stdout
     )
-    data = json.loads(served.stdout)
+    data = json.loads(answer.stdout)
     assert data["clients"]["answered"] == 41
-    assert all("epsilon spent 1" in each for each in said)
+    assert all("epsilon spent 1" in each for each in errors)
     assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]

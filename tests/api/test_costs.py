@@ -57,15 +57,15 @@ def test_delta_beside_an_epsilon() -> None:
 def test_shown_prices_are_rounded_up(price: float) -> None:
     """What is shown is at least the price, by less than a thousandth, and a price of few digits is
     shown as it is."""
-    shown = float(bound(price, True, 4))
-    assert price * (1 - 2e-9) <= shown <= price * 1.0011
+    text = float(bound(price, True, 4))
+    assert price * (1 - 2e-9) <= text <= price * 1.0011
     assert bound(round(price, 3 - math.floor(math.log10(price))), True, 4) == f"{price:.4g}"
 
 
 def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
     """Rounded to four digits, 0.99996 would be 1, and then a release for 1 is refused."""
     ldp.budget(file := tmp_path / "b.budget", epsilon=2.0, delta=1e-5)
-    told = ldp.curate.mean(
+    release = ldp.curate.mean(
         people(),
         "age",
         bounds=(0, 99),
@@ -75,7 +75,7 @@ def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
         budget=file,
         seed=1,
     )
-    for text in (told.text(), ldp.budget(file).text()):
+    for text in (release.text(), ldp.budget(file).text()):
         assert "0.99996" in text
         assert "1.00004" in text
 
@@ -84,7 +84,9 @@ def test_both_sides_are_printed() -> None:
     """The upper bound rounded up, the lower one down; with `together` the reports together keep to
     it."""
     output = ldp.shuffled("binary-rr", clients=10000).text()
-    assert all(part in output for part in ("0.035659", "0.035658", "known from both sides"))
+    assert "0.035659" in output
+    assert "0.035658" in output
+    assert "known from both sides" in output
     data = ldp.shuffled("grr", k=3, clients=1000).to_dict()
     assert (
         data["most"] == min(data["upper"].values()) > data["least"] == max(data["lower"].values())
@@ -109,7 +111,8 @@ def test_a_population_is_gathered_in_chunks(monkeypatch: pytest.MonkeyPatch) -> 
     for size in (1 << 18, 300):
         monkeypatch.setattr(histogram, "_WORDS", size)
         result = blankets.gather(protocol.query, population, noise)
-        assert (result.counts.tolist(), result.n) == (whole.counts.tolist(), 1000)
+        assert result.counts.tolist() == whole.counts.tolist()
+        assert result.n == 1000
 
 
 def test_intervals_hold_the_law() -> None:
@@ -136,7 +139,8 @@ def test_a_table_is_mixed() -> None:
     result = ldp.mix(
         "frequency", people(), column="job", labels=labels, other="category", seed=1
     ).to_dict()
-    assert (result["clients"], result["result"]["labels"]) == (4000, [*labels, "(other)"])
+    assert result["clients"] == 4000
+    assert result["result"]["labels"] == [*labels, "(other)"]
     assert result["result"]["true_error"] < 0.02
     assert result["lower"] <= result["upper"] <= 1.0
 

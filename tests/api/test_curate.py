@@ -13,13 +13,11 @@ import local_dp as ldp
 from local_dp.api.curate import QUESTIONS as EVERY
 from local_dp.api.curating.learned import LearnedRule
 from local_dp.api.curating.values import Histogram
-from local_dp.curator.account import Account, DeclaredAccount, TrustedOracle
-from local_dp.curator.multisets import Multiset
-from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
+from local_dp.curator.account import DeclaredAccount, TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.loss import Loss, approximate
+from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.storage.budget_file import KeptBudget
@@ -37,30 +35,19 @@ def test_python_and_the_shell_say_the_same(name: str, tmp_path: Path) -> None:
     releases is stamped."""
     question, arguments = QUESTIONS[name]
     path = written(tmp_path)
-    typed = local_dp(
+    done = local_dp(
         "curate", name, *shlex.split(arguments), "--records", str(path), "--seed", "3", "--json"
     )
-    assert typed.returncode == 0, typed.stderr
-    shell, data = json.loads(typed.stdout), question(str(path), seed=3).to_dict()
+    assert done.returncode == 0, done.stderr
+    shell, data = json.loads(done.stdout), question(str(path), seed=3).to_dict()
     assert {**shell, "wall_s": 0} == {**json.loads(json.dumps(data)), "wall_s": 0}
     assert data["epsilon"] <= (8 if name == "rectangle" else 1)
     assert (data["delta"] == 0) if name in ALWAYS_PURE else (0 < data["delta"] <= 1e-6)
     assert data["privacy"] == ("pure" if name in ALWAYS_PURE else "approximate")
-    assert (data["stamp"], data["seed"], data["n"]) == ("simulation: not private", 3, 4000)
+    assert data["stamp"] == "simulation: not private"
+    assert data["seed"] == 3
+    assert data["n"] == 4000
     assert data["result"]["rows"]
-
-
-def test_the_answers_are_good() -> None:
-    """At epsilon 1, 4,000 records: the common jobs and not the two astronauts; the age that makes
-    old; the right columns."""
-    rows = people()
-    output = dict(row[:2] for row in ldp.curate.histogram(rows, "job", seed=1).rows)
-    assert set(output) == {"baker", "smith", "clerk"}
-    assert abs(output["baker"] - np.sum(rows["job"] == "baker")) < 30
-    assert ldp.curate.threshold(rows, "age", "old", seed=1).rows[0][0] == pytest.approx(65, abs=4)
-    assert ldp.curate.point(rows, "job", "age > 20", seed=1).rows == [["baker", 1]]
-    bounds = {row[0]: row[1:] for row in ldp.curate.rectangle(rows, ["age"], "old", seed=1).rows}
-    assert bounds["age"][0] == pytest.approx(66, abs=4)
 
 
 @pytest.mark.parametrize("least", [-(2**63), 2**53, 2**64 - 2])
@@ -72,17 +59,19 @@ def test_whole_numbers_are_counted_each(least: int) -> None:
         "y": np.array([1, 0, 0] * 1000),
     }
     for how in ({}, {"delta": None}, {"missing": "exclude"}):
-        told = ldp.curate.histogram(rows, "x", seed=1, **how)
-        assert [row[0] for row in told.rows[:2]] == [least + 1, least]
-        assert told.to_dict()["truth"]["of_rows"][:2] == [2000, 1000]
+        release = ldp.curate.histogram(rows, "x", seed=1, **how)
+        assert [row[0] for row in release.rows[:2]] == [least + 1, least]
+        assert release.to_dict()["truth"]["of_rows"][:2] == [2000, 1000]
     assert ldp.curate.point(rows, "x", "y == 1", seed=1).rows == [[least, 1]]
 
 
 def test_labels_of_fractions_have_marginals() -> None:
     """In the fewest digits; labels of numbers that no value can equal are refused."""
     rows = {"x": np.array([0.1, 0.7, 0.7, np.nan] * 500)}
-    told = ldp.curate.marginals(rows, labels={"x": [0.1, 0.7]}, missing="category", ways=1, seed=1)
-    assert told.to_dict()["truth"]["of_rows"] == [500, 1000, 500]
+    release = ldp.curate.marginals(
+        rows, labels={"x": [0.1, 0.7]}, missing="category", ways=1, seed=1
+    )
+    assert release.to_dict()["truth"]["of_rows"] == [500, 1000, 500]
     with pytest.raises(InputError, match="no value of 'x' can equal the label 'low'"):
         ldp.curate.marginals(
             rows, labels={"x": ["low", 0.1]}, missing="category", other="category", ways=1, seed=1
@@ -93,8 +82,8 @@ def test_printed_numbers_are_the_released_ones() -> None:
     """Values, cuts and bins in full; a mean, its interval and its truth to the digits of its error;
     a median and quantiles of whole numbers in full."""
     prices = {"price": np.repeat([104.95, 104.99, 1299.49, 1299.99, 1234567.1, 1234567.2], 100)}
-    listed = ldp.curate.histogram(prices, "price", seed=1)
-    assert {line.split()[0] for line in listed.text().splitlines()[5:11]} == {
+    release = ldp.curate.histogram(prices, "price", seed=1)
+    assert {line.split()[0] for line in release.text().splitlines()[5:11]} == {
         "104.95",
         "104.99",
         "1,299.49",
@@ -104,10 +93,9 @@ def test_printed_numbers_are_the_released_ones() -> None:
     }
     close = {"x": np.random.default_rng(0).normal(52347.8, 100, 400_000).clip(50000, 55000)}
     text = " ".join(ldp.curate.mean(close, "x", bounds=(50000, 55000), seed=1).text().split())
-    assert all(
-        words in text
-        for words in ("x 52,347.827", "lies in 52,347.751 .. 52,347.902.", "True mean 52,347.816;")
-    )
+    assert "x 52,347.827" in text
+    assert "lies in 52,347.751 .. 52,347.902." in text
+    assert "True mean 52,347.816;" in text
     days = {"day": np.repeat([20200101, 20200102, 20200103], 1000)}
     assert "day     20,200,102" in ldp.curate.median(days, "day", seed=1).text()
     assert "20,200,101 .. 20,200,103" in ldp.curate.quantiles(
@@ -160,16 +148,16 @@ def test_missing_and_outside_numbers_each_have_their_own_rule(
         for each in numbers
         if missing == "middle" or not math.isnan(each)
     ]
-    taken = [
+    usable = [
         min(max(each, low), high) for each in present if outside == "clip" or low <= each <= high
     ]
     table = {"x": numbers * 1000}
     mean = ldp.curate.mean(
         table, "x", bounds=(low, high), missing=missing, outside=outside, epsilon=20, seed=1
     )
-    assert mean.truth["mean"] == pytest.approx(sum(taken) / len(taken), abs=1e-3)
-    assert mean.value == pytest.approx(sum(taken) / len(taken), abs=0.02)
-    assert mean.interval[0] <= sum(taken) / len(taken) <= mean.interval[1]
+    assert mean.truth["mean"] == pytest.approx(sum(usable) / len(usable), abs=1e-3)
+    assert mean.value == pytest.approx(sum(usable) / len(usable), abs=0.02)
+    assert mean.interval[0] <= sum(usable) / len(usable) <= mean.interval[1]
     if missing == "exclude":
         counts = ldp.curate.intervals(
             table,
@@ -183,8 +171,8 @@ def test_missing_and_outside_numbers_each_have_their_own_rule(
         ).value
         assert counts == pytest.approx(
             [
-                1000 * sum(each < middle for each in taken),
-                1000 * sum(each >= middle for each in taken),
+                1000 * sum(each < middle for each in usable),
+                1000 * sum(each >= middle for each in usable),
             ],
             abs=20,
         )
@@ -236,35 +224,24 @@ def test_a_rule_pays_for_what_it_asks(missing: str, more: int) -> None:
 def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
     """The number of nodes is public and is n; the number of edges is not released."""
     path, true = edges(tmp_path)
-    arguments = (
-        "curate",
-        "triangles",
-        "--records",
-        str(path),
-        "--source",
-        "from",
-        "--target",
-        "to",
-        "--json",
-    )
+    arguments = shlex.split(f"curate triangles --records {path} --source from --target to --json")
     data = json.loads(local_dp(*arguments, "--nodes", "60", "--seed", "1").stdout)
-    assert (data["n"], data["neighbours"], data["privacy"], data["truth"]["triangles"]) == (
-        60,
-        "edge",
-        "pure",
-        true,
-    )
+    assert data["n"] == 60
+    assert data["neighbours"] == "edge"
+    assert data["privacy"] == "pure"
+    assert data["truth"]["triangles"] == true
     assert abs(data["result"]["rows"][0][1] - true) < 400  # farther in 1 of 4,000 seeds
     (tmp_path / "schema.json").write_text('{"from": "whole", "to": "whole"}')
     path.write_text(path.read_text().replace("n", "") + "3,3\n70,1\n1,-1\n")
-    dropped = ("--nodes", "70", "--other", "exclude", "--schema", str(tmp_path / "schema.json"))
+    options = shlex.split(f"--nodes 70 --other exclude --schema {tmp_path}/schema.json")
     assert (
-        json.loads(local_dp(*arguments, *dropped, "--seed", "1").stdout)["truth"]["triangles"]
+        json.loads(local_dp(*arguments, *options, "--seed", "1").stdout)["truth"]["triangles"]
         == true
     )
     path, _ = edges(tmp_path)
     few = local_dp(*arguments, "--nodes", "59")
-    assert (few.returncode, "the 59 nodes that are declared" in few.stderr) == (2, True)
+    assert few.returncode == 2
+    assert "the 59 nodes that are declared" in few.stderr
 
 
 def test_a_column_of_whole_numbers_has_whole_quantiles() -> None:
@@ -300,11 +277,9 @@ def test_pure_is_pure(name: str) -> None:
     rectangle."""
     data = PURE[name](people(), delta=None, seed=1).to_dict()
     # equal parts are rounded down
-    assert (data["privacy"], data["delta"], data["epsilon"]) == (
-        "pure",
-        0.0,
-        pytest.approx(1.0, rel=1e-8),
-    )
+    assert data["privacy"] == "pure"
+    assert data["delta"] == 0.0
+    assert data["epsilon"] == pytest.approx(1.0, rel=1e-8)
     assert data["epsilon"] <= 1
     assert ("CountTree" in data["mechanism"]) == (name == "intervals")
 
@@ -319,24 +294,6 @@ def test_a_private_release_computes_no_truth(monkeypatch: pytest.MonkeyPatch) ->
     assert "private: operating-system entropy" in repr(
         ldp.curate.histogram(rows, "job", private=True, missing="exclude")
     )
-
-
-def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-    charge, release = Account.charge, ThresholdedHistogram.release
-
-    def charged(account: Account, loss: Loss) -> None:
-        done.append("charged")
-        charge(account, loss)
-
-    def released(mechanism: ThresholdedHistogram, database: Multiset, draws: Draws) -> NoisyCounts:
-        done.append("released")
-        return release(mechanism, database, draws)
-
-    monkeypatch.setattr(Account, "charge", charged)
-    monkeypatch.setattr(ThresholdedHistogram, "release", released)
-    ldp.curate.histogram(people(), "job")
-    assert done == ["charged", "released"]
 
 
 REFUSED = {  # a question to the curator, and the words that refuse it
@@ -398,31 +355,21 @@ def test_a_figure_is_drawn_or_refused(name: str, tmp_path: Path) -> None:
     """From Python and from the shell, as wide as `--size` says and in the format that `--format`
     says. A rule is not drawn, and then nothing is charged."""
     question, arguments = EVERY_QUESTION[name]
-    path, budget = (
-        edges(tmp_path)[0] if name == "triangles" else written(tmp_path),
-        tmp_path / "a.budget",
-    )
+    path = edges(tmp_path)[0] if name == "triangles" else written(tmp_path)
+    budget = tmp_path / "a.budget"
     KeptBudget.create(budget, approximate(16.0, 1e-4))
-    how = (
-        "--records",
-        str(path),
-        "--seed",
-        "1",
-        "--plot",
-        str(tmp_path / "shell.svg"),
-        "--size",
-        "3",
-        "--format",
-        "pdf",
-        "--budget",
-        str(budget),
+    how = shlex.split(
+        f"--records {path} --seed 1 --plot {tmp_path}/shell.svg --size 3 --format pdf "
+        f"--budget {budget}"
     )
-    typed = local_dp("curate", name, *shlex.split(arguments), *how)
+    done = local_dp("curate", name, *shlex.split(arguments), *how)
     if EVERY[name].figureless:
-        assert (typed.returncode, typed.stdout, "leave out --plot" in typed.stderr) == (2, "", True)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert "leave out --plot" in done.stderr
         assert not KeptBudget(budget).standing().charges
         return
     question(str(path), seed=1).plot(tmp_path / "python.png")
-    assert typed.returncode == 0, typed.stderr
-    assert min((tmp_path / drawn).stat().st_size for drawn in ("python.png", "shell.pdf")) > 5000
+    assert done.returncode == 0, done.stderr
+    assert min((tmp_path / file).stat().st_size for file in ("python.png", "shell.pdf")) > 5000
     assert b"/MediaBox [ 0 0 216 " in (tmp_path / "shell.pdf").read_bytes()

@@ -48,20 +48,20 @@ def test_a_choice_falls_short_as_often_as_its_worst_scores_do() -> None:
     the stated one; that of twice the epsilon is too small."""
     choice = ExponentialChoice(0.7)
 
-    def missed(t: int) -> Fraction:
+    def misses(t: int) -> Fraction:
         law = choice.law(numbered(np.array([0, *[-t - 1] * 999])))
         return 1 - Fraction(law[0], sum(law.values()))
 
     t = choice.shortfall(1000)
-    assert missed(t) <= MISSES < missed(t - 1)
-    assert missed(ExponentialChoice(1.4).shortfall(1000)) > MISSES
+    assert misses(t) <= MISSES < misses(t - 1)
+    assert misses(ExponentialChoice(1.4).shortfall(1000)) > MISSES
 
 
 def test_a_median_of_adjacent_numbers_is_as_far_off_as_stated() -> None:
     """As many neighbouring points as the bound allows for, in a domain of 2^64: it misses them all
     with at most 5 %, and twice the epsilon is too much."""
 
-    def missed(bound: int) -> Fraction:
+    def misses(bound: int) -> Fraction:
         points = Multiset.of([(1 << 40) + place for place in range(2 * bound + 1)], 64)
         tree, spread = Medians(1.0, 1), Spread(points, 10)
         node = Node(0, 1 << spread.bits, 0, points.size)
@@ -70,8 +70,8 @@ def test_a_median_of_adjacent_numbers_is_as_far_off_as_stated() -> None:
             groups, np.where(np.abs(groups.scores) <= 2 * bound, groups.sizes, 0)
         )
 
-    assert missed(Medians(1.0, 1).rank_error(64, 2000)) <= MISSES
-    assert missed(Medians(2.0, 1).rank_error(64, 2000)) > MISSES
+    assert misses(Medians(1.0, 1).rank_error(64, 2000)) <= MISSES
+    assert misses(Medians(2.0, 1).rank_error(64, 2000)) > MISSES
 
 
 def test_the_cuts_of_a_tree_are_within_their_error() -> None:
@@ -85,10 +85,7 @@ def test_the_cuts_of_a_tree_are_within_their_error() -> None:
     ):
         points = Multiset.of(values, 4)
         # of frequent values, whose ties are not broken here
-        spread, error = (
-            Spread(points, 0),
-            tree.rank_error(4, 40) + max(np.bincount(values)) / 2,
-        )
+        spread, error = (Spread(points, 0), tree.rank_error(4, 40) + max(np.bincount(values)) / 2)
         law = tree._law(spread, Node(0, 16, 0, 40), 2)
         within = sum(
             weight
@@ -109,43 +106,46 @@ class Fine(Lacking):
         return levels(16)
 
 
-@pytest.mark.parametrize("lost", short([0, 1, 3], lambda lost: lost == 3))
-def test_a_mean_of_those_present_is_in_its_interval(lost: int) -> None:
+@pytest.mark.parametrize("absentees", short([0, 1, 3], lambda absentees: absentees == 3))
+def test_a_mean_of_those_present_is_in_its_interval(absentees: int) -> None:
     """By the law, on databases of 5 records: with 95 % or more. The interval of three times the
     epsilon holds it less often somewhere."""
-    mechanism = NoisyMean(Fine(), HasNumber("v") if lost else None, 1.0)
+    mechanism = NoisyMean(Fine(), HasNumber("v") if absentees else None, 1.0)
 
-    def held(values: tuple[int, ...], by: NoisyMean) -> Fraction:
+    def coverage(values: tuple[int, ...], by: NoisyMean) -> Fraction:
         law = mechanism.law(lacking([(value,) for value in values]))
         truth = np.mean([value / 16 for value in values if value >= 0])
-        ends = ((by.mean(released, len(values)), weight) for released, weight in law.items())
+        ends = ((by.mean(release, len(values)), weight) for release, weight in law.items())
         return Fraction(
             sum(
-                weight for found, weight in ends if found.low - 1e-12 <= truth <= found.high + 1e-12
+                weight
+                for result, weight in ends
+                if result.low - 1e-12 <= truth <= result.high + 1e-12
             ),
             sum(law.values()),
         )
 
     databases = [
-        (*(-1,) * lost, *rest) for rest in combinations_with_replacement((0, 4, 16), 5 - lost)
+        (*(-1,) * absentees, *rest)
+        for rest in combinations_with_replacement((0, 4, 16), 5 - absentees)
     ][::3]
-    assert min(held(values, mechanism) for values in databases) >= 1 - MISSES
-    assert min(held(values, replace(mechanism, epsilon=3.0)) for values in databases) < 1 - MISSES
+    assert min(coverage(values, mechanism) for values in databases) >= 1 - MISSES
+    assert (
+        min(coverage(values, replace(mechanism, epsilon=3.0)) for values in databases) < 1 - MISSES
+    )
 
 
-@pytest.mark.parametrize("flipped", short([0.0, 0.2], lambda flipped: flipped > 0))
-def test_a_threshold_errs_no_more_than_stated(flipped: float) -> None:
+@pytest.mark.parametrize("share", short([0.0, 0.2], lambda share: share > 0))
+def test_a_threshold_errs_no_more_than_stated(share: float) -> None:
     """By the exact chances on the worst laws known, 3,000 records of 2^32 points: within X of the
     best with probability 95 %."""
     learner = DyadicThresholds(32, 0.1, 1.0, 1e-6, agnostic=True)
     most = learner.excess(3000)
     assert most is not None
-    for law in hard_thresholds(32, 0.1, 0x55555555, flipped).values():
+    for law in hard_thresholds(32, 0.1, 0x55555555, share).values():
         sample = law.sample(3000, np.random.default_rng(1))
-        errors, ends = (
-            errors_by_gap(sample),
-            [0, *(int(value) + 1 for value in sample.values.tolist()), (1 << 32) + 1],
-        )
+        errors = errors_by_gap(sample)
+        ends = [0, *(int(value) + 1 for value in sample.values.tolist()), (1 << 32) + 1]
         good = np.flatnonzero(errors <= errors.min() + most)
         runs = np.split(good, np.flatnonzero(np.diff(good) > 1) + 1)
         assert (
@@ -165,7 +165,7 @@ def test_a_rectangle_leaves_out_no_more_than_stated() -> None:
     learner, generator = RankRectangles(32, 1, 0.2, 4.0, 1e-6), np.random.default_rng(2)
     most = learner.lost(4000)
     assert most is not None
-    missed = 0
+    misses = 0
     for seed in range(100):
         values = generator.integers(0, 1 << 8 if seed % 2 else 1 << 32, 4000)
         ones = (values > np.quantile(values, 0.2)) & (values < np.quantile(values, 0.8))
@@ -173,11 +173,11 @@ def test_a_rectangle_leaves_out_no_more_than_stated() -> None:
             LabelledPoints(32, values[:, None].astype(np.uint64), ones.astype(np.int64)),
             Draws(KeyedNoise(seed)),
         )
-        missed += (
+        misses += (
             bool(sides)
             and int(np.sum(ones & ((values < sides[0][0]) | (values > sides[0][1])))) > most
         )
-    assert missed <= 14
+    assert misses <= 14
 
 
 @pytest.mark.parametrize("nano", [2 * 10**7, 10**8, 5 * 10**8, 3 * 10**9])
@@ -188,12 +188,12 @@ def test_a_listed_count_is_in_its_interval(nano: int) -> None:
     ends = {noisy: noise.interval(noisy, top) for noisy in range(30, top + 1)}
     for count in (0, 1, 15, *range(28, 40), 50, 59, 60):
         law = {noisy: float(share) for noisy, share in noise.law(count, top).items() if noisy}
-        for missed in (
+        for misses in (
             [low > count for low, _ in ends.values()],
             [high < count for _, high in ends.values()],
         ):
             assert sum(
-                law[noisy] for noisy, miss in zip(ends, missed, strict=True) if miss
+                law[noisy] for noisy, miss in zip(ends, misses, strict=True) if miss
             ) <= 0.02500001 * sum(law.values())
     assert noise.interval(30, 10) == (0, 10)
 
@@ -235,17 +235,17 @@ def graphs() -> list[Graph]:
     """Empty, complete, two nodes with 28 common neighbours, a path, and random ones, all of 30
     nodes."""
     pairs = np.argwhere(np.triu(np.ones((30, 30)), 1))
-    kept = [
+    masks = [
         np.zeros(435, dtype=bool),
         np.ones(435, dtype=bool),
         pairs[:, 0] < 2,
         pairs[:, 1] == pairs[:, 0] + 1,
     ]
-    kept += [
+    masks += [
         np.random.default_rng(seed).random(435) < share
         for seed, share in enumerate((0.1, 0.3, 0.6))
     ]
-    return [Graph.of(pairs[each], 30) for each in kept]
+    return [Graph.of(pairs[each], 30) for each in masks]
 
 
 @wrong(
@@ -261,17 +261,17 @@ def test_triangles_are_within_their_reach(epsilon: float) -> None:
     the epsilon is too small for one."""
     ladder, wrong = LadderTriangles(epsilon), LadderTriangles(3 * epsilon)
 
-    def missed(graph: Graph, by: LadderTriangles) -> Fraction:
+    def misses(graph: Graph, by: LadderTriangles) -> Fraction:
         local = Triangles(graph)
         reach, runs = by.reach(30, local.within(0), 0.04), ladder.candidates(local)
         return 1 - ladder.choice.share(
             runs, runs.within(max(0, local.value - reach), min(local.last, local.value + reach))
         )
 
-    assert max(missed(graph, ladder) for graph in graphs()) <= Fraction(1, 25)
-    assert max(missed(graph, wrong) for graph in graphs()) > Fraction(1, 25)
-    released = LocalOfTriangles(0.2)
-    beyond = released.at_most(5, 0.01) - 5 + 1  # of the noise, which has the same law below 0
+    assert max(misses(graph, ladder) for graph in graphs()) <= Fraction(1, 25)
+    assert max(misses(graph, wrong) for graph in graphs()) > Fraction(1, 25)
+    release = LocalOfTriangles(0.2)
+    beyond = release.at_most(5, 0.01) - 5 + 1  # of the noise, which has the same law below 0
     assert (
         laplace_tail(200_000_000, beyond)
         <= Fraction(1, 100)
@@ -334,11 +334,11 @@ def test_the_stated_error_of_every_question_holds(name: str, seeds: int, tmp_pat
     Every release states an interval, an error or why none."""
     ask: Callable[..., Any] = EVERY_QUESTION[name][0]
     table: Any = edges(tmp_path)[0] if name == "triangles" else TABLE
-    kept = []
+    shares = []
     for seed in range(seeds):
         result = ask(table, seed=seed)
         data = result.to_dict()["result"]
         assert data.get("interval") or data["error"]
-        kept.append(holds(name, result))
-    print(f"{name}: the stated error holds in {np.mean(kept):.3f} of {seeds} releases")
-    assert np.mean(kept) >= 0.94 - 4.5 * np.sqrt(0.06 * 0.94 / seeds)
+        shares.append(holds(name, result))
+    print(f"{name}: the stated error holds in {np.mean(shares):.3f} of {seeds} releases")
+    assert np.mean(shares) >= 0.94 - 4.5 * np.sqrt(0.06 * 0.94 / seeds)

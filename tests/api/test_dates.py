@@ -62,8 +62,8 @@ def test_a_column_of_a_file_is_a_date_in_one_form_only(table: Path) -> None:
         "2020-06-01T00:00:00.500000",
         "NaT",
     ]
-    declared = read_records(table, notice=notes.append, dates={"us": "%m/%d/%Y"})
-    assert declared["us"].astype("M8[D]").astype(str).tolist() == [
+    with_form = read_records(table, notice=notes.append, dates={"us": "%m/%d/%Y"})
+    assert with_form["us"].astype("M8[D]").astype(str).tolist() == [
         "2020-05-01",
         "2020-06-01",
         "NaT",

@@ -19,8 +19,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
 
 
 @wrong(
-    "local_dp.api.files:frame_of",
-    "['', *form.missing]",
+    "local_dp.api.files:Source.frame",
+    "['', *self.form.missing]",
     "['']",
     "NA counts as an answer that is not yes, although it was declared to be missing",
     at=(
@@ -45,7 +45,7 @@ def test_a_line_is_answered_rightly_or_refused(case: Case, session: Session) -> 
 
 
 @pytest.mark.parametrize(
-    ("right", "changed"),
+    ("right", "change"),
     [
         ("share(heart.age > 51)", {}),
         ("share(heart.age > 50)", {"estimate": 0.99}),
@@ -54,11 +54,11 @@ def test_a_line_is_answered_rightly_or_refused(case: Case, session: Session) -> 
     ],
     ids=["another question", "far away", "too sure", "too unsure"],
 )
-def test_a_wrong_answer_is_found(right: str, changed: dict[str, Any], session: Session) -> None:
+def test_a_wrong_answer_is_found(right: str, change: dict[str, Any], session: Session) -> None:
     case = Case("ldp.survey(heart, 'age > 50', epsilon=4, seed=1)", right)
     answer = session.ask(case)
     assert answer.data is not None
-    answer.data["result"].update(changed)
+    answer.data["result"].update(change)
     assert session.faults(case, answer)
 
 

@@ -56,10 +56,8 @@ def test_clients_for_an_accuracy_and_back() -> None:
 def test_a_plan_for_people_like_a_tables_rows() -> None:
     """Where few answer yes, fewer clients are enough than for any population; the table's policies
     hold as in a run."""
-    some, rare = (
-        ldp.plan("survey", epsilon=4),
-        ldp.plan("survey", epsilon=4, of=TABLE, question="smokes == 1"),
-    )
+    some = ldp.plan("survey", epsilon=4)
+    rare = ldp.plan("survey", epsilon=4, of=TABLE, question="smokes == 1")
     assert some.clients is not None
     assert rare.clients is not None
     assert rare.clients < 0.7 * some.clients
@@ -112,16 +110,14 @@ def test_the_best_is_told_with_its_reason() -> None:
     """In a sentence with the standard error of so many clients, a line for each other one, and as
     plain data; what cannot be is refused."""
     best = ldp.best_for("frequency", epsilon=4, k=1024, clients=10_000)
-    shown = " ".join(repr(best).split())
+    text = " ".join(repr(best).split())
     assert (
         "subset-selection(epsilon=4, k=1024): the least total variance of all that are shipped, "
         "by sets of 18 of 1024 points"
-    ) in shown
-    assert "With 10,000 clients the standard error is" in shown
-    assert (json.loads(json.dumps(best.to_dict())), best.to_dict()["others"][-1][0]) == (
-        best.to_dict(),
-        "hadamard",
-    )
+    ) in text
+    assert "With 10,000 clients the standard error is" in text
+    assert json.loads(json.dumps(best.to_dict())) == best.to_dict()
+    assert best.to_dict()["others"][-1][0] == "hadamard"
     for wrong in (
         {"task": "frequencies"},
         {"task": "frequency", "k": 1},

@@ -99,15 +99,15 @@ def test_a_release_needs_the_named_columns(
     question, arguments = QUESTIONS[name]
     path, read = str(written(tmp_path)), list[Records]()
 
-    def noted(*table: Any, **how: Any) -> Records:
+    def note(*table: Any, **how: Any) -> Records:
         read.append(records_of(*table, **how))
         return read[-1]
 
-    monkeypatch.setattr(trusted, "records_of", noted)
-    asked = question(path, seed=3).to_dict()
+    monkeypatch.setattr(trusted, "records_of", note)
+    release = question(path, seed=3).to_dict()
     for kind in (trusted.Question, LearnedRule):
         monkeypatch.setattr(kind, "reads", None)
-    assert {**question(path, seed=3).to_dict(), "wall_s": 0} == {**asked, "wall_s": 0}
+    assert {**question(path, seed=3).to_dict(), "wall_s": 0} == {**release, "wall_s": 0}
     assert list(read[0].columns) == [
         column for column in read[1].columns if column in re.findall(r"\w+", arguments)
     ]
@@ -175,7 +175,7 @@ def test_a_parquet_file_declares_its_types(tmp_path: Path) -> None:
         for path in (whole, lacking)
     ]
     assert kinds == [["f", "f", "f", "U", "M"]] * 2
-    told = ldp.curate.mean(
+    release = ldp.curate.mean(
         str(lacking),
         "n",
         bounds=(0, 3),
@@ -184,7 +184,7 @@ def test_a_parquet_file_declares_its_types(tmp_path: Path) -> None:
         missing="exclude",
         outside="clip",
     ).to_dict()
-    assert told["private"]
+    assert release["private"]
 
 
 def test_texts_become_letters_as_numpy_has_them() -> None:
@@ -239,18 +239,19 @@ def test_values_are_read_as_they_are(case: str, frame: bool) -> None:
     """No value takes the type of another; what is masked is missing; a time is what its own zone
     shows."""
     values, kind, expected = READ[case]
-    held = (
+    column = (
         values
         if not frame or isinstance(values, Series | np.ma.MaskedArray)
         else Series(list(values), dtype=object)
     )
-    found = records_of(
-        DataFrame({"x": held}) if isinstance(held, Series) and frame else {"x": held}, notice=str
+    result = records_of(
+        DataFrame({"x": column}) if isinstance(column, Series) and frame else {"x": column},
+        notice=str,
     )["x"]
-    assert found.dtype.kind == kind
-    gaps = absent(found) & (kind != "U")
+    assert result.dtype.kind == kind
+    gaps = absent(result) & (kind != "U")
     assert [
-        None if gap else value for value, gap in zip(found.tolist(), gaps.tolist(), strict=True)
+        None if gap else value for value, gap in zip(result.tolist(), gaps.tolist(), strict=True)
     ] == expected
 
 

@@ -58,20 +58,21 @@ def test_every_name_has_an_example_that_runs() -> None:
 def test_local_and_curator_results_have_the_same_names(result: Any, tmp_path: Path) -> None:
     """The interval lies around the value, at about two standard errors; frames have a row for each;
     the figure is drawn; the truth is in most intervals."""
-    shown = result()
+    answer = result()
     value, error, interval = (
-        np.array(each, dtype=float) for each in (shown.value, shown.standard_error, shown.interval)
+        np.array(each, dtype=float)
+        for each in (answer.value, answer.standard_error, answer.interval)
     )
     assert value.shape == error.shape == interval.shape[:-1]
     assert np.all((interval[..., 0] <= value + 1e-9) & (value - 1e-9 <= interval[..., 1]))
     assert np.all(np.diff(interval, axis=-1)[..., 0] <= 6 * error)
-    assert len(shown.to_pandas()) == shown.to_polars().height == max(1, value.size)
-    assert list(shown.to_pandas().columns) == shown.to_polars().columns
-    assert shown.to_dict()["result"]
-    picture = shown.plot()
+    assert len(answer.to_pandas()) == answer.to_polars().height == max(1, value.size)
+    assert list(answer.to_pandas().columns) == answer.to_polars().columns
+    assert answer.to_dict()["result"]
+    picture = answer.plot()
     assert picture._repr_png_().startswith(b"\x89PNG")
     assert "png" not in repr(picture)
-    shown.plot(tmp_path / "figure.svg")
+    answer.plot(tmp_path / "figure.svg")
     assert (tmp_path / "figure.svg").stat().st_size > 1000
 
 
@@ -119,10 +120,10 @@ def test_a_warning_points_at_the_line_of_its_caller() -> None:
         lambda: LocalClassifier(bounds=(-1, 1), random_state=1).fit(X, y),
     )
     for call in calls:
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings(record=True) as records:
             warnings.simplefilter("always")
             call()
-        assert [(each.filename, each.lineno) for each in caught] == [
+        assert [(each.filename, each.lineno) for each in records] == [
             (__file__, call.__code__.co_firstlineno)
         ]
 
@@ -155,49 +156,26 @@ def test_no_share_is_printed_that_cannot_be() -> None:
     """Of every protocol of shares, at an epsilon where some estimates are negative: moved and said
     so, unless raw numbers are asked for."""
     how: dict[str, Any] = {**HOW, "epsilon": 0.05, "tier": "population"}
-    labels = {"town": ["a", "b", "c"]}
-    asked: dict[str, Any] = {
-        "crosstab": lambda raw: ldp.crosstab(
-            TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how
-        ),
-        "marginals": lambda raw: ldp.marginals(
-            TABLE, ["town", "yes == 1"], labels=labels, raw=raw, **how
-        ),
-        "compare": lambda raw: ldp.run(
-            "compare",
-            TABLE,
-            question="yes == 1",
-            by="town",
-            labels=["a", "b"],
-            other="exclude",
-            raw=raw,
-            **how,
-        ),
+    table = {"columns": ["town", "yes == 1"], "labels": {"town": ["a", "b", "c"]}}
+    groups = {"by": "town", "labels": ["a", "b"], "other": "exclude"}
+    questions: dict[str, Any] = {
+        "crosstab": table,
+        "marginals": table,
+        "compare": {"question": "yes == 1", **groups},
     }
-    for name, ask in asked.items():
-        (moved, text), raw = (
-            ((each := ask(False)).data["result"], str(each)),
-            ask(True).data["result"],
-        )
+    beyond = {}
+    for name, question in questions.items():
+        raw, plain = (ldp.run(name, TABLE, raw=each, **question, **how) for each in (True, False))
         least = np.array([0.0, 0.0, -1.0]) if name == "compare" else 0.0
-        beyond = np.array(raw["estimate"], dtype=float) < least
-        assert "moved" not in raw, name
-        assert (
-            ("moved" in moved)
-            == ("Impossible estimates" in text)
-            == bool(np.any(beyond | (np.array(raw["estimate"], dtype=float) > 1)))
-        ), name
-        value, interval = np.array(moved["estimate"], dtype=float), np.array(moved["interval"])
-        assert np.all(
-            np.isnan(value)
-            | (
-                (interval[:, 0] >= least)
-                & (interval[:, 0] <= value)
-                & (value <= interval[:, 1])
-                & (interval[:, 1] <= 1)
-            )
-        ), name
-    assert "moved" in asked["crosstab"](False).data["result"]
+        estimate = np.array(raw.estimate, dtype=float)
+        beyond[name] = bool(np.any((estimate < least) | (estimate > 1)))
+        assert "moved" not in raw.data["result"], name
+        assert ("moved" in plain.data["result"]) == beyond[name], name
+        assert ("Impossible estimates" in str(plain)) == beyond[name], name
+        value, (low, high) = np.array(plain.estimate, dtype=float), np.array(plain.interval).T
+        is_possible = (low >= least) & (low <= value) & (value <= high) & (high <= 1)
+        assert np.all(np.isnan(value) | is_possible), name
+    assert beyond["crosstab"]
 
 
 @wrong(
@@ -214,12 +192,13 @@ def test_no_interval_of_a_release_is_upside_down() -> None:
         [0, 25],
         [100, 100],
     ]
-    told = ldp.curate.mean(
+    release = ldp.curate.mean(
         {"x": [2.0, 2.0, 2.0, 3.0]}, "x", bounds=(15, 45), outside="clip", epsilon=0.01, seed=1
     )
-    assert (told.value, told.interval) == (15.0, [15.0, 45.0])
-    assert "15 .. 45" in told.text().replace("\xa0", " ")
-    assert "True mean 15" in told.text().replace("\xa0", " ")
+    assert release.value == 15.0
+    assert release.interval == [15.0, 45.0]
+    assert "15 .. 45" in release.text().replace("\xa0", " ")
+    assert "True mean 15" in release.text().replace("\xa0", " ")
     assert "0.7" in ldp.survey({"x": [1, 0, 1]}, "x == 1", epsilon=0.01, seed=1).text().split()
 
 
@@ -234,10 +213,8 @@ def test_what_is_missing_has_no_count() -> None:
         ][:2]
         for place in (0, 1)
     )
-    assert (truth["values_that_occur"], truth["largest_error"]) == (
-        2,
-        max(abs(count - 200) for count in counts.values()),
-    )
+    assert truth["values_that_occur"] == 2
+    assert truth["largest_error"] == max(abs(count - 200) for count in counts.values())
     median = ldp.curate.median(
         {"x": [0.0] * 100 + [2.0] * 120 + [4.0] * 80}, "x", epsilon=0.5, seed=0
     )

@@ -14,11 +14,7 @@ from local_dp.sklearn import FitError, LocalClassifier, LocalKMeans, LocalRegres
 from tests.support.wrong import wrong as wrong_twin
 
 # so many people like the rows of a check
-MANY: dict[str, Any] = {
-    "tier": "aggregate",
-    "clients": 10**8,
-    "resample": True,
-}
+MANY: dict[str, Any] = {"tier": "aggregate", "clients": 10**8, "resample": True}
 ESTIMATORS: dict[str, Callable[..., Any]] = {
     "classifier": lambda **how: LocalClassifier(
         parameters={"steps": 12}, bounds=(-2, 2), random_state=0, **how
@@ -172,12 +168,10 @@ def test_bounds_go_by_the_names_of_the_frame() -> None:
     import pandas
 
     X, y = places(2)
-    frame, named = (
-        pandas.DataFrame(X, columns=["age (years)", "x0"]),
-        {"age (years)": (-1, 1), "x0": (-1, 1)},
-    )
+    frame = pandas.DataFrame(X, columns=["age (years)", "x0"])
+    bounds = {"age (years)": (-1, 1), "x0": (-1, 1)}
     model = LocalClassifier(
-        bounds=named, parameters={"steps": 2}, options=MANY, random_state=1
+        bounds=bounds, parameters={"steps": 2}, options=MANY, random_state=1
     ).fit(frame, y)
     assert model.results_[0].to_dict()["result"]["bounds"] == {"x0": [-1.0, 1.0], "x1": [-1.0, 1.0]}
     for options in (MANY, {"private": True}):
@@ -195,9 +189,9 @@ def test_bad_input_is_one_line_and_a_value_error() -> None:
         (LocalClassifier(options={"seed": 1}), "give it as random_state"),
         (LocalKMeans(0, bounds=(-1, 1)), "k is 0"),
     ):
-        with pytest.raises(InputError, match=words) as caught:
+        with pytest.raises(InputError, match=words) as error:
             model.fit(X, y)
-        assert isinstance(caught.value, ValueError)
+        assert isinstance(error.value, ValueError)
 
 
 def test_scikit_learn_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

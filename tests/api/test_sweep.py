@@ -50,15 +50,16 @@ def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
     """Parameters left out, at their defaults, and in a comparison: one number for one seed; another
     value of a parameter has other numbers."""
     rest: dict[str, Any] = {"epsilon": 1, "clients": 1000, "seed": 1, "only": "grr", "runs": 50}
-    found = [
-        ldp.sweep({"frequency": given, **rest}, workers=1).data["rows"][0]["error"]
-        for given in ({}, {"tolerance": 0.05, "k": 8}, {"k": 4})
+    errors = [
+        ldp.sweep({"frequency": parameters, **rest}, workers=1).data["rows"][0]["error"]
+        for parameters in ({}, {"tolerance": 0.05, "k": 8}, {"k": 4})
     ]
-    compared = ldp.compare(
+    error = ldp.compare(
         "frequency", k=4, epsilon=1, clients=1000, seed=1, only="grr", runs=50
     ).data["rows"][0]["error"]
-    assert (found[1], compared) == (found[0], found[2])
-    assert found[0] != found[2]
+    assert errors[1] == errors[0]
+    assert error == errors[2]
+    assert errors[0] != errors[2]
 
 
 @wrong(
@@ -70,45 +71,45 @@ def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
 def test_a_cut_store_is_completed(tmp_path: Path) -> None:
     """A store cut at any of some bytes, or with a line of other code, gives the table of a whole
     one, and only the missing points are measured."""
-    grid, lines = (
-        read_grid(
-            {
-                "epsilon": 1,
-                "clients": 200,
-                "seed": [1, 2],
-                "only": "grr",
-                "runs": 20,
-                "frequency": {"k": [3, 5]},
-            }
-        ),
-        list[bytes](),
+    grid = read_grid(
+        {
+            "epsilon": 1,
+            "clients": 200,
+            "seed": [1, 2],
+            "only": "grr",
+            "runs": 20,
+            "frequency": {"k": [3, 5]},
+        }
     )
-    stored, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
+    lines = list[bytes]()
+    store, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
     swept(grid, out, formats=())
-    whole, text = stored.read_bytes(), out.read_text()
+    whole, text = store.read_bytes(), out.read_text()
     lines = whole.splitlines(keepends=True)
     assert len(lines) == len({json.loads(line)["measurement"]["rmse"] for line in lines}) == 4, (
         "seeds and parameters draw anew"
     )
-    for kept, rest in (
+    for part, rest in (
         (b"", 4),
         (whole[:-1], 0),
         (whole[: len(lines[0]) + 9], 3),
         (b"".join(lines[:2]) + lines[2].replace(b'"code":"', b'"code":"0'), 2),
     ):
-        stored.write_bytes(kept)
-        measured = list[str]()
+        store.write_bytes(part)
+        points = list[str]()
         swept(
             grid,
             out,
-            lambda what, done, total, measured=measured: measured.append(what),  # type: ignore[misc]
+            lambda what, done, total, points=points: points.append(what),  # type: ignore[misc]
             formats=(),
         )
-        assert (len(measured), out.read_text(), stored.read_bytes()) == (rest, text, whole)
+        assert len(points) == rest
+        assert out.read_text() == text
+        assert store.read_bytes() == whole
 
 
 @pytest.mark.parametrize(
-    "damaged",
+    "damage",
     [
         "{}",
         "[]",
@@ -117,16 +118,14 @@ def test_a_cut_store_is_completed(tmp_path: Path) -> None:
         '{"error":1,"high":1,"low":1,"rmse":1e999}',
     ],
 )
-def test_a_damaged_store_leaves_the_table_as_it_is(damaged: str, tmp_path: Path) -> None:
+def test_a_damaged_store_leaves_the_table_as_it_is(damage: str, tmp_path: Path) -> None:
     """A stored measurement of another form is refused in one line, before anything is measured or
     written."""
-    stored, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
+    store, out = tmp_path / "t.csv.measurements.jsonl", tmp_path / "t.csv"
     grid = {"epsilon": 1, "clients": 200, "only": "grr", "runs": 20, "frequency": {"k": 3}}
     swept(read_grid(grid), out, formats=())
     text = out.read_text()
-    stored.write_text(
-        re.sub('"measurement":{[^}]*}', f'"measurement":{damaged}', stored.read_text())
-    )
+    store.write_text(re.sub('"measurement":{[^}]*}', f'"measurement":{damage}', store.read_text()))
     with pytest.raises(
         InputError,
         match=(
@@ -135,7 +134,8 @@ def test_a_damaged_store_leaves_the_table_as_it_is(damaged: str, tmp_path: Path)
         ),
     ):
         swept(read_grid({**grid, "clients": [100, 200]}), out, formats=())
-    assert (out.read_text(), stored.read_text().count("\n")) == (text, 1)
+    assert out.read_text() == text
+    assert store.read_text().count("\n") == 1
 
 
 @pytest.mark.long
@@ -166,18 +166,16 @@ def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
     """Means of a table's column: errors are about the table's own mean, in shares of the range;
     what is written is what is returned."""
     grid: dict[str, Any] = {"epsilon": 2.0, "clients": 2000, "only": "one-bit-mean", "runs": 400}
-    compared = ldp.compare(
+    comparison = ldp.compare(
         "mean", AGES, column="age", bounds=(0, 100), out=tmp_path / "t.json", **grid
     )
-    (row,) = compared.data["rows"]
+    (row,) = comparison.data["rows"]
     (same,) = ldp.sweep(
         {**grid, "mean": {"column": "age", "bounds": [0, 100]}}, AGES, workers=1
     ).data["rows"]
-    assert json.loads((tmp_path / "t.json").read_text()) == compared.data
-    assert (row["planned"], same["planned"]) == (
-        pytest.approx(row["error"], rel=0.2),
-        row["planned"],
-    )
+    assert json.loads((tmp_path / "t.json").read_text()) == comparison.data
+    assert row["planned"] == pytest.approx(row["error"], rel=0.2)
+    assert same["planned"] == row["planned"]
     assert (tmp_path / "t.png").exists()
 
 
@@ -211,7 +209,9 @@ def test_the_places_of_a_quantile_hold_it() -> None:
     """Of 1,000 sorted draws the interval of places holds the 95 % point in 93 to 98 % of 2,000
     trials, one of half the width does not."""
     low, at, high = quantile_places(1000)
-    assert (low, at, high) == (935, 949, 964)
+    assert low == 935
+    assert at == 949
+    assert high == 964
     draws = np.sort(np.random.default_rng(3).random((2000, 1000)), axis=1)
     assert 0.93 <= np.mean((draws[:, low] <= 0.95) & (draws[:, high] >= 0.95)) <= 0.98
     assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8

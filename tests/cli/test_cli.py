@@ -3,6 +3,7 @@ outlives a process."""
 
 import json
 import re
+import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -41,13 +42,11 @@ def test_the_json_outcome_has_what_is_promised() -> None:
     """A default masked-parity run: two rounds of one bit, nobody missing, the budget spent and not
     exceeded."""
     data = outcome_of("masked-parity", "--seed", "7", "--tier", "hosts")
-    assert (data["protocol"], data["model"], data["tier"], data["seed"], data["private"]) == (
-        "masked-parity",
-        "LI",
-        "hosts",
-        7,
-        False,
-    )
+    assert data["protocol"] == "masked-parity"
+    assert data["model"] == "LI"
+    assert data["tier"] == "hosts"
+    assert data["seed"] == 7
+    assert data["private"] is False
     assert data["stamp"] == "simulation: not private"
     assert [round["bits_per_client"] for round in data["rounds"]] == [1, 1]
     assert (
@@ -67,7 +66,8 @@ def test_the_json_outcome_has_what_is_promised() -> None:
 )
 def test_private_runs_show_no_seed() -> None:
     data = outcome_of("survey", "--private", "--clients", "200")
-    assert (data["private"], data["seed"]) == (True, None)
+    assert data["private"] is True
+    assert data["seed"] is None
     assert data["result"]["true_error"] is None, (
         "beside the estimate it would give the exact answer away"
     )
@@ -92,7 +92,8 @@ def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
         assert right.returncode == 0, right.stderr
         for user in ("lab:wrong@", ""):
             wrong = local_dp("run", "survey", "--clients", "50", "--broker", f"mqtt://{user}{host}")
-            assert (wrong.returncode, len(lines_of(wrong.stderr))) == (5, 1), wrong.stderr
+            assert wrong.returncode == 5, wrong.stderr
+            assert len(lines_of(wrong.stderr)) == 1, wrong.stderr
             assert "refused" in wrong.stderr
             assert ":wrong" not in wrong.stderr
 
@@ -113,47 +114,30 @@ def test_a_shuffler_joins_from_a_command_of_its_own(tmp_path: Path) -> None:
                     "host",
                     "survey",
                     *run,
-                    "--broker",
-                    near.url,
-                    "--start",
-                    str(start),
-                    "--clients",
-                    "60",
+                    *shlex.split(f"--broker {near.url} --start {start} --clients 60"),
                 ]
                 for start in (0, 60)
             ),
             [
                 "shuffler",
                 *run,
-                "--broker",
-                near.url,
-                "--clients",
-                "120",
-                "--server-broker",
-                far.url,
+                *shlex.split(f"--broker {near.url} --clients 120 --server-broker {far.url}"),
             ],
             [
                 "server",
                 "survey",
                 *run,
-                "--broker",
-                far.url,
-                "--clients",
-                "120",
-                "--quorum",
-                "1",
-                "--shuffle",
-                "--json",
+                *shlex.split(f"--broker {far.url} --clients 120 --quorum 1 --shuffle --json"),
             ],
         ]
-        ended = together(*commands)
-    assert [each.returncode for each in ended] == [0, 0, 0, 0], ended
-    data = json.loads(ended[-1].stdout)
-    alone = outcome_of("survey", "--clients", "120", "--seed", "3", "--tier", "population")
+        processes = together(*commands)
+    assert [each.returncode for each in processes] == [0, 0, 0, 0], processes
+    data = json.loads(processes[-1].stdout)
+    alone = outcome_of(*shlex.split("survey --clients 120 --seed 3 --tier population"))
     assert data["result"]["estimate"] == alone["result"]["estimate"]
     assert data["rounds"][0]["digest"] != alone["rounds"][0]["digest"]
     assert data["shuffled"]["upper"] < data["shuffled"]["local"] == 1.0
-    assert "the run is over" in ended[0].stderr
+    assert "the run is over" in processes[0].stderr
 
 
 def test_what_there_is_can_be_listed() -> None:
@@ -169,9 +153,9 @@ def test_what_there_is_can_be_listed() -> None:
             r"^  ExponentialMechanism +pure +Chooses",
         ),
     ):
-        shown = local_dp(listing).stdout.splitlines()
-        assert sorted(re.findall(r"^  (\S+)", "\n".join(shown), re.MULTILINE)) == sorted(names)
-        assert re.search(row, "\n".join(shown), re.MULTILINE), listing
+        text = local_dp(listing).stdout.splitlines()
+        assert sorted(re.findall(r"^  (\S+)", "\n".join(text), re.MULTILINE)) == sorted(names)
+        assert re.search(row, "\n".join(text), re.MULTILINE), listing
     for name, line in (
         ("ThresholdedHistogram", "approximate, neighbours: replace"),
         ("LabelPrivateLearner", "pure, neighbours: labels"),
@@ -195,41 +179,35 @@ def test_ordinary_runs_are_listed_and_shown(
     by its owner alone. One setting turns it off."""
     table = tmp_path / "ages.csv"
     table.write_text("age\n" + "31\n62\n" * 20_000)
-    asked = (
-        "mean-found",
-        "--records",
-        str(table),
-        "--column",
-        "age",
-        "--seed",
-        "1",
-        "--epsilon",
-        "4",
-    )
-    data = outcome_of(*asked)
-    (kept,) = runs_folder().glob("*")
-    assert kept.stat().st_mode & 0o077 == 0
-    run = kept.stem
-    listed = local_dp("runs").stdout
-    assert all(part in listed for part in (run, "mean-found", "done"))
-    shown = json.loads(local_dp("show", run, "--json").stdout)
+    arguments = shlex.split(f"mean-found --records {table} --column age --seed 1 --epsilon 4")
+    data = outcome_of(*arguments)
+    (log,) = runs_folder().glob("*")
+    assert log.stat().st_mode & 0o077 == 0
+    run = log.stem
+    lines = local_dp("runs").stdout
+    assert run in lines
+    assert "mean-found" in lines
+    assert "done" in lines
+    text = json.loads(local_dp("show", run, "--json").stdout)
     result = {**data["result"], "truth": None, "true_error": None}
     assert "mean_of_column" in result, "the truth of more than the estimate"
-    assert shown == {
+    assert text == {
         **data,
         "table": None,
-        "wall_s": shown["wall_s"],
-        "result": {name: result[name] for name in shown["result"]},
+        "wall_s": text["wall_s"],
+        "result": {name: result[name] for name in text["result"]},
     }
-    assert {*result} - {*shown["result"]} == {"mean_of_column", "true_outside"}
-    assert str(int(shown["result"]["estimate"])) in local_dp("show", run).stdout
-    assert (local_dp("resume", run).returncode, local_dp("show", f"{run}-2").returncode) == (2, 2)
-    kept.write_text("{")
+    assert {*result} - {*text["result"]} == {"mean_of_column", "true_outside"}
+    assert str(int(text["result"]["estimate"])) in local_dp("show", run).stdout
+    assert local_dp("resume", run).returncode == 2
+    assert local_dp("show", f"{run}-2").returncode == 2
+    log.write_text("{")
     assert "unreadable" in local_dp("runs").stdout
-    assert (local_dp("show", run).returncode, local_dp("show", "../x").returncode) == (2, 2)
+    assert local_dp("show", run).returncode == 2
+    assert local_dp("show", "../x").returncode == 2
     monkeypatch.setenv(SETTING, "off")
-    outcome_of(*asked)
-    assert [*runs_folder().glob("*")] == [kept]
+    outcome_of(*arguments)
+    assert [*runs_folder().glob("*")] == [log]
 
 
 def test_the_log_keeps_the_last_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,36 +231,23 @@ def test_a_run_in_which_nothing_was_asked_is_not_kept(monkeypatch: pytest.Monkey
     of a run that is kept, the password is not."""
     for _ in range(2):
         done = local_dp(
-            "server",
-            "survey",
-            "--broker",
-            "mqtt://127.0.0.1:1",
-            "--run",
-            "lost",
-            "--clients",
-            "5",
-            "--joining",
-            "0.1",
+            *shlex.split(
+                "server survey --broker mqtt://127.0.0.1:1 --run lost --clients 5 --joining 0.1"
+            )
         )
         assert done.returncode in (3, 5), done.stderr
     assert not list(runs_folder().glob("*"))
     monkeypatch.setattr(Journal, "standing", lambda journal: (0, 1, 0))
     local_dp(
-        "server",
-        "survey",
-        "--broker",
-        "mqtt://me:secret-word@127.0.0.1:1",
-        "--run",
-        "lost",
-        "--clients",
-        "5",
-        "--joining",
-        "0.1",
+        *shlex.split(
+            "server survey --broker mqtt://me:secret-word@127.0.0.1:1 --run lost --clients "
+            "5 --joining 0.1"
+        )
     )
-    (kept,) = runs_folder().glob("*.run")
-    assert b"127.0.0.1:1" in kept.read_bytes()
-    assert b"secret-word" not in kept.read_bytes()
-    assert kept.stat().st_mode & 0o077 == 0
+    (file,) = runs_folder().glob("*.run")
+    assert b"127.0.0.1:1" in file.read_bytes()
+    assert b"secret-word" not in file.read_bytes()
+    assert file.stat().st_mode & 0o077 == 0
 
 
 def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
@@ -301,7 +266,9 @@ def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
     assert local_dp("budget", str(path)).returncode == 2, "the client has it open"
     role.store.close()  # type: ignore[attr-defined]
     output = budget(path)
-    assert (output.data["spent"], output.data["lifetime"], output.data["left"]) == (1.75, 3.0, 1.25)
+    assert output.data["spent"] == 1.75
+    assert output.data["lifetime"] == 3.0
+    assert output.data["left"] == 1.25
     assert output.data["runs"] == [
         {"run": "spring", "epsilon": 0.5, "rounds": 2},
         {"run": "autumn", "epsilon": 0.25, "rounds": 1},
@@ -309,5 +276,6 @@ def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
     ]
     assert output.data["labels"] == [{"label": "monthly", "run": "winter", "epsilon": 1.0}]
     assert "1.25 is left" in " ".join(output.text().split())
-    made = local_dp("budget", str(tmp_path / "table.budget"), "--epsilon", "2")
-    assert (made.returncode, "a budget of epsilon 2" in " ".join(made.stdout.split())) == (0, True)
+    done = local_dp("budget", str(tmp_path / "table.budget"), "--epsilon", "2")
+    assert done.returncode == 0
+    assert "a budget of epsilon 2" in " ".join(done.stdout.split())

@@ -4,6 +4,7 @@ one that hears nothing leaves."""
 import asyncio
 import math
 import random
+import shlex
 import time
 from collections.abc import Coroutine
 from contextlib import closing
@@ -39,15 +40,14 @@ def test_a_member_that_hears_nothing_leaves_with_one_line() -> None:
         options = ("client", "survey", "--index", "7", "--broker", url, "--run", "nobody")
         began = time.monotonic()
         left = local_dp(*options, "--idle", "0.5")
-        assert (left.returncode, 0.5 <= time.monotonic() - began < 10) == (3, True)
+        assert left.returncode == 3
+        assert 0.5 <= time.monotonic() - began < 10
         assert "client-7: nothing came of run nobody for 0.5 seconds; start it again" in " ".join(
             left.stderr.split()
         )
-        refused = local_dp(*options, "--idle", "0")
-        assert (
-            refused.returncode,
-            "--idle is 0.0 seconds; give a number above 0" in " ".join(refused.stderr.split()),
-        ) == (2, True)
+        refusal = local_dp(*options, "--idle", "0")
+        assert refusal.returncode == 2
+        assert "--idle is 0.0 seconds; give a number above 0" in " ".join(refusal.stderr.split())
 
 
 @wrong(
@@ -59,28 +59,22 @@ def test_a_member_that_hears_nothing_leaves_with_one_line() -> None:
 def test_the_grace_of_a_server_is_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without --grace a lost member is waited for to the end of the round, a shuffler for two
     seconds; a negative grace is refused."""
-    seen: list[float] = []
+    graces: list[float] = []
 
-    async def noted(settings: Settings, *rest: object, **options: object) -> Outcome:
-        seen.append(settings.terms.grace)
+    async def note(settings: Settings, *rest: object, **options: object) -> Outcome:
+        graces.append(settings.terms.grace)
         raise QuorumError("nobody is asked")
 
-    monkeypatch.setattr(over_bus, "serve_run", noted)
-    asked = (
-        "server",
-        "survey",
-        "--clients",
-        "200",
-        "--broker",
-        "mqtt://127.0.0.1:1",
-        "--run",
-        "graceful",
+    monkeypatch.setattr(over_bus, "serve_run", note)
+    arguments = shlex.split(
+        "server survey --clients 200 --broker mqtt://127.0.0.1:1 --run graceful"
     )
     for words in ((), ("--grace", "7"), ("--shuffle",)):
-        assert local_dp(*asked, *words).returncode == 3
-    assert seen == [math.inf, 7.0, GRACE]
-    refused = local_dp(*asked, "--grace", "-1")
-    assert (refused.returncode, "the grace is -1" in refused.stderr) == (2, True)
+        assert local_dp(*arguments, *words).returncode == 3
+    assert graces == [math.inf, 7.0, GRACE]
+    refusal = local_dp(*arguments, "--grace", "-1")
+    assert refusal.returncode == 2
+    assert "the grace is -1" in refusal.stderr
 
 
 @wrong(
@@ -106,14 +100,14 @@ def test_rounds_that_were_closed_stay_and_the_rest_is_asked(
         terms=Terms(60.0, 1.0, math.inf),
     )
     monkeypatch.setattr(over_bus, "MqttBus", lambda address, name, filters: broker.join(filters))
-    said: list[str] = []
+    kinds: list[str] = []
     chance = random.Random(SEED)
 
-    def noted(delivery: Delivery) -> int:
-        said.append(type(decode(delivery.payload)).__name__)
+    def note(delivery: Delivery) -> int:
+        kinds.append(type(decode(delivery.payload)).__name__)
         return int(chance.random() >= 0.05)
 
-    broker.fate = noted
+    broker.fate = note
 
     def host(index: int) -> Coroutine[Any, Any, bool]:
         member = role(
@@ -123,18 +117,18 @@ def test_rounds_that_were_closed_stay_and_the_rest_is_asked(
 
     async def play() -> Outcome:
         async with beside(*map(host, range(3))) as hosts:
-            served = (settings, RUN, Address.parse("mqtt://127.0.0.1"), 5.0, lambda progress: None)
+            setting = (settings, RUN, Address.parse("mqtt://127.0.0.1"), 5.0, lambda progress: None)
             journal = Journal.begin(tmp_path, RUN, {})
             with pytest.raises(QuorumError):
-                await over_bus.serve_run(*served, journal=journal)
+                await over_bus.serve_run(*setting, journal=journal)
             assert 1 < journal.standing()[1] == journal.standing()[0] + 1
             journal.close()
-            assert "End" not in said
+            assert "End" not in kinds
             assert not any(each.done() for each in hosts)
             async with beside(host(3)):
-                resumed = Journal.open(tmp_path, RUN)
-                outcome = await over_bus.serve_run(*served, journal=resumed)
-                resumed.close()
+                journal_again = Journal.open(tmp_path, RUN)
+                outcome = await over_bus.serve_run(*setting, journal=journal_again)
+                journal_again.close()
                 await asyncio.sleep(PARTING)
             assert all(each.result() for each in hosts), "the run is over for each"
             return outcome

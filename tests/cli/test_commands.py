@@ -60,10 +60,10 @@ def imports(*arguments: str) -> list[str]:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    imported = imports("--help")
-    assert not {name.split(".")[0] for name in imported} & set(HEAVY)
-    assert len(imported) < 200
-    assert {name for name in imported if name.startswith("local_dp.cli.")} == {
+    modules = imports("--help")
+    assert not {name.split(".")[0] for name in modules} & set(HEAVY)
+    assert len(modules) < 200
+    assert {name for name in modules if name.startswith("local_dp.cli.")} == {
         f"local_dp.cli.{name}" for name in ("main", "commands", "fields")
     }
     done = subprocess.run(
@@ -76,11 +76,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert not {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY)
 
 
-@pytest.mark.parametrize(("more", "wanted"), [(("--json",), False), ((), True)])
-def test_only_a_table_imports_rich(more: tuple[str, ...], wanted: bool) -> None:
+@pytest.mark.parametrize(("more", "expected"), [(("--json",), False), ((), True)])
+def test_only_a_table_imports_rich(more: tuple[str, ...], expected: bool) -> None:
     """A run for a program, in a pipe, starts without rich; one whose table is printed has it."""
-    imported = imports("run", "survey", "--tier", "aggregate", "--clients", "9", *more)
-    assert ("rich" in imported) == wanted
+    modules = imports(*shlex.split("run survey --tier aggregate --clients 9"), *more)
+    assert ("rich" in modules) == expected
 
 
 def test_the_listed_help_is_each_commands_own() -> None:
@@ -97,13 +97,12 @@ def test_the_listed_help_is_each_commands_own() -> None:
 def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
     """Its claim, each parameter with help, unit and default, the options of every run, an example;
     `--help` takes at most 40 lines of 80 columns."""
-    brief, output, kind = (
-        local_dp("run", name, "--help").stdout,
-        " ".join(local_dp("run", name, "--help-all").stdout.split()),
-        PROTOCOLS[name],
-    )
+    brief = local_dp("run", name, "--help").stdout
+    output = " ".join(local_dp("run", name, "--help-all").stdout.split())
+    kind = PROTOCOLS[name]
     assert len(brief.splitlines()) <= 40
-    assert ("--epsilon" in brief, "--crowd" in brief) == (True, False)
+    assert "--epsilon" in brief
+    assert "--crowd" not in brief
     assert all(option in output for option in ("--epsilon", "--worst-case", "--stores", "--crowd"))
     assert f"{kind.summary}." in brief
     own, _, shared = output.partition("Options of run:")
@@ -151,20 +150,12 @@ def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
     """Options before or after the protocol's name, and 1e2 for 100: the same run. A list is
     repeated, or has commas or semicolons outside quotes."""
-    common = ["--records", str(table), "--seed", "4", "--tier", "population"]
+    common = shlex.split(f"--records {table} --seed 4 --tier population")
     runs = [
-        outcome_of(
-            "mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "100", *common
-        ),
-        outcome_of(
-            "mean", "--column", "age", "--low=0", "--high", "1e2", "--clients", "1e2", *common
-        ),
-        outcome_of(
-            *common, "--clients=100", "mean", "--column", "age", "--low", "0", "--high", "100"
-        ),
-        outcome_of(
-            "mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "0x64", *common
-        ),
+        outcome_of(*shlex.split("mean --column age --low 0 --high 100 --clients 100"), *common),
+        outcome_of(*shlex.split("mean --column age --low=0 --high 1e2 --clients 1e2"), *common),
+        outcome_of(*common, *shlex.split("--clients=100 mean --column age --low 0 --high 100")),
+        outcome_of(*shlex.split("mean --column age --low 0 --high 100 --clients 0x64"), *common),
     ]
     assert len({run["rounds"][0]["digest"] for run in runs}) == 1
     assert [run["parameters"] for run in runs] == [runs[0]["parameters"]] * 4
@@ -173,15 +164,15 @@ def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
         for option in ("--queries", "--question")
     ]
     assert digests[0] == digests[1]
-    asked = ["age >= 30", "smokes in ['yes', 'a,b;c']"]
-    typed = (
-        ["--column", asked[0], "--columns", asked[1]],
-        ["--column", ", ".join(asked)],
-        ["--columns", ";".join(asked)],
+    columns = ["age >= 30", "smokes in ['yes', 'a,b;c']"]
+    ways = (
+        ["--column", columns[0], "--columns", columns[1]],
+        ["--column", ", ".join(columns)],
+        ["--columns", ";".join(columns)],
     )
-    assert [
-        outcome_of("crosstab", *words, *common)["parameters"]["columns"] for words in typed
-    ] == [asked] * 3
+    assert [outcome_of("crosstab", *words, *common)["parameters"]["columns"] for words in ways] == [
+        columns
+    ] * 3
 
 
 def test_version_names_of_the_program_and_of_nothing() -> None:
@@ -197,12 +188,13 @@ def test_version_names_of_the_program_and_of_nothing() -> None:
     )
     assert done.stdout == local_dp("--version").stdout
     bare = local_dp()
-    assert (bare.returncode, bare.stdout) == (2, local_dp("-h").stdout)
-    for asked, listing in (
+    assert bare.returncode == 2
+    assert bare.stdout == local_dp("-h").stdout
+    for word, listing in (
         ("run", "local-dp protocols"),
         ("describe", "local-dp protocols, randomizers, queries or mechanisms"),
     ):
-        words = local_dp(asked, "telepathy").stderr
+        words = local_dp(word, "telepathy").stderr
         assert "did you mean" not in words
         assert "there are compare, " in words
         assert words.endswith(f" more (`{listing}`)\n")
@@ -224,7 +216,7 @@ def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (
         Path(line.removeprefix(". ").strip("'")).read_text() == local_dp("--show-completion").stdout
     )
-    for typed, wanted in (
+    for words, expected in (
         ("local-dp dim", "plain,dimension"),
         ("local-dp run masked-parity-o", "plain,masked-parity-one-round"),
         ("local-dp run survey --tole", "plain,--tolerance"),
@@ -232,12 +224,12 @@ def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         surroundings = {
             **os.environ,
             "_LOCAL_DP_COMPLETE": "bash_complete",
-            "COMP_WORDS": typed,
-            "COMP_CWORD": str(len(typed.split()) - 1),
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
         }
         assert subprocess.run(
             command(), env=surroundings, capture_output=True, text=True, check=True
-        ).stdout.split() == [wanted]
+        ).stdout.split() == [expected]
 
 
 def test_drawn_seeds_survive_a_reader_of_json() -> None:
@@ -250,7 +242,7 @@ def test_drawn_seeds_survive_a_reader_of_json() -> None:
 
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 SIZES = {
-    "heavy-hitters": ("--clients", "20000", "--bits", "8", "--share", "0.09"),
+    "heavy-hitters": shlex.split("--clients 20000 --bits 8 --share 0.09"),
     "mean-vector": ("--clients", "100"),
 }
 
@@ -274,7 +266,8 @@ def test_every_protocol_prints_what_the_schema_says(name: str) -> None:
     )
     VALIDATOR.validate(data)
     text = summary(data, 80)
-    assert all(part in text for part in ("true error", "0 missing"))
+    assert "true error" in text
+    assert "0 missing" in text
 
 
 def test_the_published_schema_is_one(table: Path) -> None:
@@ -283,12 +276,7 @@ def test_the_published_schema_is_one(table: Path) -> None:
     assert json.loads(local_dp("schema").stdout) == SCHEMA
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     arguments = (
-        "frequency",
-        "--records",
-        str(table),
-        "--column",
-        "smokes",
-        "--labels",
+        *shlex.split(f"frequency --records {table} --column smokes --labels"),
         "no;yes",
         "--tier",
         "population",
@@ -301,7 +289,8 @@ def test_the_published_schema_is_one(table: Path) -> None:
     for run in runs:
         VALIDATOR.validate(run)
     output, private, _ = runs
-    assert (output["table"]["rows"], output["result"]["truth"]) == (500, [350 / 500, 150 / 500])
+    assert output["table"]["rows"] == 500
+    assert output["result"]["truth"] == [350 / 500, 150 / 500]
     assert output["rounds"][0]["randomizers"] == [{"name": "grr", "epsilon": 1.0, "k": 2}]
     assert output["parameters"]["column"] == "smokes"
     assert private["table"] is private["result"]["truth"] is None
@@ -339,8 +328,8 @@ def test_a_hypothesis_is_explained_in_one_sentence(
     """A finished run ends in one sentence that says what was learned, in its output and in its
     JSON."""
     monkeypatch.setenv("COLUMNS", "1000")
-    done = ("--tier", "aggregate", "--seed", "3", "--epsilon", "4")
-    explained = outcome_of(*arguments.split(), *done)["result"]["explanation"]
-    assert SENTENCES[arguments] in explained
-    assert explained.endswith(".")
-    assert local_dp("run", *arguments.split(), *done).stdout.splitlines()[-1] == explained
+    done = shlex.split("--tier aggregate --seed 3 --epsilon 4")
+    sentence = outcome_of(*arguments.split(), *done)["result"]["explanation"]
+    assert SENTENCES[arguments] in sentence
+    assert sentence.endswith(".")
+    assert local_dp("run", *arguments.split(), *done).stdout.splitlines()[-1] == sentence

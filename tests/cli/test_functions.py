@@ -45,11 +45,11 @@ CASES: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize(
-    "typed", short(CASES, lambda typed: typed.startswith(("plan survey --epsilon", "price 'pure")))
+    "texts", short(CASES, lambda texts: texts.startswith(("plan survey --epsilon", "price 'pure")))
 )
-def test_a_command_is_its_function(typed: str, tmp_path: Path) -> None:
+def test_a_command_is_its_function(texts: str, tmp_path: Path) -> None:
     path = str(written(tmp_path))
-    words = [{"TABLE": path, "OLD": OLD}.get(word, word) for word in shlex.split(typed)]
+    words = [{"TABLE": path, "OLD": OLD}.get(word, word) for word in shlex.split(texts)]
     done = local_dp(*words, "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == json.loads(json.dumps(CASES[typed](path).to_dict()))
+    assert json.loads(done.stdout) == json.loads(json.dumps(CASES[texts](path).to_dict()))

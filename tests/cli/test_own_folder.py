@@ -2,6 +2,7 @@
 the user."""
 
 import os
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -11,7 +12,7 @@ import pytest
 
 from tests.support.inputs.documents import ROOT
 
-RUN = ["run", "survey", "--clients", "5", "--tier", "processes", "--json"]
+RUN = shlex.split("run survey --clients 5 --tier processes --json")
 LINE = (
     "import local_dp as ldp; r = ldp.survey({'a': [0, 1] * 5}, 'a > 0', seed=1, tier='hosts', "
     "notice=str); print(type(r).__name__)"

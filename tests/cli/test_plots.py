@@ -15,13 +15,7 @@ from tests.support.wrong import wrong
 
 CLIENTS = {"mean-found": 20_000}
 # each kind of figure, and of refusal
-DRAWN = (
-    "survey",
-    "frequency",
-    "quantiles",
-    "masked-parity",
-    "learn",
-)
+DRAWN = ("survey", "frequency", "quantiles", "masked-parity", "learn")
 MIXED, COMPARED = (
     [name for name in PROTOCOLS.usable() if role.takes(find_protocol(name))]
     for role in (Mix, Compare)
@@ -57,11 +51,14 @@ def test_a_figure_is_drawn_or_refused(command: str, name: str, tmp_path: Path) -
         str(figure),
     )
     if find_protocol(name).figureless:
-        assert (done.returncode, done.stdout, figure.exists()) == (2, "", False)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert figure.exists() is False
         assert "leave out --plot" in done.stderr
         assert "replied" not in done.stderr
     else:
-        assert (done.returncode, figure.exists()) == (0, True), done.stderr
+        assert done.returncode == 0, done.stderr
+        assert figure.exists() is True, done.stderr
 
 
 @pytest.mark.parametrize(
@@ -72,16 +69,16 @@ def test_a_command_takes_what_it_lists(name: str) -> None:
     """`mix` and `compare` list the protocols that they answer, and refuse the others; `plan`
     answers every one."""
     assert ldp.plan(name).rows
-    for listed, answered in (
+    for lines, answers in (
         (MIXED, lambda: ldp.mix(name, clients=2000, seed=1)),
         (COMPARED, lambda: estimators(find_protocol(name)(), 1.0)),
     ):
         with (
             nullcontext()
-            if name in listed
+            if name in lines
             else pytest.raises(ldp.InputError, match=r"no shares of symbols|nothing to compare")
         ):
-            answered()
+            answers()
 
 
 @wrong(
@@ -91,11 +88,9 @@ def test_a_command_takes_what_it_lists(name: str) -> None:
     "`mix` lists protocols that it always refuses",
 )
 def test_a_command_for_few_protocols_names_them() -> None:
-    refused = local_dp("mix", "survey", "--help")
-    assert (refused.returncode, "it is for crosstab, frequency, histogram" in refused.stderr) == (
-        2,
-        True,
-    )
+    refusal = local_dp("mix", "survey", "--help")
+    assert refusal.returncode == 2
+    assert "it is for crosstab, frequency, histogram" in refusal.stderr
     assert not [
         name
         for name in PROTOCOLS.usable()

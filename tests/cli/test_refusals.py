@@ -17,14 +17,12 @@ REFUSED = {  # by the exit code: the command, and what its line says
     2: {
         "run telepathy": "telepathy",
         "run survey --epsilon 0": "epsilon is 0",
-        "run survey --epsilon -1": "epsilon is -1",
         "run survey --epsilon nan": "epsilon is 'nan'; give a number",
         "run survey --epsilon inf": "epsilon is inf",
         "run survey --clients 0": "clients is 0",
         "run survey --hosts 0": "hosts is 0",
         "run frequency --k 1": "k is 1",
         "run masked-parity --d 65": "d is 65",
-        "run masked-parity --d 0": "d is 0",
         "run survey --randomizer one-bit-mean": (
             "takes the levels 0 to 65536; give a query and a randomizer of one domain"
         ),
@@ -35,13 +33,10 @@ REFUSED = {  # by the exit code: the command, and what its line says
         ),
         "shuffle grr --set epsilon=2 --clients 100": "epsilon is set to 2",
         "audit grr --set name=x": "grr has no parameter 'name'; there are word_bits, k",
-        "shuffle grr --set clients=9": "grr has no parameter 'clients'",
         "audit grr --set epsilom=3": "no parameter 'epsilom'; there are word_bits, k",
         "audit grr --set k=2 --set k=3": "k is set to '2' and to '3'; give one",
         "audit quitter:Quit": "quitter:Quit cannot be made with epsilon 1.0 and {}: SystemExit: 0",
-        "audit quitter:Quit --json": "SystemExit: 0",
         "shuffle quitter:Quit": "SystemExit: 0",
-        "run survey --p many": "p is 'many'",
         "run survey --p 1.5": "p is 1.5",
         "run survey --question 'yes >'": "cannot read the question",
         "run survey --quorum 2": "the quorum is 2",
@@ -67,7 +62,6 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "rnu": "no command 'rnu'; did you mean 'run'?",
         "median": "'median' is a command of curate: type `local-dp curate median`",
         "run survy": "did you mean 'survey'?",
-        "host frequencey": "did you mean 'frequency'?",
         "run survey --qestion x": (
             "no option '--qestion'; did you mean '--question'? `local-dp run survey --help`"
         ),
@@ -89,7 +83,6 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "price 'nope 1'": "no kind of mechanism 'nope'",
         "price 'pure 1 x'": "of the form 'pure EPSILON'",
         "price 'pure 1' --delta 0": "delta is 0",
-        "price 'pure 1' --delta much": "delta is 'much'; give a number",
         "price 'pure 1' --epsilon -1": "epsilon is -1",
         "price 'gaussian -3'": "sigma is -3",
         "attack reconstruct --records people.csv --question 'age > 30'": "give either noise",
@@ -120,13 +113,11 @@ REFUSED = {  # by the exit code: the command, and what its line says
         ),
         "run survey --records table.xlsx --question 'a > 1'": "cannot read 'table.xlsx'",
         "run survey --records people.csv --csv 'sep=x' --question 'age > 1'": "decimal is . or ,",
-        "run survey --records people.csv --seed -1 --question 'age > 1'": "seed is -1",
         "run survey --records broken.parquet --question 'a > 1'": "cannot read 'broken.parquet'",
         "run survey --records people.csv --question 'income > 1'": "no column 'income'",
         "run survey --records people.csv --question 'smokes > 1'": "compare like with like",
         "run mean --records people.csv --column age": "public bounds",
         "run mean --records people.csv --column smokes --low 0 --high 1": "is text",
-        "run frequency --records people.csv --column income": "no column 'income'",
         "run frequency --records people.csv --column smokes --private": "list them",
         (
             "run frequency --records people.csv --column smokes --private --labels-from-data"
@@ -140,9 +131,6 @@ REFUSED = {  # by the exit code: the command, and what its line says
             "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first"
         ): "is signed: give --key",
         (
-            "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first"
-        ): "is signed: give --key",
-        (
             "server survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key "
             "nowhere"
         ): "go together",
@@ -150,20 +138,13 @@ REFUSED = {  # by the exit code: the command, and what its line says
             "host survey --clients 9 --private --broker mqtt://127.0.0.1:1 --run first --key "
             "nowhere"
         ): "go together",
-        (
-            "client survey --index 0 --private --broker mqtt://127.0.0.1:1 --run first --key "
-            "nowhere"
-        ): "go together",
         "server survey --broker mqtt://127.0.0.1:1 --run 'a b'": "'a b'",
     },
     4: {
-        "run survey --randomizer telepathy": "telepathy",
         "run survey --clients 20 --allow grr": "not on the clients' list",
         "run survey --randomizer binry-rr": "did you mean 'binary-rr'?",
     },
-    5: {
-        "run survey --broker mqtt://127.0.0.1:1": "cannot reach the broker mqtt://127.0.0.1:1",
-    },
+    5: {"run survey --broker mqtt://127.0.0.1:1": "cannot reach the broker mqtt://127.0.0.1:1"},
 }
 
 QUITTER = (
@@ -176,7 +157,8 @@ def test_no_foreign_code_ends_a_command_with_success(monkeypatch: pytest.MonkeyP
     """Wherever a plug-in calls sys.exit(0), the command has failed, in one line."""
     monkeypatch.setattr(Protocols, "__call__", lambda self: sys.exit(0))
     done = local_dp("protocols")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert done.returncode == 2
+    assert done.stdout == ""
     assert done.stderr == (
         "local-dp: foreign code, such as a plug-in's, ended the program with SystemExit(0) and no "
         "result; correct or remove it\n"
@@ -197,10 +179,11 @@ def test_wrong_input_gets_one_line(
     table.with_name("table.xlsx").write_text("x")
     table.with_name("broken.parquet").write_bytes(b"PAR1 not really")
     done = local_dp(*shlex.split(line))
-    assert (done.returncode, done.stdout) == (code, ""), done.stderr
-    (said,) = (
+    assert done.returncode == code, done.stderr
+    assert done.stdout == "", done.stderr
+    (notices,) = (
         each
         for each in done.stderr.strip().splitlines()
         if not each.startswith(("round ", "You have "))
     )
-    assert REFUSED[code][line] in said
+    assert REFUSED[code][line] in notices

@@ -75,11 +75,11 @@ def test_no_word_is_broken_at_80_columns(line: str, monkeypatch: pytest.MonkeyPa
 def test_a_terminal_breaks_errors_between_words() -> None:
     """On a terminal of 60 columns a long error takes several lines, none longer, with the words of
     the one line that a pipe gets."""
-    piped = local_dp("run", "survy")
-    shown = Terminal("run", "survy", columns=60).end()
-    assert len(shown.splitlines()) > 3
-    assert max(map(len, shown.splitlines())) <= 60
-    assert words(shown) == words(piped.stderr)
+    plain = local_dp("run", "survy")
+    text = Terminal("run", "survy", columns=60).end()
+    assert len(text.splitlines()) > 3
+    assert max(map(len, text.splitlines())) <= 60
+    assert words(text) == words(plain.stderr)
 
 
 def test_a_line_says_what_goes_on_while_the_command_is_busy(
@@ -120,7 +120,7 @@ def messages_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
 def test_a_run_shows_who_is_ready_and_has_replied(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run over processes shows how many are ready, who is missing, and how many have replied; a
     simulated round, how many after each chunk."""
-    messages = messages_of(monkeypatch, "run", "survey", "--tier", "processes", "--clients", "30")
+    messages = messages_of(monkeypatch, *shlex.split("run survey --tier processes --clients 30"))
     assert messages[0] == "starting the clients in tier processes"
     assert messages[1] == "0 of 30 clients are ready; waiting for 0..29"
     assert "30 of 30 clients are ready" in messages
@@ -129,7 +129,7 @@ def test_a_run_shows_who_is_ready_and_has_replied(monkeypatch: pytest.MonkeyPatc
         for each in messages[messages.index("30 of 30 clients are ready") :]
     )
     messages = messages_of(
-        monkeypatch, "run", "survey", "--tier", "population", "--clients", str(3 * CHUNK)
+        monkeypatch, *shlex.split(f"run survey --tier population --clients {3 * CHUNK}")
     )
     counts = [
         int(match[1].replace(",", ""))
@@ -172,9 +172,9 @@ def test_ctrl_c_ends_a_run_in_its_round(line: str) -> None:
     terminal.wait_for(r"round [2-9]|round 1: [1-9]")  # some have answered
     family = terminal.process.children(recursive=True)
     terminal.interrupt()
-    shown = terminal.end(seconds=20)
-    assert terminal.process.returncode == 130, shown
-    assert "Traceback" not in shown
+    text = terminal.end(seconds=20)
+    assert terminal.process.returncode == 130, text
+    assert "Traceback" not in text
     _, alive = psutil.wait_procs(family, timeout=6)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
@@ -182,10 +182,10 @@ def test_ctrl_c_ends_a_run_in_its_round(line: str) -> None:
 SECOND = 1.0
 TYPED = (
     ("bench",),
-    ("curate", "histogram", "--records", "fair.csv", "--column", "age"),
-    ("run", "masked-parity", "--tier", "processes", "--clients", "300"),
+    shlex.split("curate histogram --records fair.csv --column age"),
+    shlex.split("run masked-parity --tier processes --clients 300"),
     ("experiment", "parity"),
-    ("server", "survey", "--broker", "mqtt://127.0.0.1:1", "--run", "nowhere", "--clients", "10"),
+    shlex.split("server survey --broker mqtt://127.0.0.1:1 --run nowhere --clients 10"),
 )
 
 
@@ -195,13 +195,13 @@ def first_words(*arguments: str) -> float:
     terminal = Terminal(*arguments)
     terminal.wait_for(r"\S")
     try:
-        used = terminal.process.cpu_times()
+        times = terminal.process.cpu_times()
     except psutil.NoSuchProcess:
         pytest.fail(f"local-dp {' '.join(arguments)} had ended before it could be timed")
     for each in (*terminal.process.children(recursive=True), terminal.process):
         each.kill()
     terminal.end()
-    return float(used.user + used.system)
+    return float(times.user + times.system)
 
 
 @pytest.mark.parametrize("arguments", short(TYPED, lambda each: each[0] in ("bench", "curate")))
@@ -210,4 +210,4 @@ def test_a_command_says_something_within_a_second(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     turns = (first_words(*arguments) for _ in range(3))
-    assert any(used + SCREEN.delay <= SECOND for used in turns)
+    assert any(seconds + SCREEN.delay <= SECOND for seconds in turns)

@@ -1,6 +1,5 @@
 """An option that is typed counts, also where it is typed with its default."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import fields
 from importlib import import_module
@@ -37,7 +36,7 @@ def _commands() -> Iterator[tuple[str, type[Any]]]:
 ALL = dict(_commands())
 
 
-def _parsed(kind: type[Any], *typed: str) -> Any:
+def _parse(kind: type[Any], *words: str) -> Any:
     command = click.Command(
         "x",
         params=[each for each in parameters_of(kind) if isinstance(each, Option)],
@@ -45,24 +44,24 @@ def _parsed(kind: type[Any], *typed: str) -> Any:
     )
     for each in command.params:
         each.required = False
-    return command.main(list(typed), standalone_mode=False)
+    return command.main(list(words), standalone_mode=False)
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_what_counts_where_nothing_is_typed_counts_where_it_is(name: str) -> None:
     """Of all options of all commands, one whose help shows a default is none only where it is not
     typed; else the default itself is its value."""
-    kind, silent = ALL[name], _parsed(ALL[name])
+    kind, silent = ALL[name], _parse(ALL[name])
     for option in parameters_of(kind):
-        if not isinstance(option, Option) or not option.shown or option.multiple:
+        if not isinstance(option, Option) or not option.preset or option.multiple:
             continue
-        typed = _parsed(kind, option.opts[0], option.shown)[option.name]
+        done = _parse(kind, option.opts[0], option.preset)[option.name]
         (each,) = [each for each in fields(kind) if each.name == option.name]
-        assert typed is not None
+        assert done is not None
         assert (silent[option.name] is None) == (each.metadata.get("usual") is not None), (
             option.name
         )
-        assert silent[option.name] in (None, typed), option.name
+        assert silent[option.name] in (None, done), option.name
 
 
 @wrong(
@@ -92,14 +91,9 @@ def test_options_that_need_real_clients_select_them() -> None:
             )
 
 
-def _run(*typed: str) -> Run:
-    made: Run = instance_of(Run, _parsed(Run, *typed))
-    return made
-
-
-def test_a_typed_default_is_in_the_result() -> None:
-    done = local_dp("run", "survey", "--clients", "20", "--seed", "1", "--hosts", "2", "--json")
-    assert (done.returncode, json.loads(done.stdout)["tier"]) == (0, "hosts")
+def _run(*words: str) -> Run:
+    command: Run = instance_of(Run, _parse(Run, *words))
+    return command
 
 
 @pytest.mark.parametrize(

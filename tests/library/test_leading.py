@@ -28,27 +28,25 @@ CUTS = (77 << 56 | 12345, 200 << 56, 200 << 56 | 5)
 
 def _whole(start: int, stop: int, cuts: Collection[int] = CUTS) -> Words:
     """The words; undrawn bytes are zeros."""
-    drawn = leading_words(KEYS, start, stop, 8, ties(cuts))
-    words = drawn.first.astype(np.uint64) << np.uint64(56)
-    words[drawn.places] = drawn.whole
-    assert (drawn.whole >> np.uint64(56) == drawn.first[drawn.places]).all()
+    draw = leading_words(KEYS, start, stop, 8, ties(cuts))
+    words = draw.first.astype(np.uint64) << np.uint64(56)
+    words[draw.places] = draw.whole
+    assert (draw.whole >> np.uint64(56) == draw.first[draw.places]).all()
     return words
 
 
 def test_a_cut_of_one_byte_ties_nobody() -> None:
     """The first byte decides about a multiple of 2^56: no other byte is drawn for it, in any order
     of the cuts."""
-    drawn = leading_words(KEYS, 0, 1 << 12, 8, ties((200 << 56,)))
-    assert (drawn.places.tolist(), drawn.below(200 << 56).tolist()) == (
-        [],
-        (drawn.first < 200).tolist(),
-    )
-    drawn = leading_words(KEYS, 0, 1 << 12, 8, ties(CUTS))
+    draw = leading_words(KEYS, 0, 1 << 12, 8, ties((200 << 56,)))
+    assert draw.places.tolist() == []
+    assert draw.below(200 << 56).tolist() == (draw.first < 200).tolist()
+    draw = leading_words(KEYS, 0, 1 << 12, 8, ties(CUTS))
     for cut in CUTS:
         places = np.arange(3, 1 << 12, 7)
         below = _whole(0, 1 << 12) < np.uint64(cut)
-        assert drawn.below(cut).tolist() == below.tolist()
-        assert drawn.below_at(cut, places).tolist() == below[places].tolist()
+        assert draw.below(cut).tolist() == below.tolist()
+        assert draw.below_at(cut, places).tolist() == below[places].tolist()
 
 
 def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(
@@ -57,14 +55,14 @@ def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(
     """The tied words of a block take the words of the second stream in order, from the block's
     first number on: none is used twice."""
     monkeypatch.setattr(module, "_TIED", 1 << 12)
-    drawn = leading_words(KEYS, 0, 3 << 12, 8, ties(CUTS))
-    assert drawn.first.tolist() == philox_words(KEYS[0], 0, 3 << 12, 8).tolist()
-    assert drawn.places.tolist() == np.flatnonzero(np.isin(drawn.first, (77, 200))).tolist()
-    ends = np.searchsorted(drawn.places, np.arange(4) << 12)
+    draw = leading_words(KEYS, 0, 3 << 12, 8, ties(CUTS))
+    assert draw.first.tolist() == philox_words(KEYS[0], 0, 3 << 12, 8).tolist()
+    assert draw.places.tolist() == np.flatnonzero(np.isin(draw.first, (77, 200))).tolist()
+    ends = np.searchsorted(draw.places, np.arange(4) << 12)
     assert (np.diff(ends) > 0).all()
     for block, (low, high) in enumerate(pairwise(ends.tolist())):
         second = philox_words(TIED, block << 12, (block << 12) + high - low)
-        assert (drawn.whole[low:high] << np.uint64(8)).tolist() == (
+        assert (draw.whole[low:high] << np.uint64(8)).tolist() == (
             second >> np.uint64(8) << np.uint64(8)
         ).tolist()
 
@@ -79,20 +77,16 @@ def test_two_bytes_that_leave_a_word_open(monkeypatch: pytest.MonkeyPatch) -> No
     their own, wherever the draw is cut."""
     monkeypatch.setattr(module, "_TIED", 1 << 10)
     start, stop = 700, 5000
-    drawn, first = (
-        leading_words(KEYS, start, stop, 16, _open),
-        philox_words(KEYS[0], start, stop, 16),
-    )
-    assert drawn.places.tolist() == np.flatnonzero(first % 50 == 7).tolist()
-    assert (drawn.whole >> np.uint64(48)).tolist() == first[drawn.places].tolist()
-    assert len(set((drawn.whole << np.uint64(16)).tolist())) == len(drawn.whole) > 50
+    draw = leading_words(KEYS, start, stop, 16, _open)
+    first = philox_words(KEYS[0], start, stop, 16)
+    assert draw.places.tolist() == np.flatnonzero(first % 50 == 7).tolist()
+    assert (draw.whole >> np.uint64(48)).tolist() == first[draw.places].tolist()
+    assert len(set((draw.whole << np.uint64(16)).tolist())) == len(draw.whole) > 50
     for low, high in ((700, 1025), (1023, 1024), (1024, 2049), (3333, 5000)):
-        part, inside = (
-            leading_words(KEYS, low, high, 16, _open),
-            slice(*np.searchsorted(drawn.places, (low - start, high - start))),
-        )
-        assert (part.places + low - start).tolist() == drawn.places[inside].tolist()
-        assert part.whole.tolist() == drawn.whole[inside].tolist()
+        part = leading_words(KEYS, low, high, 16, _open)
+        inside = slice(*np.searchsorted(draw.places, (low - start, high - start)))
+        assert (part.places + low - start).tolist() == draw.places[inside].tolist()
+        assert part.whole.tolist() == draw.whole[inside].tolist()
 
 
 class Given(
@@ -121,11 +115,9 @@ def test_a_simulated_bit_is_flipped_exactly_as_often_as_its_weight_says(epsilon:
     """Over all 2^16 words of 16 bits, the flipped bits are those of the words below the threshold,
     as `respond` has it."""
     randomizer, n = BinaryRR(epsilon, word_bits=16), 1 << 16
-    values, words, cells = (
-        np.arange(n) % 2,
-        np.arange(n, dtype=np.uint32),
-        np.zeros(1, dtype=np.uint8),
-    )
+    values = np.arange(n) % 2
+    words = np.arange(n, dtype=np.uint32)
+    cells = np.zeros(1, dtype=np.uint8)
     reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
     assert int((reports != values).sum()) == randomizer.flip
     assert reports.tolist() == randomizer.respond(values, words, cells).tolist()
@@ -154,16 +146,12 @@ def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
     """Over all 2^20 words of 20 bits, each symbol is sent as often as its weight says, and by the
     words by which `respond` sends it."""
     randomizer, n = GRR(epsilon, word_bits=20, k=k), 1 << 20
-    values, words, cells = (
-        np.arange(n) // 7 % k,
-        np.arange(n, dtype=np.uint32),
-        np.zeros(1, dtype=np.uint8),
-    )
+    values = np.arange(n) // 7 % k
+    words = np.arange(n, dtype=np.uint32)
+    cells = np.zeros(1, dtype=np.uint8)
     reports = randomizer.simulated(Given(0), Draw(1), 0, values, cells)
-    assert (int((reports == values).sum()), reports.dtype) == (
-        randomizer.truth,
-        randomizer.report_dtype,
-    )
+    assert int((reports == values).sum()) == randomizer.truth
+    assert reports.dtype == randomizer.report_dtype
     assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 
@@ -227,8 +215,8 @@ def test_the_last_bits_of_a_share_count() -> None:
     2^24 clients; fails with probability below 1e-9."""
     n, share = 1 << 24, 76.5 / 256
     population = Finite(Records({"kind": np.arange(2)}), (share, 1 - share), n, 6)
-    held = sum(
+    count = sum(
         int(population.values(Question("kind == 1"), start, start + (1 << 20)).sum())
         for start in range(0, n, 1 << 20)
     )
-    assert abs(1 - held / n - share) < 0.9e-3 < 0.5 / 256
+    assert abs(1 - count / n - share) < 0.9e-3 < 0.5 / 256

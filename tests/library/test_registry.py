@@ -24,14 +24,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.registry import Registry
 
 # channels inside others, which no request names
-PARTS = {
-    "affine-blocks",
-    "loloha-code",
-    "noisy-bit",
-    "signed-place",
-    "signed-places",
-    "translates",
-}
+PARTS = {"affine-blocks", "loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"}
 ROOMS = [
     (RANDOMIZERS, (randomizers,)),
     (QUERIES, (queries, tabular, masked)),
@@ -49,13 +42,13 @@ def _classes(registry: Registry[Any], rooms: tuple[Any, ...]) -> dict[str, type[
     """Every concrete class of the rooms with a name of its own, by that name."""
     classes = {}
     for room in rooms:
-        found: list[Any] = [
+        kinds: list[Any] = [
             each
             for module in _modules(room)
             for each in vars(module).values()
             if isinstance(each, type)
         ]
-        for kind in found:
+        for kind in kinds:
             if (
                 issubclass(kind, registry.base)
                 and not isabstract(kind)

@@ -21,16 +21,16 @@ def test_code_is_known_by_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name in ("__init__.py", "loaded.py", "tables.py"):
         (tmp_path / "coined" / name).write_text("class Loaded: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    kinds = [import_module("coined.loaded").Loaded]
-    digests = [code_digest(kinds), code_digest(()), code_digest([BinaryRR])]
-    assert digests[0] == code_digest(kinds) != digests[1] == digests[2]
+    classes = [import_module("coined.loaded").Loaded]
+    digests = [code_digest(classes), code_digest(()), code_digest([BinaryRR])]
+    assert digests[0] == code_digest(classes) != digests[1] == digests[2]
     (tmp_path / "coined" / "tables.py").write_text("class Loaded: pass  # of another form\n")
-    for function in (sources.source_digest, sources._digest):
-        function.cache_clear()
-    digests.append(code_digest(kinds))
+    for cache in (sources.source_digest, sources._digest):
+        cache.cache_clear()
+    digests.append(code_digest(classes))
     monkeypatch.setattr(sources, "distributions", list)
     sources._digest.cache_clear()
-    digests.append(code_digest(kinds))
+    digests.append(code_digest(classes))
     sources._digest.cache_clear()
     monkeypatch.setattr(Named, "__module__", "__main__")
     assert code_digest([Named]) == b""

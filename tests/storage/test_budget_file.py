@@ -49,7 +49,7 @@ def test_charges_add_up_and_never_pass_the_budget(tmp_path: Path) -> None:
         with pytest.raises(RefusedError, match="exceeds the budget"):
             again.charge(too_much, "replace", "too much")
     assert again.charge(Pure(NANO // 4), "replace", "the rest").left == Pure(0)
-    assert [charged.what for charged in budget_file.standing().charges] == [
+    assert [charge.what for charge in budget_file.standing().charges] == [
         "a mean",
         "a histogram",
         "the rest",
@@ -64,9 +64,9 @@ def test_neighbours_of_two_kinds_do_not_add_up(tmp_path: Path) -> None:
         budget_file.charge(approximate(0.1, 1e-9), "replace", "a histogram")
     assert budget_file.standing().spent == Pure(0)
     budget_file.charge(Pure(1), "edge", "triangles")
-    with pytest.raises(RefusedError, match="spent on 'edge' neighbours") as refused:
+    with pytest.raises(RefusedError, match="spent on 'edge' neighbours") as refusal:
         budget_file.charge(Pure(1), "replace", "a mean")
-    assert refused.value.code == "neighbours"
+    assert refusal.value.code == "neighbours"
 
 
 def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ class Disk:
         self.log = Log.create(folder / "a.log", KIND, _entry(0))
         self.entries = 1
         self.sure = [_content(each) for each in self.log._files]
-        self.looked = 0
+        self.failures = 0
 
     def sync(self, descriptor: int) -> None:
         """The power fails now, in several ways, and then it does not."""
@@ -152,8 +152,8 @@ class Disk:
     def fail(self) -> None:
         """What is acknowledged is read from what is left of the two files, and at most one entry
         more."""
-        self.looked += 1
-        left = self.folder / f"{self.looked}.log"
+        self.failures += 1
+        left = self.folder / f"{self.failures}.log"
         for path, sure, descriptor in zip(
             (left.with_name(f"{left.name}-wal"), left), self.sure, self.log._files, strict=True
         ):
@@ -206,4 +206,4 @@ def test_no_failure_of_power_loses_what_was_acknowledged(
         disk.log.append([_entry(number)])
         disk.entries += 1
         disk.fail()
-    assert disk.looked == 12 * (2 * STATES + 1)
+    assert disk.failures == 12 * (2 * STATES + 1)

@@ -27,39 +27,39 @@ from tests.support.wrong import wrong
 def spent(folder: Path) -> tuple[Path, Path]:
     """A budget of which a quarter is spent by three releases, and its mark."""
     path = folder / "a.budget"
-    kept = KeptBudget.create(path, approximate(2.0, 1e-5))
+    budget = KeptBudget.create(path, approximate(2.0, 1e-5))
     for what in ("mean", "histogram", "median"):
-        kept.charge(approximate(0.1, 1e-7), "replace", what)
+        budget.charge(approximate(0.1, 1e-7), "replace", what)
     return path, folder / "a.budget.made"
 
 
-def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tuple[int, int]:
+def _flip(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tuple[int, int]:
     """Bits flipped one at a time in both files, all or so many, and how many were refused; the
     others change nothing of what was spent.
 
     Each bit of the mark and of a charge is refused.
     """
-    path, made = spent(folder)
-    standing, refused, done = KeptBudget(path).standing(), 0, 0
-    with KeptBudget(path)._open() as kept:
-        charges = [entry.data for entry in kept.entries()]
+    path, mark_file = spent(folder)
+    standing, refusals, done = KeptBudget(path).standing(), 0, 0
+    with KeptBudget(path)._open() as journal:
+        charges = [entry.data for entry in journal.entries()]
     patch.setattr(log, "_durable", lambda descriptor: None)
     for module in (log, mark):
         patch.setattr(module, "sync", lambda path: None)
     generator = random.Random(17)
-    for file in (path, made):
+    for file in (path, mark_file):
         data = file.read_bytes()
         live = [data.find(each) for each in charges] if file == path else []
-        held = [
+        bits = [
             bit
             for at, each in zip(live, charges, strict=False)
             for bit in range(8 * at, 8 * (at + len(each)))
         ] or list(range(8 * len(data)))
-        held_bits = set(held)
+        held_bits = set(bits)
         sample = (
             range(8 * len(data))
             if flips is None
-            else [*generator.sample(range(8 * len(data)), flips), *generator.sample(held, flips)]
+            else [*generator.sample(range(8 * len(data)), flips), *generator.sample(bits, flips)]
         )
         for bit in sample:
             place, mask = divmod(bit, 8)
@@ -68,7 +68,7 @@ def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tupl
             try:
                 assert KeptBudget(path).standing() == standing
             except InputError:
-                refused += 1
+                refusals += 1
             else:
                 assert bit not in held_bits
         for left in (
@@ -77,7 +77,7 @@ def _flipped(folder: Path, flips: int | None, patch: pytest.MonkeyPatch) -> tupl
             left.unlink(missing_ok=True)
         file.write_bytes(data)
     assert KeptBudget(path).standing() == standing
-    return done, refused
+    return done, refusals
 
 
 @wrong(
@@ -92,47 +92,47 @@ def test_no_flipped_bit_gives_more_budget(
     flips: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One bit of the file or of its mark: one line that refuses it, or the same account."""
-    _flipped(tmp_path, flips, monkeypatch)
+    _flip(tmp_path, flips, monkeypatch)
 
 
-def _gone(path: Path, made: Path) -> None:
+def _remove(path: Path, mark_file: Path) -> None:
     path.unlink()
 
 
-def _without_mark(path: Path, made: Path) -> None:
-    made.unlink()
+def _without_mark(path: Path, mark_file: Path) -> None:
+    mark_file.unlink()
 
 
-def _copied(path: Path, made: Path) -> None:
+def _copy(path: Path, mark_file: Path) -> None:
     os.replace(shutil.copy(path, path.with_name("other")), path)
 
 
-def _emptied(path: Path, made: Path) -> None:
+def _empty(path: Path, mark_file: Path) -> None:
     path.write_bytes(b"")
 
 
 @wrong(
     "local_dp.storage.budget_file:KeptBudget.create",
-    "(kept._mark.file, path)",
+    "(new._mark.file, path)",
     "(path,)",
     "a deleted budget would be begun again under its name",
-    at="_gone-is gone",
+    at="_remove-is gone",
 )
 @pytest.mark.parametrize(
     ("hurt", "words"),
     [
-        (_gone, "is gone"),
+        (_remove, "is gone"),
         (_without_mark, "its mark 'a.budget.made' was removed"),
-        (_copied, "is a copy"),
-        (_emptied, "is damaged"),
+        (_copy, "is a copy"),
+        (_empty, "is damaged"),
     ],
 )
 def test_a_budget_that_was_hurt_is_refused(
     hurt: Callable[[Path, Path], None], words: str, tmp_path: Path
 ) -> None:
     """By every use of it, with one line and exit code 2; nor is it begun again in its place."""
-    path, made = spent(tmp_path)
-    hurt(path, made)
+    path, mark_file = spent(tmp_path)
+    hurt(path, mark_file)
     for use in (
         KeptBudget(path).standing,
         lambda: KeptBudget(path).charge(Pure(1), "replace", "a mean"),
@@ -141,13 +141,11 @@ def test_a_budget_that_was_hurt_is_refused(
             use()
     with pytest.raises(InputError, match="never begun again"):
         KeptBudget.create(path, Pure(10**9))
-    typed = local_dp("budget", str(path))
-    assert (
-        typed.returncode,
-        typed.stdout,
-        typed.stderr.count("\n"),
-        "Traceback" in typed.stderr,
-    ) == (2, "", 1, False)
+    done = local_dp("budget", str(path))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
 
 
 @wrong(
@@ -159,23 +157,23 @@ def test_a_budget_that_was_hurt_is_refused(
 def test_an_older_file_is_refused(tmp_path: Path) -> None:
     """Every earlier state of the file, written over it; and a copy under another name, with its
     mark or without it."""
-    path, made = tmp_path / "a.budget", tmp_path / "a.budget.made"
-    kept, states = KeptBudget.create(path, Pure(10**9)), list[bytes]()
+    path, mark_file = tmp_path / "a.budget", tmp_path / "a.budget.made"
+    budget, states = KeptBudget.create(path, Pure(10**9)), list[bytes]()
     for _ in range(5):
         states.append(path.read_bytes())
-        kept.charge(Pure(10**8), "replace", "a mean")
+        budget.charge(Pure(10**8), "replace", "a mean")
     latest = path.read_bytes()
     for state in states:
         path.write_bytes(state)
         with pytest.raises(InputError, match="is older than its mark"):
-            kept.charge(Pure(1), "replace", "a mean")
+            budget.charge(Pure(1), "replace", "a mean")
     path.write_bytes(latest)
-    assert kept.standing().left == Pure(5 * 10**8)
+    assert budget.standing().left == Pure(5 * 10**8)
     shutil.copy(path, tmp_path / "b.budget")
     for _ in range(2):
         with pytest.raises(InputError, match="is a copy"):
             KeptBudget(tmp_path / "b.budget").standing()
-        shutil.copy(made, tmp_path / "b.budget.made")
+        shutil.copy(mark_file, tmp_path / "b.budget.made")
 
 
 def test_a_kill_between_the_charge_and_its_mark(
@@ -195,7 +193,7 @@ def test_a_kill_between_the_charge_and_its_mark(
         KeptBudget(path).standing()
 
 
-def _killed(step: int, ask: Callable[[], str]) -> bool:
+def _kill(step: int, ask: Callable[[], str]) -> bool:
     """Whether a question gets its release, killed before or after the `step`-th time that it waits
     for the disk."""
     left = [step]
@@ -205,10 +203,10 @@ def _killed(step: int, ask: Callable[[], str]) -> bool:
             os.kill(os.getpid(), signal.SIGKILL)
         left[0] -= 1
 
-    def counted(real: Callable[..., None]) -> Callable[..., None]:
-        def call(*given: object) -> None:
+    def count_around(real: Callable[..., None]) -> Callable[..., None]:
+        def call(*args: object) -> None:
             count()
-            real(*given)
+            real(*args)
             count()
 
         return call
@@ -216,7 +214,7 @@ def _killed(step: int, ask: Callable[[], str]) -> bool:
     def live(send: Callable[[bytes], None]) -> None:
         with pytest.MonkeyPatch.context() as patch:
             for module, name in ((log, "_durable"), (log, "sync"), (mark, "sync")):
-                patch.setattr(module, name, counted(getattr(module, name)))
+                patch.setattr(module, name, count_around(getattr(module, name)))
             send(ask().encode())
 
     return bool(forked(live)[0])
@@ -234,11 +232,11 @@ def test_a_killed_command_released_nothing_unpaid(tmp_path: Path) -> None:
     def ask() -> str:
         return repr(ldp.curate.median(table, "age", epsilon=0.01, budget=path))
 
-    while not (printed := _killed(steps, ask)):
+    while not (output := _kill(steps, ask)):
         now = len(KeptBudget(path).standing().charges)
         assert now in (charges, charges + 1)
         charges, steps = now, steps + 1
-    assert printed
+    assert output
     assert len(KeptBudget(path).standing().charges) == charges + 1
     assert charges > 3
     assert steps >= 8

@@ -22,7 +22,7 @@ from tests.support.runs.command import local_dp
 
 
 @pytest.mark.parametrize(
-    ("value", "error", "shown"),
+    ("value", "error", "text"),
     [
         (0.329812, 0.0064321, "0.3298"),
         (0.0064321, 0.0064321, "0.0064"),
@@ -45,15 +45,15 @@ from tests.support.runs.command import local_dp
     ],
 )
 def test_numbers_have_as_many_digits_as_they_are_good_for(
-    value: float, error: float | None, shown: str
+    value: float, error: float | None, text: str
 ) -> None:
     """To the point and four significant digits alone; beside a standard error, up to its second
     one; never zero for another number."""
-    assert number(value, error) == shown
+    assert number(value, error) == text
 
 
 @pytest.mark.parametrize(
-    ("error", "ends", "value", "shown"),
+    ("error", "ends", "value", "text"),
     [
         (0.018, (52347.7509, 52347.9021), 52347.8265, ["52,347.751", "52,347.902", "52,347.827"]),
         (None, (52347.7509, 52347.9021), 52347.8265, ["52,347.75", "52,347.90", "52,347.83"]),
@@ -67,13 +67,13 @@ def test_numbers_have_as_many_digits_as_they_are_good_for(
     ],
 )
 def test_an_estimate_has_the_digits_that_its_error_or_its_interval_shows(
-    error: float | None, ends: tuple[float | None, float | None], value: float, shown: list[str]
+    error: float | None, ends: tuple[float | None, float | None], value: float, text: list[str]
 ) -> None:
     """The width of the interval where no standard error is known, or one beyond it; whole numbers,
     and an interval of one number, in full."""
     assert [
         number(each, grain(error, ends, value)) for each in (*ends, value) if each is not None
-    ] == shown
+    ] == text
 
 
 @given(st.floats(1e-12, 1e18), st.floats(1e-12, 1e18))
@@ -100,12 +100,12 @@ ROWS = [
 ]
 
 
-def ends(shown: str, words: Sequence[str], measure: Callable[[str], int] = cell_len) -> list[int]:
+def ends(text: str, words: Sequence[str], measure: Callable[[str], int] = cell_len) -> list[int]:
     """Where these words end on the screen."""
     return [
         measure(line[: line.index(word) + len(word)])
         for word in words
-        for line in shown.splitlines()
+        for line in text.splitlines()
         if word in line
     ]
 
@@ -114,12 +114,12 @@ def ends(shown: str, words: Sequence[str], measure: Callable[[str], int] = cell_
 def test_numbers_stand_right_beside_wide_signs(width: int) -> None:
     """East Asian letters take two columns and an emoji too: every number ends at one place, whole
     also where the screen is narrow. By `len` it does not."""
-    drawn = table(HEADINGS, ROWS, width)
+    grid = table(HEADINGS, ROWS, width)
     numbers = [row[1].replace("\xa0", " ") for row in ROWS]
-    assert ends(drawn, numbers) == ends(drawn, numbers[:1]) * 3
-    assert len(set(ends(drawn, numbers, len))) > 1
-    assert max(map(cell_len, drawn.splitlines())) <= (width or 45)
-    assert ("what it means" in drawn) == (width in (0, 45))
+    assert ends(grid, numbers) == ends(grid, numbers[:1]) * 3
+    assert len(set(ends(grid, numbers, len))) > 1
+    assert max(map(cell_len, grid.splitlines())) <= (width or 45)
+    assert ("what it means" in grid) == (width in (0, 45))
 
 
 def test_a_table_too_wide_is_a_list_for_each_row() -> None:
@@ -135,14 +135,14 @@ def test_foreign_cells_are_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Markup of rich stays as typed, a control character is an escape, and nothing has a colour,
     whatever the environment asks for."""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    drawn = table(
+    grid = table(
         ("[red]label", "x"),
         [("[bold]town[/bold] :smile:", "1"), ("\x1b[31mred\x9b\r", "[link=x]2")],
         0,
     )
     for text in ("[red]label", "[bold]town[/bold] :smile:", r"\x1b[31mred\x9b\r", "[link=x]2"):
-        assert text in drawn
-    assert drawn.replace("\n", "").isprintable()
+        assert text in grid
+    assert grid.replace("\n", "").isprintable()
 
 
 def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,14 +152,15 @@ def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     monkeypatch.setattr(SCREEN, "delay", 0.0)
     done = local_dp("mechanisms")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert done.stderr == ""
     assert max(map(len, done.stdout.splitlines())) > 80
     assert "\n   " not in done.stdout  # a further line of a cell
     assert "\x1b" not in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "result"),
     [
         (
             "epsilon 0.5: -0.5006 +- 0.0234; epsilon = 1",
@@ -189,10 +190,11 @@ def test_a_pipe_gets_whole_lines_without_colour(monkeypatch: pytest.MonkeyPatch)
         ("", ""),
     ],
 )
-def test_notation(text: str, shown: str) -> None:
+def test_notation(text: str, result: str) -> None:
     """Greek letters, signs and powers of ten are typeset; options, names in code and hyphens are
     not; typeset twice is typeset once."""
-    assert (typeset(text), typeset(shown)) == (shown, shown)
+    assert typeset(text) == result
+    assert typeset(result) == result
 
 
 def test_code_stays_as_it_is() -> None:
@@ -217,53 +219,6 @@ COVERED = (
     "server",
     "experiments",
 )
-GONE = (  # thirty sentences that nobody should have to translate
-    "ask everybody a yes/no question that nobody answers truthfully for sure",
-    "Messy data is decided aloud",
-    (
-        "keeps what all releases of a table may lose in a file, which holds whichever are started "
-        "at once and whenever one is killed"
-    ),
-    "every report accepted was charged, 0 charged and not accepted",
-    "its answers will be coarser than promised",
-    "are told; what is rare is not",
-    "records between 3",
-    "which the nearest table of 2^2 rows lessens",
-    "Tells records that no one gave",
-    "exact: optimal, the worst laws together",
-    "each way at the law that is least favourable to it",
-    "a missing value leaves 'body_mass_g > 4000' open",
-    "of everybody, also enough for the interval to keep its level",
-    "Repeats an attack; without it, one is drawn and shown",
-    "exactly computed ones are farther from the real answer's law than is proven",
-    "Answers as wrong as is proven harmless mislead",
-    "its words are those that it is given",
-    (
-        "The chunks in parts of at most so many, of which there are several for each worker where "
-        "there are chunks enough"
-    ),
-    "Another bus, of which nothing is heard but what its speaker said",
-    "What tells a reply's reports, of whom and to what, from others",
-    "b, the chance that none is told as a sign; a, that a sign is told as one",
-    (
-        "says nothing at all, on its two streams either, whoever writes to them: for one that is "
-        "told of errors over a line of its own"
-    ),
-    "those whole of which it finds UNTOLD",
-    "What a hypothesis says, in one sentence; empty for numbers, which speak for themselves",
-    "with a third report that cannot be told from others' third reports",
-    (
-        "clients that are slow for a reason are missing, and if the reason depends on their "
-        "records the estimate is biased by that"
-    ),
-    (
-        "One answer touches some 1,500 pages of memory, and where more than ten processes take "
-        "turns all of them are cold."
-    ),
-    "open .. open",
-    "Few children are not laid together for",
-    "Names of messages are matched by Python's own engine",
-)
 
 
 def _files(*places: str, endings: tuple[str, ...] = (".md", ".py")) -> Iterator[Path]:
@@ -284,32 +239,6 @@ def test_texts_are_plain(place: str) -> None:
         f"{path.relative_to(ROOT)}:{line}: {why}"
         for path in _files(place)
         for line, why in in_file(path)
-    ] == []
-
-
-def test_the_thirty_sentences_are_gone() -> None:
-    folders = (
-        "README.md",
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-        "docs",
-        "local_dp",
-        "clients",
-        "server",
-        "experiments",
-        "tests",
-        "examples",
-    )
-    files = {
-        path: " ".join(path.read_text().split())
-        for path in _files(*folders, endings=(".md", ".py", ".html", ".js", ".toml"))
-    }
-    files.pop(Path(__file__), None)
-    assert [
-        (sentence, path.relative_to(ROOT))
-        for path, text in files.items()
-        for sentence in GONE
-        if sentence in text
     ] == []
 
 
@@ -368,4 +297,5 @@ def test_help_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_errors_speak_the_readers_dialect(plain: str, shell: str, python: str) -> None:
-    assert (in_shell(plain), in_python(plain)) == (shell, python)
+    assert in_shell(plain) == shell
+    assert in_python(plain) == python

@@ -41,14 +41,12 @@ def three_models(
 
     `epsilons` are the curator's for a query and the client's for its bit.
     """
-    curated, local = (
-        curated_from_sq(attack, epsilons[0], len(public)),
-        from_own_bits(attack, public, "secret", epsilons[1]),
-    )
-    assert_type(curated, Nonadaptive[NoisySum, int, Bools])
+    curator = curated_from_sq(attack, epsilons[0], len(public))
+    local = from_own_bits(attack, public, "secret", epsilons[1])
+    assert_type(curator, Nonadaptive[NoisySum, int, Bools])
     assert_type(local, Local[Bools])
     assert_type(one_sign_each(attack, 1.0, 10, 1), Local[Bools])
-    return run(attack, exact), run(curated, trusted), run(local, clients)
+    return run(attack, exact), run(curator, trusted), run(local, clients)
 
 
 def not_claimed(

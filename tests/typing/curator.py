@@ -60,31 +60,31 @@ def sq_is_curated(
 
 
 def losses_add(
-    pure: Pure, approximate: Approximate, concentrated: Concentrated, lattice: Lattice
+    pure: Pure, approximate: Approximate, loss: Concentrated, lattice: Lattice
 ) -> tuple[object, ...]:
     """Pure and pure is pure, anything with an approximate part is approximate; rhos take pure
     losses in, loss laws take all that has a worst one."""
     assert_type(pure + pure, Pure)
     assert_type(pure + approximate, Approximate)
     assert_type(approximate + pure, Approximate)
-    assert_type(pure + concentrated, Concentrated)
+    assert_type(pure + loss, Concentrated)
     assert_type(approximate + lattice, Lattice)
-    hidden: Pure = pure + lattice  # type: ignore[assignment]
-    return hidden, approximate + concentrated, concentrated + lattice  # type: ignore[operator]
+    cover: Pure = pure + lattice  # type: ignore[assignment]
+    return cover, approximate + loss, loss + lattice  # type: ignore[operator]
 
 
 def mechanisms_show_their_loss(
-    asked: Nonadaptive[KNormCounts, NoisyCounts, str],
+    question: Nonadaptive[KNormCounts, NoisyCounts, str],
     somewhat: Mechanism[Labelled, int, Approximate],
 ) -> tuple[object, ...]:
     """Which privacy a mechanism has is read off its type."""
-    assert_type(asked.queries[0].loss + OccamLearner(Parities(2), 1.0).loss, Pure)
+    assert_type(question.queries[0].loss + OccamLearner(Parities(2), 1.0).loss, Pure)
     assert_type(DiscreteGaussianCounts(2, 0.1).loss, Concentrated)
     assert_type(somewhat.loss + Medians(1.0, 4).loss, Approximate)
     assert_type(SparseMedians(1.0, 4).loss, Approximate)
     unpaid: CountsMechanism[Pure] = GaussianCounts(2, 1.0, 1e-6)  # type: ignore[assignment]
-    hidden: Mechanism[Labelled, int, Pure] = somewhat  # type: ignore[assignment]
-    return unpaid, hidden
+    cover: Mechanism[Labelled, int, Pure] = somewhat  # type: ignore[assignment]
+    return unpaid, cover
 
 
 def sanitizing_carries_the_loss(
@@ -104,7 +104,7 @@ def sanitizing_carries_the_loss(
 def rounds_show_in_the_type(
     tree: CountTree,
     pure: Mwem[Pure],
-    concentrated: Mwem[Concentrated],
+    loss: Mwem[Concentrated],
     points: TrustedOracle[Multiset],
 ) -> tuple[object, ...]:
     """A tree of counts is CNI by its type; MWEM is CI, and pure or concentrated: one algorithm,
@@ -114,11 +114,11 @@ def rounds_show_in_the_type(
     assert_type(
         pure.algorithm(100), Adaptive[Mechanism[BinaryTable, Answer, Pure], Answer, Synthetic]
     )
-    assert_type(concentrated.loss, Concentrated)
+    assert_type(loss.loss, Concentrated)
     at_once: Nonadaptive[Mechanism[BinaryTable, Answer, Pure], Answer, Synthetic] = pure.algorithm(
         100
     )  # type: ignore[assignment]
-    unpaid: Mwem[Pure] = concentrated  # type: ignore[assignment]
+    unpaid: Mwem[Pure] = loss  # type: ignore[assignment]
     return at_once, unpaid
 
 
@@ -139,11 +139,11 @@ def not_claimed(
 
 
 def minima(
-    queries: Conjunctions, searched: FullSearch, branching: BranchAndBound, plain: Plain
+    queries: Conjunctions, search: FullSearch, branching: BranchAndBound, plain: Plain
 ) -> tuple[object, ...]:
     """RSPM with a perfect oracle is pure; failures cost PRSMA a delta, and are not private alone;
     an attempt is no mechanism."""
-    whole: Mechanism[Labelled, int, Loss] = PerturbedMinimum(Perturbation(queries, 1.0), searched)
+    whole: Mechanism[Labelled, int, Loss] = PerturbedMinimum(Perturbation(queries, 1.0), search)
     assert_type(
         RobustRelease(Attempt(Perturbation(queries, 0.01), branching), 100, Terms(0.25, 0.02)).loss,
         Approximate,

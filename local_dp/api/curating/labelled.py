@@ -3,7 +3,7 @@ where a column or a question says yes."""
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from local_dp.curator.thresholds.learner import PureThresholds, errors_by_gap
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
 from local_dp.errors import InputError
 from local_dp.loss import Loss
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.grammar import parse
 from local_dp.queries.questions import answers_of
@@ -97,7 +98,7 @@ class Labelled(LabelPolicies[D, R]):
 
     column: str
     label: str
-    texts: ClassVar[bool] = False
+    texts = False
 
     @property
     def of(self) -> Sequence[str]:
@@ -115,15 +116,15 @@ class Labelled(LabelPolicies[D, R]):
     def labelled(self, records: Records) -> tuple[list[Words], Ints]:
         """The points of each column, and the labels."""
         label = Yes.of(records, self.label)
-        lost = np.logical_or.reduce(
+        gaps = np.logical_or.reduce(
             [label.missing, label.other, *(absent(records[column]) for column in self.of)]
         )
-        found = (
+        codes = (
             coded(records, column).points(records) if self.texts else of_numbers(records, column)
             for column in self.of
         )
-        points = [np.where(lost, np.uint64(0), each) for each in found]
-        return points, np.where(lost, 0, label.yes).astype(np.int64)
+        points = [np.where(gaps, np.uint64(0), each) for each in codes]
+        return points, np.where(gaps, 0, label.yes).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -134,21 +135,17 @@ class Threshold(Labelled[LabelledMultiset, int]):
     label: str = option(brief=LABEL, metavar="Y")
     _: KW_ONLY
     alpha: float = option(0.1, ALPHA, metavar="A")
-    name: ClassVar[str] = "threshold"
+    name = "threshold"
     summary = "Learns the number from which on a label is 1"
-    example: ClassVar[str] = "threshold --records fair.csv --column age --label 'yrs_married > 5'"
+    example = "threshold --records fair.csv --column age --label 'yrs_married > 5'"
 
-    def mechanism(self) -> Mechanism[LabelledMultiset, int, Loss]:
-        return self._learner
-
-    @property
-    def _learner(self) -> PureThresholds | DyadicThresholds:
+    def mechanism(self) -> PureThresholds | DyadicThresholds:
         if self.delta is None:
             return PureThresholds(self.epsilon)
         return DyadicThresholds(BITS, self.alpha, self.epsilon, self.delta, agnostic=True)
 
     def _excess(self, size: int) -> int | None:
-        learner = self._learner
+        learner = self.mechanism()
         if isinstance(learner, DyadicThresholds):
             return learner.excess(size)
         most = learner.choice.shortfall((1 << BITS) + 1)
@@ -158,7 +155,7 @@ class Threshold(Labelled[LabelledMultiset, int]):
         (points,), labels = self.labelled(records)
         return LabelledMultiset.of(points, labels, BITS)
 
-    def to_data(self, result: int, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int, records: Records) -> PlainData:
         start = plain(result)
         rule = (
             f"Predict {int(value_of(result) < 0)} everywhere."
@@ -178,7 +175,7 @@ class Threshold(Labelled[LabelledMultiset, int]):
             **error,
         }
 
-    def truth(self, result: int, records: Records) -> dict[str, Any]:
+    def truth(self, result: int, records: Records) -> PlainData:
         database = self.database(records)
         errors = errors_by_gap(database)
         below = int(np.sum(database.values < np.uint64(min(result, (1 << BITS) - 1))))
@@ -192,10 +189,10 @@ class Point(Labelled[LabelledMultiset, int | None]):
 
     column: str = option(brief="The column: numbers or texts", metavar="NAME")
     label: str = option(brief=LABEL, metavar="Y")
-    texts: ClassVar[bool] = True
-    name: ClassVar[str] = "point"
+    texts = True
+    name = "point"
     summary = "Learns the one value at which a label is 1 most often"
-    example: ClassVar[str] = "point --records fair.csv --column occupation --label 'affairs > 0'"
+    example = "point --records fair.csv --column occupation --label 'affairs > 0'"
 
     def mechanism(self) -> Mechanism[LabelledMultiset, int | None, Loss]:
         return (
@@ -212,22 +209,22 @@ class Point(Labelled[LabelledMultiset, int | None]):
         (points,), labels = self.labelled(records)
         return LabelledMultiset.of(points, labels, BITS)
 
-    def to_data(self, result: int | None, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int | None, records: Records) -> PlainData:
         value = None if result is None else coded(records, self.column).value(result)
         rule = (
             "No value is far enough ahead: predict 0 everywhere."
             if result is None
             else f"Predict 1 where {self.column} is {value}, else 0."
         )
-        shown = {
+        return {
             "columns": [self.column, "label"],
             "rows": [] if result is None else [[value, 1]],
             "explanation": rule,
             **measured(value),
+            **self._error(result, len(records)),
         }
-        return {**shown, **self._error(result, len(records))}
 
-    def _error(self, result: int | None, size: int) -> dict[str, Any]:
+    def _error(self, result: int | None, size: int) -> PlainData:
         """Of a stable choice: a value that is released is the most frequent one; without one, the
         lead is small, or it would have been released."""
         if self.delta is None:
@@ -247,7 +244,7 @@ class Point(Labelled[LabelledMultiset, int | None]):
             lead, f"the most frequent value has a lead of at most {lead:,} records of label 1."
         )
 
-    def truth(self, result: int | None, records: Records) -> dict[str, Any]:
+    def truth(self, result: int | None, records: Records) -> PlainData:
         database = self.database(records)
         leading = int(database.ones.max(initial=0))
         count = (
@@ -268,9 +265,9 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
     label: str = option(brief=LABEL, metavar="Y")
     _: KW_ONLY
     alpha: float = option(0.1, ALPHA, metavar="A")
-    name: ClassVar[str] = "rectangle"
+    name = "rectangle"
     summary = "Learns bounds of columns between which a label is 1"
-    example: ClassVar[str] = (
+    example = (
         "rectangle --records fair.csv --column age --column yrs_married --label 'age > 25 and "
         "yrs_married > 5'"
     )
@@ -279,11 +276,7 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
         if not self.columns:
             raise InputError("a rectangle needs at least one column")
 
-    def mechanism(self) -> Mechanism[LabelledPoints, Rectangle, Loss]:
-        return self._learner
-
-    @property
-    def _learner(self) -> RankRectangles:
+    def mechanism(self) -> RankRectangles:
         if self.delta is None:
             raise InputError("a rectangle has no pure form here; give a delta")
         return RankRectangles(BITS, len(self.columns), self.alpha, self.epsilon, self.delta)
@@ -296,14 +289,14 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
         points, labels = self.labelled(records)
         return LabelledPoints(BITS, np.stack(points, axis=1), labels)
 
-    def to_data(self, result: Rectangle, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Rectangle, records: Records) -> PlainData:
         rows = [
             [column, plain(low), plain(high)]
             for column, (low, high) in zip(self.columns, result, strict=False)
         ]
         rule = "Predict 1 where every column lies between its bounds, else 0."
         nothing = "There is no answer: predict 0 everywhere; use more records or a larger epsilon."
-        most = self._learner.lost(len(records))
+        most = self.mechanism().lost(len(records))
         text = (
             f"at most {most} records of label 1 lie outside, for any table; the number of label 0 "
             "inside has no bound."
@@ -321,7 +314,7 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
             **error,
         }
 
-    def truth(self, result: Rectangle, records: Records) -> dict[str, Any]:
+    def truth(self, result: Rectangle, records: Records) -> PlainData:
         database = self.database(records)
         errors = int(np.sum(inside(result, database.points) != (database.labels == 1)))
         return {"errors": errors, "records_labelled_1": int(database.labels.sum())}

@@ -4,7 +4,7 @@ sums over all records."""
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 from local_dp.api.declare import option, pair, policy
 from local_dp.api.tables import Bounds, bounds_text, settings_text
@@ -18,6 +18,7 @@ from local_dp.loss import Loss
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, true_score
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.query import STEPS
@@ -33,11 +34,9 @@ def _reach(query: StatisticalQuery, nano: int, size: int, misses: Fraction) -> f
     """The noise of an answer on the [-1, 1] scale exceeds this with probability `misses` at most.
     Where values are rounded to a lattice, half a step more."""
     steps = put_to_records(query).domain.size - 1
-    return (
-        2
-        * (laplace_error(Fraction(nano, steps), misses)[1] + (size / 2 if steps == STEPS else 0))
-        / (steps * size)
-    )
+    noise = laplace_error(Fraction(nano, steps), misses)[1]
+    rounding = size / 2 if steps == STEPS else 0
+    return 2 * (noise + rounding) / (steps * size)
 
 
 SAME_RECORDS = (
@@ -90,9 +89,9 @@ class LearnedRule(Question[Records | Population, "Taught"]):
         split=True,
     )
     missing: str = policy("rows that lack a feature or the label", exclude="it is left out")
-    name: ClassVar[str] = "learn"
+    name = "learn"
     summary = "Learns a rule that predicts a label"
-    example: ClassVar[str] = (
+    example = (
         "learn --records fair.csv --label 'affairs > 0' --feature age --feature rate_marriage "
         "--bound age=15..45 --bound rate_marriage=1..5"
     )
@@ -144,17 +143,17 @@ class Learned(Task[Records | Population, Taught]):
 
     learning: Learn
     loss: Loss
-    name: ClassVar[str] = "learn"
+    name = "learn"
     summary = "Learns a rule that predicts a label"
 
     def offer(self, size: int) -> Offer[Records | Population, Taught]:
         # of complete rows: for the learner and for the verdicts
         shares = 2 if self._excludes else 0
         account = DeclaredAccount(self.loss, self.learning.built.queries + 2 + shares)
-        asked = curated_from_sq(
+        algorithm = curated_from_sq(
             Adaptive(lambda: self._play(account.part.nano, size)), account.part.epsilon, size
         )
-        return Offer(f"{account.queries:,} noisy sums", asked, account)
+        return Offer(f"{account.queries:,} noisy sums", algorithm, account)
 
     def _play(self, nano: int, size: int) -> Play[StatisticalQuery, float, Taught]:
         """Learns on all rows, or on the complete ones, whose share is one more query. Then judges
@@ -163,40 +162,30 @@ class Learned(Task[Records | Population, Taught]):
         hypothesis = yield from as_play(
             among_complete(learner, encoding) if self._excludes else on_table(learner, encoding)
         )
-        judged = [
+        verdicts = [
             StatisticalQuery(encoded(encoding, verdict(each)), _TOLERANCE)
             for each in (hypothesis, trivial(hypothesis))
         ]
-        queries = (*judged, *[completeness(encoding, _TOLERANCE)] * self._excludes)
+        queries = (*verdicts, *[completeness(encoding, _TOLERANCE)] * self._excludes)
         answers = yield queries
         misses = Fraction(1, 20 * (len(queries) - 1))
         reaches = [_reach(query, nano, size, misses) for query in queries]
-        least, share, most = (
-            (answers[2] - reaches[2], answers[2], answers[2] + reaches[2])
-            if self._excludes
-            else (1.0, 1.0, 1.0)
-        )
+        least, share, most = 1.0, 1.0, 1.0
+        if self._excludes:
+            least, share, most = (answers[2] + side * reaches[2] for side in (-1, 0, 1))
         ends = [
             (answers[0] + side) / min(1.0, max(LEAST, whole))
             for side in (-reaches[0], reaches[0])
             for whole in (least, most)
         ]
         unit = unit_of(hypothesis, encoding)
+        values = [answer / max(share, LEAST) for answer in answers[:2]]
         score, other, low, high = (
-            unit * (1 + min(1.0, max(-1.0, each))) / 2
-            for each in (
-                *(answer / max(share, LEAST) for answer in answers[:2]),
-                min(ends),
-                max(ends),
-            )
+            unit * (1 + min(1.0, max(-1.0, each))) / 2 for each in (*values, min(ends), max(ends))
         )
-        return Taught(
-            hypothesis,
-            score,
-            low,
-            high,
-            max(other, 1 - other) if verdict(hypothesis).classifies else other,
-        )
+        if verdict(hypothesis).classifies:
+            other = max(other, 1 - other)
+        return Taught(hypothesis, score, low, high, other)
 
     @property
     def _excludes(self) -> bool:
@@ -209,40 +198,26 @@ class Learned(Task[Records | Population, Taught]):
     def database(self, records: Records) -> Records:
         return records
 
-    def to_data(self, result: Taught, records: Records) -> dict[str, Any]:
-        rule, right = (
-            in_words(result.hypothesis, self.encoding),
-            verdict(result.hypothesis).classifies,
-        )
-        what = (
-            "accuracy"
-            if right
-            else "mean square error"
-            if self.encoding.label
-            else "mean square distance"
-        )
-        sentence = f"{self.encoding.label} where {rule}" if right else rule
-        rows = [[self.learning.learner, result.score], ["a trivial rule", result.trivial]]
-        ends = " .. ".join(
-            number(each, grain(None, (result.low, result.high)))
-            for each in (result.low, result.high)
-        )
-        error = {
-            "interval": [result.low, result.high],
-            "error": (
-                f"With probability 95 % or more the {what} of the rule on these records lies in "
-                f"{held(ends)}."
-            ),
-        }
+    def to_data(self, result: Taught, records: Records) -> PlainData:
+        sentence = in_words(result.hypothesis, self.encoding)
+        label, ends = self.encoding.label, [result.low, result.high]
+        what = "mean square error" if label else "mean square distance"
+        if verdict(result.hypothesis).classifies:
+            what, sentence = "accuracy", f"{label} where {sentence}"
+        interval = held(" .. ".join(number(each, grain(None, ends)) for each in ends))
         return {
             "columns": ["rule", what],
-            "rows": rows,
+            "rows": [[self.learning.learner, result.score], ["a trivial rule", result.trivial]],
             "explanation": f"{sentence}. {SAME_RECORDS}",
             "parameters": asdict(result.hypothesis),
-            **error,
+            "interval": ends,
+            "error": (
+                f"With probability 95 % or more the {what} of the rule on these records lies in "
+                f"{interval}."
+            ),
         }
 
-    def truth(self, result: Taught, records: Records) -> dict[str, Any]:
+    def truth(self, result: Taught, records: Records) -> PlainData:
         population, unit = Rows(records), unit_of(result.hypothesis, self.encoding)
         scores = [
             score(result.hypothesis, self.encoding, population)

@@ -4,7 +4,7 @@ and the triangles of a graph."""
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import NANO, Loss, nano_epsilon
 from local_dp.populations.finite import Changed, Population
 from local_dp.populations.graphs import MAX_NODES, Graph
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import equal_edges
 from local_dp.queries.tables import Bounded, labels_of
@@ -59,9 +60,7 @@ class BetweenBounds(ByMechanism[D, R]):
         ends=("Public lower bound", "Public upper bound"),
     )
     outside: str = policy(
-        "numbers beyond the bounds",
-        clip="it counts as the nearer bound",
-        exclude="it is left out",
+        "numbers beyond the bounds", clip="it counts as the nearer bound", exclude="it is left out"
     )
     missing: str = "refuse"
 
@@ -89,13 +88,9 @@ class BetweenBounds(ByMechanism[D, R]):
         numbers, (low, high) = records.numbers(self.column), ends_of(self.bounds)
         if self.missing == "middle":
             numbers = np.where(np.isnan(numbers), low / 2 + high / 2, numbers)
-        return Records(
-            {
-                self.column: np.where((numbers < low) | (numbers > high), np.nan, numbers)
-                if self.outside == "exclude"
-                else numbers
-            }
-        )
+        if self.outside == "exclude":
+            numbers = np.where((numbers < low) | (numbers > high), np.nan, numbers)
+        return Records({self.column: numbers})
 
     @property
     def bounded(self) -> Bounded:
@@ -111,15 +106,11 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
         middle="it counts as the middle of the bounds",
         exclude="the mean of those present",
     )
-    name: ClassVar[str] = "mean"
+    name = "mean"
     summary = "Releases the mean of a column between public bounds"
-    example: ClassVar[str] = "mean --records fair.csv --column age --low 15 --high 45"
+    example = "mean --records fair.csv --column age --low 15 --high 45"
 
-    def mechanism(self) -> Mechanism[Records | Population, SumAndNumber, Loss]:
-        return self._noisy
-
-    @property
-    def _noisy(self) -> NoisyMean:
+    def mechanism(self) -> NoisyMean:
         return NoisyMean(
             self.bounded, HasNumber(self.column) if self.excludes else None, self.epsilon
         )
@@ -127,33 +118,28 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
     def database(self, records: Records) -> Population:
         return Changed(records, self.kept)
 
-    def to_data(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
-        found = self._noisy.mean(result, len(records))
+    def to_data(self, result: SumAndNumber, records: Records) -> PlainData:
+        mean = self.mechanism().mean(result, len(records))
         value, low, high = (
             float(self.bounded.in_units(np.asarray(share)))
-            for share in (found.value, found.low, found.high)
+            for share in (mean.value, mean.low, mean.high)
         )
-        explanation = (
-            "The noise hides one replaced record; its effect on the mean falls with the number of "
-            "records. The release is pure, also with a delta."
-        )
-        drawn = {"axis": f"mean of {self.column}", "rows": ""}
-        numbers = {
-            "value": value,
-            "standard_error": found.standard_error * (self.bounded.high - self.bounded.low),
-            "interval": [low, high],
-        }
-        error = {"error": _CONSERVATIVE if self.excludes else None}
+        width = self.bounded.high - self.bounded.low
         return {
             "columns": ["column", "mean"],
             "rows": [[self.column, value]],
-            "explanation": explanation,
-            "drawn": drawn,
-            **numbers,
-            **error,
+            "explanation": (
+                "The noise hides one replaced record; its effect on the mean falls with the number "
+                "of records. The release is pure, also with a delta."
+            ),
+            "drawn": {"axis": f"mean of {self.column}", "rows": ""},
+            "value": value,
+            "standard_error": mean.standard_error * width,
+            "interval": [low, high],
+            "error": _CONSERVATIVE if self.excludes else None,
         }
 
-    def truth(self, result: SumAndNumber, records: Records) -> dict[str, Any]:
+    def truth(self, result: SumAndNumber, records: Records) -> PlainData:
         shares = list(map(self._shares, records.parts()))
         if not (number := sum(number for number, _ in shares)):
             return {}
@@ -166,8 +152,8 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
 
     def _shares(self, records: Records) -> tuple[int, float]:
         """How many records have a share of the range, and the sum of the shares."""
-        kept = self.kept(records)
-        shares = self.bounded.share(kept)[~absent(kept[self.column])]
+        column = self.kept(records)
+        shares = self.bounded.share(column)[~absent(column[self.column])]
         return len(shares), float(shares.sum())
 
 
@@ -178,11 +164,9 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     _: KW_ONLY
     bins: int = option(1024, "Number of equal intervals between the bounds", metavar="N")
     missing: str = policy(NO_VALUE, exclude="it is in no interval")
-    name: ClassVar[str] = "intervals"
+    name = "intervals"
     summary = "Releases the number of records in every interval"
-    example: ClassVar[str] = (
-        "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
-    )
+    example = "intervals --records fair.csv --column age --low 15 --high 45 --bins 64"
 
     def check(self) -> None:
         check_whole("bins", self.bins, 2, 1 << MAX_BITS)
@@ -191,7 +175,7 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     def bits(self) -> int:
         return (self.bins - (not self.excludes)).bit_length()
 
-    def mechanism(self) -> Mechanism[Multiset, IntervalCounts, Loss]:
+    def mechanism(self) -> CountTree | PrefixFactorization:
         tree = CountTree(self.bits, self.epsilon, best_branching(self.bits, self.epsilon))
         if self.delta is None:
             return tree
@@ -212,7 +196,6 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         mechanism = self.mechanism()
         if isinstance(mechanism, CountTree):
             return mechanism.deviation, 2 / (3 * math.sqrt(0.05))
-        assert isinstance(mechanism, PrefixFactorization)
         return math.sqrt(2) * float(mechanism.deviations().max()), Z95
 
     def database(self, records: Records) -> Multiset:
@@ -223,16 +206,16 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
     def _cells(self, records: Records) -> Counts:
         """The cell of each number: its lower edge belongs to it, and the upper bound to the last.
         Numbers that are left out are in one more cell."""
-        kept = self.kept(records)
-        numbers, last = kept.numbers(self.column), self.bins - 1
+        column = self.kept(records)
+        numbers, last = column.numbers(self.column), self.bins - 1
         cells = np.clip(np.searchsorted(self._edges, numbers, side="right") - 1, 0, last)
-        return np.where(absent(kept[self.column]), self.bins, cells)
+        return np.where(absent(column[self.column]), self.bins, cells)
 
     @cached_property
     def _edges(self) -> Floats:
         return equal_edges(*ends_of(self.bounds), self.bins)
 
-    def to_data(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
+    def to_data(self, result: IntervalCounts, records: Records) -> PlainData:
         edges = np.unique(
             np.linspace(0, self.bins, min(_SHOWN, self.bins) + 1).round().astype(np.int64)
         )
@@ -249,14 +232,15 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
             **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
             "error": _CONSERVATIVE if isinstance(self.mechanism(), CountTree) else None,
-            "explanation": f"The counts of all intervals of {self.bins:,} "
-            "equal bins are published; --json "
-            "prints the count below each bin. A number at "
-            "the edge of two bins counts in the upper one.",
+            "explanation": (
+                f"The counts of all intervals of {self.bins:,} equal bins are published; --json "
+                "prints the count below each bin. A number at the edge of two bins counts in the "
+                "upper one."
+            ),
             "below": result.below[: self.bins + 1].tolist(),
         }
 
-    def truth(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
+    def truth(self, result: IntervalCounts, records: Records) -> PlainData:
         counts = sum(
             np.bincount(self._cells(part), minlength=self.bins)[: self.bins]
             for part in records.parts()
@@ -290,9 +274,9 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
         "rows that are no new edge of two nodes",
         exclude="nodes are then whole numbers from 0 to below their number",
     )
-    name: ClassVar[str] = "triangles"
+    name = "triangles"
     summary = "Releases the number of triangles of a graph"
-    example: ClassVar[str] = "triangles --records edges.csv --source from --target to --nodes 500"
+    example = "triangles --records edges.csv --source from --target to --nodes 500"
 
     def check(self) -> None:
         check_whole("nodes", self.nodes, 1, MAX_NODES)
@@ -313,10 +297,10 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
         """The count by four fifths of epsilon; the fifth is for the local sensitivity, which its
         interval follows from."""
         ladder, local = self._parts
-        asked = Nonadaptive[Mechanism[Graph | Triangles, int, Loss], int, Counted](
+        counts = Nonadaptive[Mechanism[Graph | Triangles, int, Loss], int, Counted](
             (ladder, local), lambda answers: Counted(*answers)
         )
-        return Offer("LadderTriangles", asked, Account(ladder.loss + local.loss, "edge"))
+        return Offer("LadderTriangles", counts, Account(ladder.loss + local.loss, "edge"))
 
     @property
     def _parts(self) -> tuple[LadderTriangles, LocalOfTriangles]:
@@ -329,7 +313,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
 
     def database(self, records: Records) -> Triangles:
         if self.other == "exclude":
-            return Triangles(self._numbered(records))
+            return Triangles(self._graph(records))
         ends = [labels_of(records, column) for column in (self.source, self.target)]
         if any(absent(records[column]).any() for column in (self.source, self.target)):
             raise InputError("some edge lacks a node; remove such rows from the table")
@@ -341,33 +325,29 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
             )
         return Triangles(Graph.of(places.reshape(2, -1).T, self.nodes))
 
-    def _numbered(self, records: Records) -> Graph:
+    def _graph(self, records: Records) -> Graph:
         """The edges among the rows, each once: of two different nodes below the declared number."""
         ends = np.stack([records.whole(column) for column in (self.source, self.target)], axis=1)
-        known = np.all((ends >= 0) & (ends < self.nodes), axis=1) & (ends[:, 0] != ends[:, 1])
+        valid = np.all((ends >= 0) & (ends < self.nodes), axis=1) & (ends[:, 0] != ends[:, 1])
         return Graph.of(
-            np.unique(np.sort(ends[known].astype(np.int64), axis=1), axis=0), self.nodes
+            np.unique(np.sort(ends[valid].astype(np.int64), axis=1), axis=0), self.nodes
         )
 
-    def to_data(self, result: Counted, records: Records) -> dict[str, Any]:
-        explanation = (
-            "One edge more or less is hidden; the number of nodes is public. The release is pure, "
-            "also with a delta."
-        )
-        shown = {
-            "columns": ["", "triangles"],
-            "rows": [["graph", result.triangles]],
-            "drawn": {"axis": "triangles", "rows": ""},
-        }
+    def to_data(self, result: Counted, records: Records) -> PlainData:
         ladder, local = self._parts
         reach = ladder.reach(self.nodes, local.at_most(result.local, _OF_LOCAL), 0.05 - _OF_LOCAL)
         return {
-            **shown,
-            "explanation": explanation,
+            "columns": ["", "triangles"],
+            "rows": [["graph", result.triangles]],
+            "drawn": {"axis": "triangles", "rows": ""},
+            "explanation": (
+                "One edge more or less is hidden; the number of nodes is public. The release is "
+                "pure, also with a delta."
+            ),
             **measured(result.triangles, None, reach, (0, math.comb(self.nodes, 3))),
         }
 
-    def truth(self, result: Counted, records: Records) -> dict[str, Any]:
+    def truth(self, result: Counted, records: Records) -> PlainData:
         triangles = self.database(records)
         return {
             DRAWN: [triangles.value],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,10 +27,11 @@ from local_dp.curator.marginals.fourier import (
     choose,
     nearest_table,
 )
-from local_dp.curator.query_release.synthetic import Mwem, pure_mwem
+from local_dp.curator.query_release.synthetic import pure_mwem
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, as_play
-from local_dp.loss import Pure
+from local_dp.loss import Approximate, Pure
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import question_in
 from local_dp.queries.labels import Listed
@@ -85,19 +86,13 @@ class Attribute:
     def values(self) -> tuple[str, ...]:
         """The names of the values, by their numbers."""
         ends = [str(cut).removesuffix(".0") for cut in self.cuts]
-        others, lacking = (
-            (OTHER,) if self.other == "category" else (),
-            (MISSING,) if self.missing == "category" else (),
-        )
+        others = (OTHER,) if self.other == "category" else ()
+        lacking = (MISSING,) if self.missing == "category" else ()
         if self.labels:
             return (*self.labels, *others, *lacking)
         if ends:
-            return (
-                f"< {ends[0]}",
-                *(f"{low} to < {high}" for low, high in pairwise(ends)),
-                f">= {ends[-1]}",
-                *lacking,
-            )
+            middle = (f"{low} to < {high}" for low, high in pairwise(ends))
+            return (f"< {ends[0]}", *middle, f">= {ends[-1]}", *lacking)
         if question_in(self.column):
             return ("no", "yes", *lacking)
         return ("0", "1", *others, *lacking)
@@ -125,20 +120,17 @@ class Attribute:
         """The number of each record's value; `check` finds that there is one."""
         last = len(self.values) - 1  # the value of a missing one
         if self.labels:
-            values, listed = records[self.column], len(self.labels)
+            values, count = records[self.column], len(self.labels)
             places = Listed(self.labels, values.dtype).places(values)
-            return np.where(
-                absent(values), last, np.where(places < 0, min(listed, last), places)
-            ).astype(np.int64)
-        if self.cuts:
-            numbers = records.numbers(self.column)
-            return np.where(
-                np.isnan(numbers), last, np.searchsorted(np.array(self.cuts), numbers, side="right")
-            ).astype(np.int64)
-        answers = Yes.of(records, self.column)
-        return np.select(
-            [answers.missing, answers.other], [last, min(2, last)], answers.yes
-        ).astype(np.int64)
+            lacks, numbers = absent(values), np.where(places < 0, min(count, last), places)
+        elif self.cuts:
+            values = records.numbers(self.column)
+            lacks = np.isnan(values)
+            numbers = np.searchsorted(np.array(self.cuts), values, side="right")
+        else:
+            answers = Yes.of(records, self.column)
+            lacks, numbers = answers.missing, np.where(answers.other, min(2, last), answers.yes)
+        return np.where(lacks, last, numbers).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -202,24 +194,22 @@ class Attributes:
         for group in self.groups(ways):
             size = 1 << sum(self.every[number].bits for number in group)
             for cell in range(size):
-                values = self._values(group, cell)
-                if values is not None:
-                    named = dict(zip(group, values, strict=True))
-                    cells.append(
-                        (start + cell, [named.get(number, "") for number in range(len(self.every))])
-                    )
+                names = self._values(group, cell)
+                if names is not None:
+                    cells.append((start + cell, names))
             start += size
         return cells
 
     def _values(self, group: Sequence[int], cell: int) -> list[str] | None:
-        """The names of the values of a cell; None if some code in it has no value."""
-        names = []
+        """The names of a cell's values, empty for the other attributes; None if some code in it has
+        no value."""
+        names = [""] * len(self.every)
         for number in group:
             each = self.every[number]
             code, cell = cell & (1 << each.bits) - 1, cell >> each.bits
             if code >= len(each.values):
                 return None
-            names.append(each.values[code])
+            names[number] = each.values[code]
         return names
 
     def possible(self) -> Bools:
@@ -233,8 +223,8 @@ class Attributes:
 
     def names(self, words: Words) -> list[list[str]]:
         columns = [np.array(each.values)[codes] for each, codes in self._codes(words)]
-        named: list[list[str]] = np.stack(columns, axis=1).tolist()
-        return named
+        names: list[list[str]] = np.stack(columns, axis=1).tolist()
+        return names
 
     def _codes(self, words: Words) -> Iterator[tuple[Attribute, Ints]]:
         """Each attribute with its number in every word."""
@@ -244,8 +234,8 @@ class Attributes:
 
 def read_listed(text: str) -> tuple[str, list[str]]:
     """A column and its cuts or labels, from a text such as age=27;32. Raises InputError."""
-    column, sign, listed = text.partition("=")
-    values = [each.strip() for each in listed.split(";")]
+    column, sign, tail = text.partition("=")
+    values = [each.strip() for each in tail.split(";")]
     if not (column.strip() and sign and all(values)):
         raise InputError(f"{text!r} names no column with its values; write it like age=27;32")
     return column.strip(), values
@@ -269,13 +259,9 @@ class Cells:
         if self.noisy is None:
             return None
         raw, reach = self.noisy.cells[places], Z95 * self.noisy.spread[places]
-        low, high = (
-            np.minimum(raw - reach, self.counts[places]),
-            np.maximum(raw + reach, self.counts[places]),
-        )
-        ends: list[list[float]] = np.stack(
-            [np.clip(end, 0, self.noisy.size) for end in (low, high)], axis=1
-        ).tolist()
+        counts = self.counts[places]
+        pairs = [np.minimum(raw - reach, counts), np.maximum(raw + reach, counts)]
+        ends: list[list[float]] = np.clip(np.stack(pairs, axis=1), 0, self.noisy.size).tolist()
         return ends
 
 
@@ -341,7 +327,7 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
             Attribute.cut_at(column, cuts, self.missing)
             for column, cuts in (self.cuts or {}).items()
         ]
-        listed = [
+        categories = [
             Attribute(
                 column, labels=tuple(map(str, labels)), missing=self.missing, other=self.other
             )
@@ -350,7 +336,7 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
         answers = [
             Attribute(column, missing=self.missing, other=self.other) for column in self.columns
         ]
-        return Attributes((*answers, *numbers, *listed))
+        return Attributes((*answers, *numbers, *categories))
 
     @property
     def workload(self) -> Marginals:
@@ -364,11 +350,11 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
         return nearest_table(noisy, self.attributes.possible())
 
     @property
-    def drawn(self) -> dict[str, Any]:
+    def drawn(self) -> PlainData:
         """The figure: records with each combination of values."""
         return {"axis": "records", "rows": "", "labels": len(self.attributes.every), "named": True}
 
-    def errors(self, counts: Floats, records: Records) -> dict[str, Any]:
+    def errors(self, counts: Floats, records: Records) -> PlainData:
         """Errors of the possible cells, as shares of the records."""
         places = [place for place, _ in self.attributes.cells(self.ways)]
         errors = Errors.of(
@@ -382,9 +368,9 @@ class MarginalCounts(OfAttributes[Cells]):
     """Releases the number of records with each combination of values, for every two or more of some
     columns."""
 
-    name: ClassVar[str] = "marginals"
+    name = "marginals"
     summary = "Releases counts of all combinations of some columns"
-    example: ClassVar[str] = (
+    example = (
         "marginals --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --cuts "
         "yrs_married=6"
     )
@@ -392,68 +378,43 @@ class MarginalCounts(OfAttributes[Cells]):
     def offer(self, size: int) -> Offer[BinaryTable, Cells]:
         workload, loss = self.workload, self.loss
         if isinstance(loss, Pure):
-            mwem = pure_mwem(workload, size, loss.epsilon)
-            cells_of = _finished(
-                mwem,
-                size,
-                lambda weights: Cells(
-                    weights.answers(workload), "pure privacy, by weights of all rows"
-                ),
-            )
-            return Offer(_named(mwem), cells_of, Account(loss))
-        choice, account = choose(workload, size, loss), Account(loss)
+            return _mwem(workload, size, loss, self._of_weights)
+        choice = choose(workload, size, loss)
         if choice.kind == "mst":
             tree = SpanningTree(workload.d, loss.epsilon, loss.delta)
-            return Offer(
-                "SpanningTree",
-                after(tree, lambda model: Cells(model.cells(workload), choice.reason)),
-                account,
-            )
+            model = after(tree, lambda model: Cells(model.cells(workload), choice.reason))
+            return Offer("SpanningTree", model, Account(loss))
 
         def cells(noisy: NoisyCharacters) -> Cells:
-            return Cells(
-                workload.of_histogram(self.nearest(noisy))
-                if choice.kind == "nearest"
-                else noisy.cells,
-                choice.reason,
-                noisy,
-            )
+            is_nearest = choice.kind == "nearest"
+            counts = workload.of_histogram(self.nearest(noisy)) if is_nearest else noisy.cells
+            return Cells(counts, choice.reason, noisy)
 
-        return Offer(
-            "FourierGaussian",
-            after(FourierGaussian(workload, loss.epsilon, loss.delta), cells),
-            account,
-        )
+        return _fourier(workload, loss, cells)
 
-    def to_data(self, result: Cells, records: Records) -> dict[str, Any]:
-        every, cells = self.attributes.every, self.attributes.cells(self.ways)
+    def _of_weights(self, weights: Synthetic) -> Cells:
+        return Cells(weights.answers(self.workload), "pure privacy, by weights of all rows")
+
+    def to_data(self, result: Cells, records: Records) -> PlainData:
+        cells, noisy = self.attributes.cells(self.ways), result.noisy
         places = np.array([place for place, _ in cells])
-        explanation = (
-            f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be "
-            "negative or a fraction."
-        )
+        is_raw = noisy is not None and np.array_equal(result.counts, noisy.cells)
         rows = [[*values, float(result.counts[place])] for place, values in cells]
-        columns, drawn = [*(each.column for each in every), "records"], self.drawn
-        spread = (
-            result.noisy is not None
-            and np.array_equal(result.counts, result.noisy.cells)
-            and result.noisy.spread[places].tolist()
-        ) or None
-        error = {
-            "interval": result.interval(places),
-            "standard_error": spread,
-            "error": None if result.noisy else _BY_TABLE,
-        }
         return {
-            "columns": columns,
+            "columns": [*(each.column for each in self.attributes.every), "records"],
             "rows": rows,
-            "explanation": explanation,
-            "drawn": drawn,
+            "explanation": (
+                f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be "
+                "negative or a fraction."
+            ),
+            "drawn": self.drawn,
             **measured([row[-1] for row in rows]),
-            **error,
+            "interval": result.interval(places),
+            "standard_error": noisy.spread[places].tolist() if noisy and is_raw else None,
+            "error": None if noisy else _BY_TABLE,
         }
 
-    def truth(self, result: Cells, records: Records) -> dict[str, Any]:
+    def truth(self, result: Cells, records: Records) -> PlainData:
         true = self.workload.answers(self.database(records))
         return {
             **self.errors(result.counts, records),
@@ -465,9 +426,9 @@ class MarginalCounts(OfAttributes[Cells]):
 class SyntheticRecords(OfAttributes[Drawn]):
     """Releases synthetic records, with nearly the same marginals."""
 
-    name: ClassVar[str] = "synthetic"
+    name = "synthetic"
     summary = "Releases synthetic records with nearly the same marginals"
-    example: ClassVar[str] = (
+    example = (
         "synthetic --records fair.csv --column 'affairs > 0' --cuts 'age=27;32' --out synthetic.csv"
     )
 
@@ -477,20 +438,15 @@ class SyntheticRecords(OfAttributes[Drawn]):
                 f"the columns take {self.workload.d} bits, and synthetic records take up to "
                 f"{DENSE}: give fewer columns, cuts or labels"
             )
-        loss = self.loss
-        if isinstance(loss, Pure):
-            mwem = pure_mwem(self.workload, size, loss.epsilon)
-            return Offer(_named(mwem), _finished(mwem, size, Drawn), Account(loss))
-        fourier = FourierGaussian(self.workload, loss.epsilon, loss.delta)
-        return Offer(
-            "FourierGaussian",
-            after(
-                fourier, lambda noisy: Drawn(Synthetic(self.workload.d, self.nearest(noisy)), noisy)
-            ),
-            Account(loss),
+        if isinstance(self.loss, Pure):
+            return _mwem(self.workload, size, self.loss, Drawn)
+        return _fourier(
+            self.workload,
+            self.loss,
+            lambda noisy: Drawn(Synthetic(self.workload.d, self.nearest(noisy)), noisy),
         )
 
-    def to_data(self, result: Drawn, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Drawn, records: Records) -> PlainData:
         words, columns = self._words(result), [each.column for each in self.attributes.every]
         kinds, counts = np.unique(words, return_counts=True)
         order = np.argsort(-counts, kind="stable")
@@ -498,56 +454,51 @@ class SyntheticRecords(OfAttributes[Drawn]):
             [*names, int(count)]
             for names, count in zip(self.attributes.names(kinds[order]), counts[order], strict=True)
         ]
-        explanation = (
-            f"No row is a person's. Marginals of {self.ways} columns are nearly those of the "
-            "table; others may differ. --out writes all records."
-        )
-        brief = {"columns": [*columns, "records"], "rows": common}
-        most = result.error(
-            self.workload.answers(BinaryTable(self.attributes.d, words)),
-            np.array([place for place, _ in self.attributes.cells(self.ways)]),
-        )
-        error = bounded(
-            most,
-            f"every cell of these marginals is within {most} records of the table's.",
-            _BY_TABLE,
-        )
+        cells = self.workload.answers(BinaryTable(self.attributes.d, words))
+        places = np.array([place for place, _ in self.attributes.cells(self.ways)])
+        most = result.error(cells, places)
+        text = f"every cell of these marginals is within {most} records of the table's."
         return {
             "columns": columns,
             "rows": self.attributes.names(words),
-            "brief": brief,
-            "explanation": explanation,
+            "brief": {"columns": [*columns, "records"], "rows": common},
+            "explanation": (
+                f"No row is a person's. Marginals of {self.ways} columns are nearly those of the "
+                "table; others may differ. --out writes all records."
+            ),
             "drawn": self.drawn,
-            **error,
+            **bounded(most, text, _BY_TABLE),
         }
 
     def _words(self, result: Drawn) -> Words:
         """Rows by their weights, without impossible ones. The cumulative sums of the weights are
         rounded, so no chance enters."""
-        drawn = result.synthetic.weights
-        words, weights = (
-            np.arange(len(drawn), dtype=np.uint64),
-            np.where(self.attributes.possible(), drawn, 0.0),
-        )
-        upto = np.rint(np.cumsum(weights) * (drawn.sum() / weights.sum())).astype(np.int64)
-        return np.repeat(words, np.diff(upto, prepend=0))
+        raw = result.synthetic.weights
+        weights = np.where(self.attributes.possible(), raw, 0.0)
+        upto = np.rint(np.cumsum(weights) * (raw.sum() / weights.sum())).astype(np.int64)
+        return np.repeat(np.arange(len(raw), dtype=np.uint64), np.diff(upto, prepend=0))
 
-    def truth(self, result: Drawn, records: Records) -> dict[str, Any]:
+    def truth(self, result: Drawn, records: Records) -> PlainData:
         return self.errors(
             self.workload.answers(BinaryTable(self.attributes.d, self._words(result))), records
         )
 
 
-def _finished(
-    mwem: Mwem[Pure], size: int, finish: Callable[[Synthetic], A]
-) -> Adaptive[Any, Any, A]:
+def _mwem(
+    workload: Marginals, size: int, loss: Pure, finish: Callable[[Synthetic], A]
+) -> Offer[BinaryTable, A]:
     """MWEM, and a function of its weights."""
+    mwem = pure_mwem(workload, size, loss.epsilon)
 
     def play() -> Play[Any, Any, A]:
         return finish((yield from as_play(mwem.algorithm(size))))
 
-    return Adaptive(play)
+    return Offer(f"MWEM of {mwem.rounds.rounds} rounds", Adaptive(play), Account(loss))
 
 
-def _named(mwem: Mwem[Pure]) -> str:
-    return f"MWEM of {mwem.rounds.rounds} rounds"
+def _fourier(
+    workload: Marginals, loss: Approximate, finish: Callable[[NoisyCharacters], A]
+) -> Offer[BinaryTable, A]:
+    """Noisy characters, and a function of them."""
+    mechanism = FourierGaussian(workload, loss.epsilon, loss.delta)
+    return Offer("FourierGaussian", after(mechanism, finish), Account(loss))

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from local_dp.api.release_text import DRAWN
 from local_dp.api.trusted import ByMechanism, Task, bounded, measured
 from local_dp.arrays import Floats, Words
 from local_dp.curator.clipped import laplace_error, least_tail
-from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import BITS, Multiset, points_of, value_of
 from local_dp.curator.sanitizers.medians import Medians, Steps
 from local_dp.curator.sanitizers.point_counts import (
@@ -25,7 +24,8 @@ from local_dp.curator.sanitizers.point_counts import (
 )
 from local_dp.curator.sensitivity.mechanisms import ExponentialMedian
 from local_dp.errors import InputError
-from local_dp.loss import Loss, nano_epsilon
+from local_dp.loss import nano_epsilon
+from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records, absent
 
@@ -92,7 +92,10 @@ def of_numbers(records: Records, column: str) -> Words:
 
 D = TypeVar("D")
 R = TypeVar("R")
-NO_BOUNDS = "No bounds were declared, and none were read from the data."
+_PURE = (
+    "No bounds were declared, and none were read from the data. The release is pure, also with a "
+    "delta."
+)
 
 
 def check_domain(delta: float | None, table: Launch, column: str) -> None:
@@ -114,20 +117,16 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
     missing: str = policy(
         NO_VALUE, category="a value of its own", exclude="shares among those present"
     )
-    name: ClassVar[str] = "histogram"
+    name = "histogram"
     summary = "Releases how often each value occurs; withholds rare ones"
-    example: ClassVar[str] = "histogram --records fair.csv --column occupation"
+    example = "histogram --records fair.csv --column occupation"
 
     def task(self, table: Launch) -> Task[Multiset, NoisyCounts]:
         table.refuse_missing(self.missing, self.column, self.choices("missing"))
         check_domain(self.delta, table, self.column)
         return self
 
-    def mechanism(self) -> Mechanism[Multiset, NoisyCounts, Loss]:
-        return self._cells
-
-    @property
-    def _cells(self) -> PerCellHistogram | ThresholdedHistogram:
+    def mechanism(self) -> PerCellHistogram | ThresholdedHistogram:
         return (
             PerCellHistogram(BITS, self.epsilon, strangers=1)
             if self.delta is None
@@ -137,32 +136,29 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
     def database(self, records: Records) -> Multiset:
         return Multiset.of_parts(map(coded(records, self.column).points, records.parts()), BITS)
 
-    def to_data(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
-        column, released = (
-            coded(records, self.column),
-            dict(zip(result.values.tolist(), result.counts.tolist(), strict=True)),
-        )
-        lost = released.pop(column.nothing, 0) if self.missing == "exclude" else 0
-        cells, noise, size = self._cells, Fraction(nano_epsilon(self.epsilon), 2), result.size
+    def to_data(self, result: NoisyCounts, records: Records) -> PlainData:
+        column, size = coded(records, self.column), result.size
+        noise = Fraction(nano_epsilon(self.epsilon), 2)
+        counts = dict(zip(result.values.tolist(), result.counts.tolist(), strict=True))
+        absentees = counts.pop(column.nothing, 0) if self.missing == "exclude" else 0
+        cells = self.mechanism()
         rare = cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
-        present = max(1, size - lost)  # an estimate: the number of those present is protected too
-        ends = {count: list(cells.noise.interval(count, size)) for count in set(released.values())}
-        ordered = sorted(released.items(), key=lambda row: -row[1])  # ties as they come
+        present = max(1, size - absentees)  # an estimate: their number is protected too
+        ordered = sorted(counts.items(), key=lambda row: -row[1])  # ties as they come
         rows = [
             [column.value(point), min(count, size), min(1.0, count / present)]
             for point, count in ordered
         ]
-        strange = (
-            f" Noise alone lists {cells.nobodys:.2g} values on average that nobody has."
-            if isinstance(cells, PerCellHistogram)
-            else ""
-        )
+        strangers = ""
+        if isinstance(cells, PerCellHistogram):
+            strangers = f" Noise alone lists {cells.nobodys:.2g} values on average that nobody has."
+        ends = {count: list(cells.noise.interval(count, size)) for count in set(counts.values())}
         return {
             "columns": [self.column, "count", "share"],
             "rows": rows,
             "explanation": (
                 f"{len(rows):,} values of {self.column} are published; rare ones are "
-                f"withheld.{strange}"
+                f"withheld.{strangers}"
             ),
             **bounded(rare, f"a withheld value has at most {rare:,} records."),
             "drawn": {"axis": "records", "rows": self.column},
@@ -170,13 +166,15 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
             "interval": [ends[count] for _, count in ordered],
         }
 
-    def truth(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
+    def truth(self, result: NoisyCounts, records: Records) -> PlainData:
         database = self.database(records)
         if self.missing == "exclude":
             nothing = coded(records, self.column).nothing
-            told, has = result.values != nothing, database.values != nothing
-            result = replace(result, values=result.values[told], counts=result.counts[told])
-            database = replace(database, values=database.values[has], counts=database.counts[has])
+            real, present = result.values != nothing, database.values != nothing
+            result = replace(result, values=result.values[real], counts=result.counts[real])
+            database = replace(
+                database, values=database.values[present], counts=database.counts[present]
+            )
         order = np.argsort(-result.counts, kind="stable")
         true = look_up(database.values, database.counts, result.values)[order].tolist()
         return {
@@ -220,46 +218,36 @@ class Quantiles(OfNumbers[Steps]):
     """Releases quantiles of a column of numbers, without declared bounds."""
 
     levels: int = option(3, "Number of halvings: 1 gives the median, 3 the octiles", metavar="L")
-    name: ClassVar[str] = "quantiles"
+    name = "quantiles"
     summary = "Releases quantiles of a column, without bounds"
-    example: ClassVar[str] = "quantiles --records fair.csv --column affairs --levels 3"
+    example = "quantiles --records fair.csv --column affairs --levels 3"
 
     @property
     def shares(self) -> list[float]:
         return [place / (1 << self.levels) for place in range(1, 1 << self.levels)]
 
-    def mechanism(self) -> Mechanism[Multiset, Steps, Loss]:
+    def mechanism(self) -> Medians:
         """Pure, also with a delta: on 2^64 points that takes no more records than a choice with a
         delta."""
-        return self._tree
-
-    @property
-    def _tree(self) -> Medians:
         return Medians(self.epsilon, self.levels)
 
-    def to_data(self, result: Steps, records: Records) -> dict[str, Any]:
-        values, size = (
-            [self.answer(result.quantile(share) - 1, records) for share in self.shares],
-            len(records),
+    def to_data(self, result: Steps, records: Records) -> PlainData:
+        values = [self.answer(result.quantile(share) - 1, records) for share in self.shares]
+        size = len(records)
+        most = self.mechanism().rank_error(BITS, size)
+        # shares of an unknown number have no known places
+        ends = None if self.missing == "exclude" else self._between(values, most / size)
+        text = (
+            f"at most {most:,} records lie between any of these answers and the true quantile, for "
+            "any table."
         )
-        most = self._tree.rank_error(BITS, size)
         return {
             "columns": ["share at most", self.column],
             "rows": [[share, value] for share, value in zip(self.shares, values, strict=True)],
-            "explanation": (
-                f"{NO_BOUNDS} The release is pure, also with a "
-                f"delta.{_BEYOND if None in values else ''}"
-            ),
+            "explanation": f"{_PURE}{_BEYOND if None in values else ''}",
             **measured(values),
-            "interval": None if self.missing == "exclude" else self._between(values, most / size),
-            # shares of an unknown number have no known places
-            **bounded(
-                most if most < size // 2 else None,
-                (
-                    f"at most {most:,} records lie between any of these answers and the true "
-                    "quantile, for any table."
-                ),
-            ),
+            "interval": ends,
+            **bounded(most if most < size // 2 else None, text),
             "drawn": {"axis": self.column, "rows": "share of the records at most"},
         }
 
@@ -275,21 +263,14 @@ class Quantiles(OfNumbers[Steps]):
         apart = math.ceil(error * (1 << self.levels) + 1e-9)
         if apart >= len(values):
             return None
-        padded = [*[None] * apart, *values, *[None] * apart]
-        return [[padded[place], padded[place + 2 * apart]] for place in range(len(values))]
+        ends = [*[None] * apart, *values, *[None] * apart]
+        return [[ends[place], ends[place + 2 * apart]] for place in range(len(values))]
 
-    def truth(self, result: Steps, records: Records) -> dict[str, Any]:
+    def truth(self, result: Steps, records: Records) -> PlainData:
         database = self.database(records)
-        true = (
-            [
-                value_of(point)
-                for point in database.ranked(
-                    np.ceil(database.size * np.array(self.shares)) - 1
-                ).tolist()
-            ]
-            if database.size
-            else None
-        )
+        places = np.ceil(database.size * np.array(self.shares)) - 1
+        points = database.ranked(places).tolist() if database.size else []
+        true = [value_of(point) for point in points] or None
         return {"largest_error_of_a_share": result.error(database), DRAWN: true}
 
 
@@ -298,35 +279,29 @@ class Median(OfNumbers[int]):
     """Releases the median of a column of numbers, without declared bounds. An even number of
     records has the lower median."""
 
-    name: ClassVar[str] = "median"
+    name = "median"
     summary = "Releases the median of a column, without bounds"
-    example: ClassVar[str] = "median --records fair.csv --column affairs"
+    example = "median --records fair.csv --column affairs"
 
-    def mechanism(self) -> Mechanism[Multiset, int, Loss]:
+    def mechanism(self) -> ExponentialMedian:
         return ExponentialMedian(self.epsilon)
 
-    def to_data(self, result: int, records: Records) -> dict[str, Any]:
-        most = ExponentialMedian(self.epsilon).choice.shortfall(1 << BITS)
+    def to_data(self, result: int, records: Records) -> PlainData:
+        most = self.mechanism().choice.shortfall(1 << BITS)
         value = self.answer(result, records)
-        explanation = (
-            f"{NO_BOUNDS} The release is pure, also with a delta.{_BEYOND if value is None else ''}"
+        text = (
+            f"at most {most:,} records lie between this answer and the true median, for any table."
         )
         return {
             "columns": ["column", "median"],
             "rows": [[self.column, value]],
-            "explanation": explanation,
+            "explanation": f"{_PURE}{_BEYOND if value is None else ''}",
             "drawn": {"axis": self.column, "rows": ""},
             **measured(value),
-            **bounded(
-                most if most < len(records) // 2 else None,
-                (
-                    f"at most {most:,} records lie between this answer and the true median, for "
-                    "any table."
-                ),
-            ),
+            **bounded(most if most < len(records) // 2 else None, text),
         }
 
-    def truth(self, result: int, records: Records) -> dict[str, Any]:
+    def truth(self, result: int, records: Records) -> PlainData:
         database, value = self.database(records), self.answer(result, records)
         if not database.size:
             return {}

@@ -62,7 +62,7 @@ class Reconstruct(Attacking):
     """Guesses every row's answer from many noisy counts of random groups of rows."""
 
     summary = "Guesses every row's answer from noisy counts of groups"
-    example: ClassVar[str] = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
+    example = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
     attack: ClassVar[Callable[..., Attacked]] = reconstruct
 
 
@@ -72,7 +72,7 @@ class Trace(Attacking):
     their attributes."""
 
     summary = "Finds the members of a group from its noisy means"
-    example: ClassVar[str] = "trace --records fair.csv --question 'affairs > 0' --noise 0"
+    example = "trace --records fair.csv --question 'affairs > 0' --noise 0"
     attack: ClassVar[Callable[..., Attacked]] = trace
     members: int = option(25, "Number of rows in the group whose means are published", metavar="N")
 

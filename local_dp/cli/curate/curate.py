@@ -52,18 +52,18 @@ class Curating(Plotted, Question[Any, Any]):
     def __call__(self) -> None:
         self.check_files(self.name, self.figureless)
         SCREEN.working(f"releasing from {self.records.name}")
-        released = release(self, self.records, SCREEN.note, SCREEN.check)
+        result = release(self, self.records, SCREEN.note, SCREEN.check)
         place = "lost" if self.out is None else f"written to {str(self.out)!r}"
         try:  # it is paid for
             show(
-                released,
+                result,
                 self.as_json,
                 f"the release is charged to {str(self.budget)!r} and {place}"
                 if self.budget
                 else "",
             )
         finally:
-            self.write_files(released)
+            self.write_files(result)
 
 
 def _with_options(kind: type[Question[Any, Any]]) -> type[Any]:

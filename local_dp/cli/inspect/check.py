@@ -88,25 +88,25 @@ class Dimension:
 
 def _describe(data: dict[str, Any], width: int) -> str:
     exact = "" if data["sq_dimension_is_exact"] else "at least "
-    on_terms = (
-        f"(epsilon {number(data['epsilon'])}, error {number(data['alpha'])} with probability "
-        f"{number(data['success'])})"
+    uniform, best, most, epsilon, alpha, success = (
+        number(data[name])
+        for name in (
+            "spectral_uniform",
+            "spectral_optimised",
+            "spectral_at_most",
+            "epsilon",
+            "alpha",
+            "success",
+        )
     )
+    terms = f"(epsilon {epsilon}, error {alpha} with probability {success})"
+    clients = f"at least {data['clients_at_least']:,.0f} {terms}"
     entries = [
         ("class", f"{data['class']}: {data['concepts']} concepts on {data['points']} points"),
         ("statistical-query dimension", f"{exact}{data['sq_dimension']}"),
-        ("spectral dimension, uniform prior", number(data["spectral_uniform"])),
-        (
-            "spectral dimension, best prior",
-            (
-                f"{number(data['spectral_optimised'])} (proven at most "
-                f"{number(data['spectral_at_most'])})"
-            ),
-        ),
-        (
-            "clients of any local learner, however it asks",
-            f"at least {data['clients_at_least']:,.0f} {on_terms}",
-        ),
+        ("spectral dimension, uniform prior", uniform),
+        ("spectral dimension, best prior", f"{best} (proven at most {most})"),
+        ("clients of any local learner, however it asks", clients),
     ]
     return table(("", ""), entries, width)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from local_dp.api.declare import CLUSTER, Drawn, argument, option
 from local_dp.errors import InputError
@@ -25,7 +24,7 @@ class RunExperiment(Drawn):
     the exit code is then 1.
     """
 
-    hidden: ClassVar[frozenset[str]] = frozenset(("figure_series", "figure_format"))
+    omissions = frozenset(("figure_series", "figure_format"))
     name: str = argument("An experiment, or all", metavar="NAME", help="; ".join(NAMES))
     full: bool = option(
         False,
@@ -52,25 +51,25 @@ class RunExperiment(Drawn):
             )
         modules = chosen(self.name)
         scale: Scale = "full" if self.full else "quick"
-        measured: dict[str, tuple[int, int]] = {}
-        ended: list[str] = []
+        counts: dict[str, tuple[int, int]] = {}
+        conclusions: list[str] = []
 
         def progress(running: str, done: int, total: int) -> None:
-            measured[running] = done, total
-            points, every = (sum(part) for part in zip(*measured.values(), strict=True))
+            counts[running] = done, total
+            points, every = (sum(part) for part in zip(*counts.values(), strict=True))
             SCREEN.working(
                 (
-                    f"{points} of {every} points measured, {len(ended)} of {len(modules)} "
+                    f"{points} of {every} points measured, {len(conclusions)} of {len(modules)} "
                     f"experiments concluded; now {running}"
                 ),
                 points / every,
             )
 
-        def concluded(name: str, verdict: str) -> None:
-            ended.append(name)
+        def conclude(name: str, verdict: str) -> None:
+            conclusions.append(name)
             module = next(each for each in modules if load(each).name == name)
             write_provenance(self.out / name / "provenance.json", self.seed, code_stamp(module))
-            SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
+            SCREEN.note("{}: {}/{} points measured; {}".format(name, *counts[name], verdict))
 
         with SCREEN.resumable():
             findings = run_experiments(
@@ -79,7 +78,7 @@ class RunExperiment(Drawn):
                 self.seed,
                 self.out,
                 progress,
-                concluded,
+                conclude,
                 cluster=self.cluster,
                 drawing=drawing,
             )

@@ -76,15 +76,13 @@ def _class_of(name: str) -> tuple[Any, str]:
         return RANDOMIZERS[name], "randomizer"
     if name in QUERIES:
         return QUERIES[name], "query"
-    curated = {kind.__name__: kind for kind in mechanisms()}
-    if name in curated:
-        return curated[
+    curators = {kind.__name__: kind for kind in mechanisms()}
+    if name in curators:
+        return curators[
             name
-        ], f"mechanism, {privacy_in(curated[name])}, neighbours: {curated[name].neighbours}"
-    everything, listing = (
-        (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated),
-        "local-dp protocols, randomizers, queries or mechanisms",
-    )
+        ], f"mechanism, {privacy_in(curators[name])}, neighbours: {curators[name].neighbours}"
+    everything = (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curators)
+    listing = "local-dp protocols, randomizers, queries or mechanisms"
     raise InputError(
         unknown("no protocol, randomizer, query or mechanism", name, everything, listing)
     )
@@ -113,29 +111,21 @@ def _purpose(kind: type[Any]) -> str:
     home = kind.__module__.split(".")
     if home[0] != "local_dp":
         return f"from the package {home[0]}"
-    return (
-        home[2].replace("_", " ")
-        if len(home) > 3
-        else "others"
-        if home[1] in ("randomizers", "protocols", "curator")
-        else home[1]
-    )
+    if len(home) > 3:
+        return home[2].replace("_", " ")
+    return "others" if home[1] in ("randomizers", "protocols", "curator") else home[1]
 
 
 def _parameters(kind: Any) -> str:
-    shown = []
+    texts = []
     for field in fields(kind):
         if field.name == "word_bits":  # for verification only
             continue
-        value = ";".join(field.default) if isinstance(field.default, tuple) else field.default
-        shown.append(
-            held(
-                f"{field.name}={value if value is not None else ''}"
-                if field.default is not MISSING
-                else field.name
-            )
-        )
-    return ", ".join(shown)
+        default = field.default
+        value = ";".join(default) if isinstance(default, tuple) else default
+        text = f"{field.name}={'' if value is None else value}"
+        texts.append(field.name if default is MISSING else held(text))
+    return ", ".join(texts)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,16 @@
 """`local-dp plan`, `compare`, `sweep` and `mix`: the cost of local privacy, by closed form, by
 measurement, and behind a shuffler."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from local_dp.api.costs import mix
 from local_dp.api.declare import CLUSTER, CSV, DATES, Drawn, argument, option
 from local_dp.api.plan import ANY, plan
 from local_dp.api.tables import Dates, read_records
 from local_dp.cli.fields import Plotted, json_option, show
-from local_dp.cli.run.run import ProtocolCommand
+from local_dp.cli.run.run import Kind, ProtocolCommand, Texts
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import OfShares
 from local_dp.shuffle.central import Behind
@@ -30,7 +29,7 @@ class Plan(ProtocolCommand):
     probability 95 %.
     """
 
-    example: ClassVar[str] = "survey --epsilon 1 --accuracy 0.02"
+    example = "survey --epsilon 1 --accuracy 0.02"
     epsilon: float = option(1.0, "Privacy budget of each client", metavar="E", unit="nats")
     accuracy: float | None = option(
         None,
@@ -54,8 +53,8 @@ class Plan(ProtocolCommand):
     )
     as_json: bool = json_option("the plan")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        protocol, records = self.prepared(kind, given)
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
+        protocol, records = self.prepared(kind, parameters)
         SCREEN.working("computing the errors of every randomizer")
         of = self.population if records is None else records
         show(
@@ -93,7 +92,7 @@ class Measuring(Drawn):
 
         SCREEN.working("measuring")
         with SCREEN.resumable():
-            compared = swept(
+            result = swept(
                 sweep,
                 self.out,
                 progress,
@@ -102,7 +101,7 @@ class Measuring(Drawn):
                 drawing=self.drawing,
                 formats=formats,
             )
-        show(compared, self.as_json)
+        show(result, self.as_json)
         if not self.as_json:
             SCREEN.tell(f"\ntable: {self.out}\nfigure: {self.out.with_suffix(f'.{formats[0]}')}")
 
@@ -117,7 +116,7 @@ class Compare(ProtocolCommand, Measuring):
     command continues.
     """
 
-    example: ClassVar[str] = "frequency --epsilon 1 --clients 1000 --clients 10000"
+    example = "frequency --epsilon 1 --clients 1000 --clients 10000"
     epsilon: tuple[float, ...] = option(
         (0.5, 1.0, 2.0), "An epsilon; may be repeated", metavar="E", unit="nats"
     )
@@ -140,13 +139,13 @@ class Compare(ProtocolCommand, Measuring):
     )
 
     @classmethod
-    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+    def takes(cls, kind: Kind) -> bool:
         return kind.aim is not LocalProtocol.aim
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
         from local_dp.api.sweep import Grid, comparison
 
-        protocol, records = self.prepared(kind, given)
+        protocol, records = self.prepared(kind, parameters)
         grid = Grid(
             epsilon=self.epsilon,
             clients=self.clients,
@@ -204,7 +203,7 @@ class Mix(ProtocolCommand, Plotted):
     sees all messages.
     """
 
-    example: ClassVar[str] = "frequency --k 16 --clients 10000 --epsilon 1 --seed 1"
+    example = "frequency --k 16 --clients 10000 --epsilon 1 --seed 1"
     epsilon: float = option(1.0, "Epsilon of all messages together", metavar="E", unit="nats")
     delta: float = option(1e-6, "Probability of a larger loss", metavar="D")
     clients: int | None = option(
@@ -214,11 +213,11 @@ class Mix(ProtocolCommand, Plotted):
     as_json: bool = json_option("the result")
 
     @classmethod
-    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+    def takes(cls, kind: Kind) -> bool:
         return issubclass(kind, OfShares)
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
-        protocol, records = self.prepared(kind, given)
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
+        protocol, records = self.prepared(kind, parameters)
         self.check_files(kind.name, kind.figureless)
         SCREEN.working("mixing messages")
         mixed = mix(

@@ -3,7 +3,6 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from local_dp.api.declare import argument, option
 from local_dp.checks import check_whole
@@ -27,8 +26,8 @@ UNSIGNED_RUN = (
 class Create:
     """Makes a private key in FILE, readable by its owner only, and its public key in FILE.pub."""
 
-    summary: ClassVar[str] = "Makes a private key and its public key"
-    example: ClassVar[str] = "create host-0.key"
+    summary = "Makes a private key and its public key"
+    example = "create host-0.key"
     file: Path = argument("The private key's file, which must not exist yet", metavar="FILE")
 
     def __call__(self) -> None:
@@ -51,8 +50,8 @@ class Enrol:
     their places follow each other.
     """
 
-    summary: ClassVar[str] = "Adds public keys to a roster"
-    example: ClassVar[str] = "enrol roster.txt host-0.key.pub --start 0 --clients 500"
+    summary = "Adds public keys to a roster"
+    example = "enrol roster.txt host-0.key.pub --start 0 --clients 500"
     roster: Path = argument("The roster's file", metavar="ROSTER")
     key: str = argument("The public key, or the file of one or more", metavar="HEX|FILE")
     start: int = option(0, "Index of a host's first client", metavar="I")

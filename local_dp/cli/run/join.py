@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, get_type_hints
 
 from local_dp.api.asking import play
 from local_dp.api.declare import argument, option
@@ -21,7 +21,7 @@ from local_dp.checks import check_whole
 from local_dp.cli.fields import json_option, show
 from local_dp.cli.main import DEGRADED
 from local_dp.cli.operate.keys import member_keys, server_keys
-from local_dp.cli.run.run import OF_RUNS, Role, run_progress
+from local_dp.cli.run.run import OF_RUNS, Kind, Role, Texts, run_progress
 from local_dp.cli.run.stored import ENDING, stored
 from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
@@ -78,8 +78,8 @@ class Server(Role):
     result is degraded.
     """
 
-    hidden: ClassVar[frozenset[str]] = OF_RUNS - {*_ASKING}
-    example: ClassVar[str] = f"{MEETING} --clients 501"
+    omissions = OF_RUNS - {*_ASKING}
+    example = f"{MEETING} --clients 501"
     broker: str = option(brief=URL, help=FORM, metavar="URL")
     run: str = option(brief=RUN, metavar="NAME")
     joining: float = option(
@@ -104,21 +104,17 @@ class Server(Role):
 
     def __call__(
         self,
-        kind: type[LocalProtocol[Any]],
-        given: Mapping[str, str],
-        interrupted: Journal | None = None,
+        kind: Kind,
+        parameters: Texts,
+        earlier: Journal | None = None,
     ) -> int:
         """Begins a run, or continues an interrupted one."""
         from local_dp.simulation.over_bus import serve_run  # a client needs no broker
 
         check_name(self.run)
-        chance = (
-            self.randomness()
-            if interrupted is None
-            else Randomness(**interrupted.began["randomness"])
-        )
+        chance = self.randomness() if earlier is None else Randomness(**earlier.began["randomness"])
         keys = server_keys(self.key, self.roster, self.private)
-        protocol, table = self.prepared(kind, given, self.private)
+        protocol, table = self.prepared(kind, parameters, self.private)
         SCREEN.check()
         SCREEN.working(f"joining the broker as the server of run {self.run}")
         with run_progress() as progress:
@@ -133,14 +129,20 @@ class Server(Role):
             )
             address = Address.parse(self.broker)
             folder = self.journal or runs_folder()
-            journal = interrupted or Journal.begin(
-                folder, self.run, self._began(kind, given, chance)
+            journal = earlier or Journal.begin(
+                folder, self.run, self._began(kind, parameters, chance)
             )
 
-            def serve(settings: Settings, shown: OnProgress) -> Outcome:
+            def serve(settings: Settings, on_progress: OnProgress) -> Outcome:
                 return asyncio.run(
                     serve_run(
-                        settings, self.run, address, self.joining, shown, journal=journal, keys=keys
+                        settings,
+                        self.run,
+                        address,
+                        self.joining,
+                        on_progress,
+                        journal=journal,
+                        keys=keys,
                     )
                 )
 
@@ -159,14 +161,12 @@ class Server(Role):
                 journal.leave()
         return show(result, self.as_json, f"`local-dp show {named(self.run, folder)}` prints it")
 
-    def _began(
-        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness
-    ) -> dict[str, Any]:
+    def _began(self, kind: Kind, parameters: Texts, chance: Randomness) -> dict[str, Any]:
         """The data for `resume`. The broker's address is stored without user and password."""
         values = {
             each.name: getattr(self, each.name)
             for each in fields(self)
-            if each.name not in self.hidden and each.metadata.get("shell", True)
+            if each.name not in self.omissions and each.metadata.get("shell", True)
         }
         values["broker"] = without_user(self.broker)
         options = {
@@ -177,7 +177,7 @@ class Server(Role):
         return {
             "at": at,
             "protocol": kind.name,
-            "given": dict(given),
+            "given": dict(parameters),
             "options": options,
             "randomness": vars(chance),
         }
@@ -217,17 +217,13 @@ class Shuffler:
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
     roster: Path | None = option(None, ROSTER, metavar="FILE")
     journal: Path | None = option(
-        None,
-        "Folder that notes runs passed on; default: the user's",
-        metavar="DIR",
+        None, "Folder that notes runs passed on; default: the user's", metavar="DIR"
     )
 
     def __call__(self) -> None:
         check_name(self.run)
-        keys, server = (
-            server_keys(self.key, self.roster, private=False),
-            member_keys(self.key, self.server_key, private=False),
-        )
+        keys = server_keys(self.key, self.roster, private=False)
+        server = member_keys(self.key, self.server_key, private=False)
         check_whole("clients", self.clients, 2, MOST_CLIENTS["hosts"])
         check_crowd(self.crowd)
         own = {
@@ -254,7 +250,7 @@ class Shuffler:
 class Answering(Role):
     """A role that answers: a host, or a client."""
 
-    hidden: ClassVar[frozenset[str]] = OF_RUNS - {
+    omissions = OF_RUNS - {
         "epsilon",
         "seed",
         "private",
@@ -273,10 +269,7 @@ class Answering(Role):
         metavar="FILE",
     )
     lifetime: float | None = option(
-        None,
-        "Lifetime budget of a new store; default: --epsilon",
-        metavar="E",
-        unit="nats",
+        None, "Lifetime budget of a new store; default: --epsilon", metavar="E", unit="nats"
     )
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
@@ -291,8 +284,8 @@ class Answering(Role):
 
     def population(
         self,
-        kind: type[LocalProtocol[Any]],
-        given: Mapping[str, str],
+        kind: Kind,
+        parameters: Texts,
         start: int,
         clients: int | None,
     ) -> Population:
@@ -305,7 +298,7 @@ class Answering(Role):
                 "column types are read from the values, so a refusal would reveal some: declare "
                 "the types with --schema FILE"
             )
-        protocol, table = self.prepared(kind, given, self.private)
+        protocol, table = self.prepared(kind, parameters, self.private)
         if table is not None:
             if clients not in (None, len(table)):
                 raise InputError(
@@ -352,7 +345,7 @@ class Answering(Role):
             idle=self.idle,
         )
 
-        async def connected() -> None:
+        async def on_connect() -> None:
             mode = "answering in private" if role.private else STAMP
             SCREEN.note(
                 f"{member}: ready for run {self.run} with the clients "
@@ -361,14 +354,14 @@ class Answering(Role):
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
-        if not finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected)):
+        if not finish(serve(role, SealedBus(bus, envelopes), self.run, group, on_connect)):
             why = bus.lost or "start it again, with a longer --idle if the run goes on"
             raise QuorumError(
                 f"{member}: nothing came of run {self.run} for {self.idle:g} seconds; {why}"
             )
-        rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
+        rounds, loss = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(
-            f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of "
+            f"{member}: the run is over; epsilon spent {number(loss)}, {len(role.confirmed)} of "
             f"{rounds} rounds confirmed"
         )
 
@@ -387,19 +380,19 @@ class Host(Answering):
     """Holds many clients of a run, from index --start on: the rows of their table, or synthetic
     records."""
 
-    example: ClassVar[str] = f"{MEETING} --clients 500"
-    hidden: ClassVar[frozenset[str]] = Answering.hidden - {"clients"}
+    example = f"{MEETING} --clients 500"
+    omissions = Answering.omissions - {"clients"}
     start: int = option(0, "Index of the first client", metavar="I")
     clients: int | None = option(
         None, "Number of clients of this host; default: all rows", metavar="N"
     )
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
         self.serve(
             f"host-{self.start}",
             HOSTS,
             self.start,
-            self.population(kind, given, self.start, self.clients),
+            self.population(kind, parameters, self.start, self.clients),
         )
 
 
@@ -407,15 +400,15 @@ class Host(Answering):
 class Client(Answering):
     """Is one client of a run: with the only row of its own table, or a synthetic record."""
 
-    example: ClassVar[str] = f"{MEETING} --index 500"
+    example = f"{MEETING} --index 500"
     index: int = option(brief="Index of this client, from 0", metavar="I")
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: Kind, parameters: Texts) -> None:
         self.serve(
             f"client-{self.index}",
             client_group(self.index),
             self.index,
-            self.population(kind, given, self.index, 1),
+            self.population(kind, parameters, self.index, 1),
         )
 
 
@@ -460,14 +453,14 @@ class Show:
     def __call__(self) -> int:
         folder = self.journal or runs_folder()
         check_name(self.run)
-        if (ended := stored(folder, self.run)) is not None:
-            result, began, progress = ended["result"], ended, ""
+        if (record := stored(folder, self.run)) is not None:
+            result, began, progress = record["result"], record, ""
         else:
             with closing(Journal.open(folder, self.run)) as journal:
                 result, began, progress = journal.result, journal.began, _progress(journal)
         if result is not None:
             with reading(f"{self.run}{SUFFIX}", "run it again under a new name"):
-                text = json.dumps(result) if self.as_json else _written(began, result)
+                text = json.dumps(result) if self.as_json else _text_of(began, result)
             SCREEN.tell(text)
         elif self.as_json:
             raise InputError(f"run {self.run!r} has no outcome yet: {progress}")
@@ -478,7 +471,7 @@ class Show:
         return DEGRADED if result is not None and "degraded" in result else 0
 
 
-def _written(began: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+def _text_of(began: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     """A result for a terminal."""
     if began.get("protocol") == POLL:
         from local_dp.server.poll.results import text_of
@@ -524,26 +517,24 @@ class Resume:
                 }
                 if self.broker is not None:
                     options["broker"] = self.broker
-                server, protocol, given = (
-                    Server(**_typed(options)),
-                    journal.began["protocol"],
-                    journal.began["given"],
-                )
-            return server(find_protocol(protocol), given, journal)
+                server = Server(**_options(options))
+                protocol = journal.began["protocol"]
+                parameters = journal.began["given"]
+            return server(find_protocol(protocol), parameters, journal)
 
 
-def _typed(options: dict[str, Any]) -> dict[str, Any]:
+def _options(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a server from their JSON; unknown ones are left out, missing ones have their
     defaults."""
-    hints, known = get_type_hints(Server), {each.name for each in fields(Server)}
-    typed = dict[str, Any]()
+    hints, names = get_type_hints(Server), {each.name for each in fields(Server)}
+    values = dict[str, Any]()
     for name, value in options.items():
-        if name in known:
+        if name in names:
             is_path = isinstance(value, str) and hints[name] in (Path, Path | None)
-            typed[name] = (
+            values[name] = (
                 Path(value) if is_path else tuple(value) if isinstance(value, list) else value
             )
-    return typed
+    return values
 
 
 def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
@@ -561,10 +552,10 @@ def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
 
 def _stored_row(folder: Path, run: str) -> tuple[str, str, str, str]:
     try:
-        found = stored(folder, run) or {"at": "", "result": {}}  # deleted since it was listed
+        record = stored(folder, run) or {"at": "", "result": {}}  # deleted since it was listed
     except InputError:
         return run, "", "", "unreadable"
-    return run, str(found["result"].get("protocol", "")), _minute(found["at"]), "done"
+    return run, str(record["result"].get("protocol", "")), _minute(record["at"]), "done"
 
 
 def _minute(at: str) -> str:
@@ -573,9 +564,9 @@ def _minute(at: str) -> str:
 
 
 def _progress(journal: Journal) -> str:
-    closed, asked, messages = journal.standing()
+    closed, requests, messages = journal.standing()
     return (
-        f"{closed} of {asked} rounds closed, {messages} messages stored"
-        if asked
+        f"{closed} of {requests} rounds closed, {messages} messages stored"
+        if requests
         else "no client was asked"
     )

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from local_dp.api.declare import argument, option
 from local_dp.bus.address import Address, without_user
@@ -54,11 +54,9 @@ class Ask:
     Only this machine reaches it unless --host names another address; then it uses TLS.
     """
 
-    example: ClassVar[str] = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
+    example = "local-dp poll 'Did you ever cheat in an exam?' --epsilon 1"
     question: str = argument(
-        "Yes/no question, or a file of questions in .toml",
-        metavar="QUESTION",
-        default="",
+        "Yes/no question, or a file of questions in .toml", metavar="QUESTION", default=""
     )
     epsilon: float | None = option(
         None,
@@ -109,10 +107,10 @@ class Ask:
     as_json: bool = json_option("the result")
 
     def __call__(self) -> int:
-        with closing(self._opened()) as journal:
+        with closing(self._open()) as journal:
             return continued(journal, self.broker, self.out, self.as_json)
 
-    def _opened(self) -> Journal:
+    def _open(self) -> Journal:
         """The journal of a new poll, or of the one to resume. Raises InputError."""
         folder, plan = self.journal or runs_folder(), None if self.resume else self._plan()
         if self.out is not None:
@@ -237,10 +235,10 @@ def _show(state: Mapping[str, Any]) -> None:
 def _announce(plan: Plan, site: Site, name: str) -> None:
     import segno
 
-    drawn = io.StringIO()
-    segno.make(site.link, error="l", micro=False).terminal(drawn, compact=True)
+    code = io.StringIO()
+    segno.make(site.link, error="l", micro=False).terminal(code, compact=True)
     lines = [
-        drawn.getvalue().rstrip("\n"),
+        code.getvalue().rstrip("\n"),
         f"poll {plan.run}",
         f"people answer at   {site.link}",
         f"the presenter has  {site.presenter}",

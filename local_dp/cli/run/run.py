@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from inspect import getdoc
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import click
 
@@ -112,14 +112,14 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
     own = protocol_options(kind, {name for each in shared for name in each.opts})
     names = [each.name for each in own if each.name]
 
-    def play(**typed: Any) -> int | None:
-        texts = {name: typed.pop(name) for name in names}
-        given = {
+    def play(**options: Any) -> int | None:
+        texts = {name: options.pop(name) for name in names}
+        parameters = {
             name: str(text).lower() if isinstance(text, bool) else text
             for name, text in texts.items()
             if text is not None
         }
-        code: int | None = instance_of(role, typed)(kind, given)
+        code: int | None = instance_of(role, options)(kind, parameters)
         return code
 
     command = Command(
@@ -137,6 +137,8 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
     return command
 
 
+Kind: TypeAlias = type[LocalProtocol[Any]]
+Texts: TypeAlias = Mapping[str, str]  # the values of parameters, as they are typed
 OF_RUNS = frozenset(each.name for each in fields(RunOptions))
 
 
@@ -145,7 +147,7 @@ class ProtocolCommand(ABC):
     """A command with a subcommand for each protocol. An instance is called with the protocol and
     the values of its parameters."""
 
-    of_protocols: ClassVar[bool] = True
+    of_protocols = True
     example: ClassVar[str]
     records: Path | None = option(
         None,
@@ -157,29 +159,27 @@ class ProtocolCommand(ABC):
     dates: Dates = option(None, **DATES)
 
     @classmethod
-    def takes(cls, kind: type[LocalProtocol[Any]]) -> bool:
+    def takes(cls, kind: Kind) -> bool:
         """Whether the command is for this protocol, with some parameters."""
         return True
 
     @abstractmethod
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int | None:
+    def __call__(self, kind: Kind, parameters: Texts) -> int | None:
         """Runs the command; the exit code if it is not 0."""
 
-    def built(
-        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]
-    ) -> tuple[LocalProtocol[Any], Records | None]:
+    def built(self, kind: Kind, parameters: Texts) -> tuple[LocalProtocol[Any], Records | None]:
         """The protocol with its parameters, and the table if there is one. Raises InputError unless
         the question about the table is given."""
-        protocol = kind.from_settings(given)
+        protocol = kind.from_settings(parameters)
         if self.records is None:
             return protocol, None
         SCREEN.working(f"reading {self.records.name}")
         table = self.read(self.records, self.reads(protocol))
         for each in fields(kind):
-            if each.metadata.get("of_table") and each.name not in given:
-                spelled = each.metadata["alias"] or each.name
+            if each.metadata.get("of_table") and each.name not in parameters:
+                name = each.metadata["alias"] or each.name
                 raise InputError(
-                    f"{kind.name} of a table needs --{spelled}: {each.metadata['brief']}; the "
+                    f"{kind.name} of a table needs --{name}: {each.metadata['brief']}; the "
                     f"table has the columns {listed(list(table.known))}"
                 )
         return protocol, table
@@ -192,18 +192,18 @@ class ProtocolCommand(ABC):
         return protocol.reads
 
     def prepared(
-        self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], private: bool = False
+        self, kind: Kind, parameters: Texts, private: bool = False
     ) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with the protocol checked against the table. Raises InputError if a private run
         would publish values of the table."""
-        protocol, table = self.built(kind, given)
+        protocol, table = self.built(kind, parameters)
         return (
             (protocol, None)
             if table is None
-            else (protocol.for_table(Launch(self.asked(table), private)), table)
+            else (protocol.for_table(Launch(self.askable(table), private)), table)
         )
 
-    def asked(self, table: Records) -> Records:
+    def askable(self, table: Records) -> Records:
         """The columns that a protocol may ask about."""
         return table
 
@@ -212,7 +212,7 @@ class ProtocolCommand(ABC):
 class Role(ProtocolCommand, RunOptions):
     """A role of a run. `offered` are the options of a run that its command has."""
 
-    hidden: ClassVar[frozenset[str]] = frozenset()
+    omissions: ClassVar[frozenset[str]] = frozenset()
     schema: Path | None = option(
         None,
         "JSON file with the types of the table's columns",
@@ -234,7 +234,7 @@ class Role(ProtocolCommand, RunOptions):
             copy=self.copied,
         )
 
-    reads, asked = RunOptions.reads, RunOptions.asked
+    reads, askable = RunOptions.reads, RunOptions.askable
 
     def randomness(self) -> Randomness:
         return Randomness.choose(self.seed, self.private)
@@ -319,12 +319,12 @@ class Run(Role, Plotted):
     exit code is 6 if the result is degraded.
     """
 
-    example: ClassVar[str] = "survey --clients 1000 --seed 1"
+    example = "survey --clients 1000 --seed 1"
     as_json: bool = json_option("the outcome (`local-dp schema`)")
-    hidden: ClassVar[frozenset[str]] = Plotted.hidden
+    omissions = Plotted.omissions
 
-    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> int:
-        protocol, table = self.built(kind, given)
+    def __call__(self, kind: Kind, parameters: Texts) -> int:
+        protocol, table = self.built(kind, parameters)
         self.check_files(kind.name, kind.figureless, rows=False)
         SCREEN.check()
         SCREEN.working(f"starting the clients in tier {self.chosen_tier}")

@@ -24,7 +24,7 @@ def store(data: dict[str, Any]) -> None:
     now, folder = datetime.now(UTC), runs_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path = _reserved(folder, f"{data['protocol']}-{now:%Y%m%d-%H%M%S}")
+        path = _reserve(folder, f"{data['protocol']}-{now:%Y%m%d-%H%M%S}")
         path.write_text(
             json.dumps({"at": now.isoformat(timespec="seconds"), "result": data}), encoding="utf-8"
         )
@@ -34,7 +34,7 @@ def store(data: dict[str, Any]) -> None:
         SCREEN.note(f"the run is not stored: {error}; {SETTING}=off stores none")
 
 
-def _reserved(folder: Path, name: str) -> Path:
+def _reserve(folder: Path, name: str) -> Path:
     """A new file that only its owner reads, named so, or with a number behind it."""
     for place in range(1, MOST + 1):
         path = folder / (name + (f"-{place}" if place > 1 else "") + ENDING)
@@ -53,5 +53,5 @@ def stored(folder: Path, run: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     with reading(path, "delete it"):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {"at": str(found["at"]), "result": dict(found["result"])}
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return {"at": str(data["at"]), "result": dict(data["result"])}

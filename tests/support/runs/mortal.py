@@ -130,7 +130,7 @@ class Town:
                 return await playing, coordinator
         finally:
             self.broker.buses.remove(bus)
-            journal._log._held.close()  # as the kernel does for a killed process
+            journal._log._database.close()  # as the kernel does for a killed process
 
     def _noted(self, bus: Any) -> Any:
         publish = bus.publish
