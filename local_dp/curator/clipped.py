@@ -234,7 +234,7 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
             for pair, weight in independent([noise[0].law(exact.sum), noise[1].law(exact.number)])
         }
 
-    def mean(self, released: SumAndNumber, size: int) -> MeanWithin:
+    def mean(self, release: SumAndNumber, size: int) -> MeanWithin:
         """The mean of the present values over m, from a release about `size` records.
 
         The interval holds it with probability 95 % or more on every database. It allows for values
@@ -245,14 +245,14 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
         spread, reach = laplace_error(Fraction(self._nano[0], self.steps), misses)
         wide, far = (0.0, 0) if self.present is None else laplace_error(self._nano[1], misses)
         centred, slack = (
-            (released.sum - size * self.steps / 2) / self.steps,
+            (release.sum - size * self.steps / 2) / self.steps,
             (reach + size / 2) / self.steps,
         )
-        number = max(1, released.number)
+        number = max(1, release.number)
         ends = [
             (centred + side) / many
             for side in (-slack, slack)
-            for many in (max(1, released.number - far), max(1, min(size, released.number + far)))
+            for many in (max(1, release.number - far), max(1, min(size, release.number + far)))
         ]
         value, low, high = (
             0.5 + min(0.5, max(-0.5, each)) for each in (centred / number, min(ends), max(ends))

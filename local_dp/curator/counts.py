@@ -116,7 +116,7 @@ class CountsMechanism(Mechanism[ColumnCounts, NoisyCounts, L_co]):
             )
         return database.counts
 
-    def _listed(self, database: ColumnCounts) -> list[int]:
+    def _small_counts(self, database: ColumnCounts) -> list[int]:
         """The counts, if a law of outcomes cut to 0..n can be listed. Raises InputError above 2^12
         outcomes."""
         check_listed(
@@ -152,7 +152,7 @@ class NoiseOnEach(CountsMechanism[L_co]):
         """The law of the answers cut to 0..n: beyond, the ratios are those of the ends. Raises
         InputError above 2^12 outcomes."""
         cut = ClippedLaplace(self.step.numerator, self.step.denominator, database.size)
-        laws = [cut.law(count) for count in self._listed(database)]
+        laws = [cut.law(count) for count in self._small_counts(database)]
         return {
             NoisyCounts(np.array(counts, dtype=np.int64)): weight
             for counts, weight in independent(laws)
@@ -255,7 +255,7 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
     def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
         """The law of the answers cut to 0..n; e^eps is replaced by a fraction just below it. Raises
         InputError above 2^12 outcomes."""
-        n, counts = database.size, self._listed(database)
+        n, counts = database.size, self._small_counts(database)
         decay = 1 / exp_epsilon(self.loss.nano)
         total = _over_radii(lambda radius: (2 * radius + 1) ** self.k, 0, self.k, decay)
         weights = {

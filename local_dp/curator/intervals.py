@@ -359,7 +359,7 @@ def exact_product(a: Counts, b: Counts) -> Counts:
     long numbers (Kronecker 1882). O(D log D)."""
     digits = len(str(int(a.sum()) * int(b.max(initial=1))))
     product = Context(prec=MAX_PREC, Emax=MAX_EMAX, traps=[Inexact]).multiply(
-        _written(a, digits), _written(b, digits)
+        _decimal_of(a, digits), _decimal_of(b, digits)
     )
     text = format(product, "f").zfill(2 * len(a) * digits).encode()
     places = np.frombuffer(text, dtype=np.uint8).reshape(-1, digits)[len(a) :][::-1] - ord("0")
@@ -369,7 +369,7 @@ def exact_product(a: Counts, b: Counts) -> Counts:
     return coefficients
 
 
-def _written(coefficients: Counts, digits: int) -> Decimal:
+def _decimal_of(coefficients: Counts, digits: int) -> Decimal:
     """The value of the polynomial at 10^digits."""
     places = np.empty((len(coefficients), digits), dtype=np.uint8)
     left = coefficients[::-1].copy()

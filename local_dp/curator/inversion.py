@@ -71,16 +71,16 @@ def invert(cumulative: Cumulative, draws: Draws, count: int) -> Counts:
     """`count` independent draws from the law, exactly: K is the number of its cumulative
     probabilities that a uniform u reaches."""
     words, table = draws.words(count), _table(cumulative)
-    drawn: Counts = (
+    sample: Counts = (
         table.guide[words >> np.uint64(WORD_BITS - _GUIDE_BITS)]
         if count >= _GUIDED
         else np.full(count, -1, dtype=np.int64)
     )
-    left = np.flatnonzero(drawn < 0)
-    drawn[left], possible = table.known(words[left])
-    for place in left[possible > drawn[left]].tolist():
-        drawn[place] = _refined(cumulative, int(words[place]), draws)
-    return drawn
+    left = np.flatnonzero(sample < 0)
+    sample[left], possible = table.known(words[left])
+    for place in left[possible > sample[left]].tolist():
+        sample[place] = _refine(cumulative, int(words[place]), draws)
+    return sample
 
 
 @lru_cache(maxsize=16)
@@ -108,14 +108,14 @@ def _bounds(table: list[Decimal], digits: int, bits: int) -> tuple[list[int], li
     ]
 
 
-def _refined(cumulative: Cumulative, first: int, draws: Draws) -> int:
+def _refine(cumulative: Cumulative, first: int, draws: Draws) -> int:
     bits, digits = WORD_BITS, _DIGITS
     while True:
         bits, digits, first = 2 * bits, 2 * digits, first << bits | draws.below(1 << bits)
         low, high = _bounds(cumulative(digits), digits, bits)
-        reached = sum(number <= first for number in high)
-        if reached < len(low) and first < low[reached]:
-            return reached
+        outcome = sum(number <= first for number in high)
+        if outcome < len(low) and first < low[outcome]:
+            return outcome
 
 
 def discrete_laplaces(draws: Draws, epsilon: Fraction, count: int) -> Counts:
@@ -130,12 +130,12 @@ def discrete_laplaces(draws: Draws, epsilon: Fraction, count: int) -> Counts:
 def signed(sizes: Cumulative, draws: Draws, count: int) -> Counts:
     """`count` independent draws from a law symmetric about 0, by the law of their sizes and a
     sign."""
-    drawn = np.empty(count, dtype=np.int64)
+    sample = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
-        part = drawn[start : start + _CHUNK]
+        part = sample[start : start + _CHUNK]
         part[:] = invert(sizes, draws, len(part))
         part *= 1 - 2 * (draws.words(len(part)) & np.uint64(1)).astype(np.int64)
-    return drawn
+    return sample
 
 
 def summed(weights: Callable[[int], Iterator[Decimal]]) -> Cumulative:

@@ -177,8 +177,8 @@ def _below(kind: type[Any]) -> set[type[Any]]:
 def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
     """Pure, approximate or concentrated, by the type of its loss; "that of its parts" where another
     mechanism decides it."""
-    declared = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
-    loss = get_type_hints(declared.fget)["return"]
+    owner = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
+    loss = get_type_hints(owner.fget)["return"]
     if loss in _KINDS:
         return _KINDS[loss]
     kinds = get_args(loss)
@@ -227,18 +227,18 @@ class SmallDatabases(Generic[Z, D]):
         for rest in (combinations if graph else combinations_with_replacement)(
             universe, self.n - 1
         ):
-            completed = {
+            databases = {
                 record: tuple(sorted((*rest, record)))
                 for record in universe
                 if not graph or record not in rest
             }
             if neighbours in ("edge", "add-remove"):
-                for larger in completed.values():
+                for larger in databases.values():
                     yield from ((larger, rest), (rest, larger))
             else:
-                for record, other in permutations(completed, 2):
+                for record, other in permutations(databases, 2):
                     if neighbours == "replace" or record[:-1] == other[:-1]:
-                        yield completed[record], completed[other]
+                        yield databases[record], databases[other]
 
     def laws(self, mechanism: Mechanism[D, R, Loss]) -> Iterator[tuple[Law[R], Law[R]]]:
         """The laws of the mechanism on each pair of neighbours; each law is computed once."""
@@ -289,25 +289,25 @@ _LISTED = 1 << 18
 def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A], Fraction]:
     """Pr[each transcript] on this database, by playing all of them: their loss is the algorithm's.
     Raises InputError above 2^18."""
-    ended: dict[Transcript[A], Fraction] = {}
-    unfinished: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
-    while unfinished:
-        transcript, chance = unfinished.pop()
+    complete: dict[Transcript[A], Fraction] = {}
+    prefixes: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
+    while prefixes:
+        transcript, chance = prefixes.pop()
         game = Game(algorithm)
         for answers in transcript:
             game.send(answers)
         if game.queries is None:
-            ended[transcript] = chance
+            complete[transcript] = chance
             continue
         laws = [probabilities(mechanism.law(database)) for mechanism in game.queries]
-        if len(unfinished) + len(ended) + prod(map(len, laws)) > _LISTED:
+        if len(prefixes) + len(complete) + prod(map(len, laws)) > _LISTED:
             raise InputError(
                 f"there are more than {_LISTED:,} transcripts; at most so many are listed"
             )
         for outcomes in product(*(law.items() for law in laws)):
             share = prod((each for _, each in outcomes), start=chance)
-            unfinished.append(((*transcript, tuple(answer for answer, _ in outcomes)), share))
-    return ended
+            prefixes.append(((*transcript, tuple(answer for answer, _ in outcomes)), share))
+    return complete
 
 
 def worst_transcripts(

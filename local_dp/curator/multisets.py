@@ -69,9 +69,9 @@ def absent(values: Naturals, places: Iterable[int]) -> list[int]:
     `values`. O(log s) each."""
     whole = values.dtype == object
     # the number of absent points below each
-    passed = values - np.arange(len(values), dtype=object if whole else np.uint64)
+    below = values - np.arange(len(values), dtype=object if whole else np.uint64)
     return [
-        place + int(np.searchsorted(passed, place if whole else np.uint64(place), side="right"))
+        place + int(np.searchsorted(below, place if whole else np.uint64(place), side="right"))
         for place in places
     ]
 
@@ -99,11 +99,11 @@ class Multiset:
             fresh.append(cls.of(part, bits))
             # so that merging costs no more than sorting
             if sum(len(each.values) for each in fresh) >= len(whole.values):
-                whole, fresh = cls._merged([whole, *fresh]), []
-        return cls._merged([whole, *fresh])
+                whole, fresh = cls._merge([whole, *fresh]), []
+        return cls._merge([whole, *fresh])
 
     @classmethod
-    def _merged(cls, parts: "Sequence[Self]") -> Self:
+    def _merge(cls, parts: "Sequence[Self]") -> Self:
         values, places = np.unique(
             np.concatenate([each.values for each in parts]), return_inverse=True
         )

@@ -155,7 +155,7 @@ def test_a_threshold_errs_no_more_than_stated(flipped: float) -> None:
 
 @wrong(
     "local_dp.curator.thresholds.rectangles:RankRectangles.lost",
-    "2 * self.axes * max(reached, side.rank + off)",
+    "2 * self.axes * max(least, side.rank + off)",
     "side.rank // 8",
     "a rectangle leaves out more than it says",
 )

@@ -59,12 +59,12 @@ def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
         for subsets in (everything, whole):
             sums = subsets @ (bits.astype(np.float64) + others) / 2
             error = float(np.abs(sums - subsets @ bits.astype(np.float64)).max())
-            missed = wrong(attacks.exhaustive, bits, subsets, sums)
+            misses = wrong(attacks.exhaustive, bits, subsets, sums)
             if subsets is whole:
-                beyond += missed > 4 * error
+                beyond += misses > 4 * error
             else:
-                assert missed <= 4 * error
-                ratios.append(missed / error if error else 0.0)
+                assert misses <= 4 * error
+                ratios.append(misses / error if error else 0.0)
     assert (max(ratios) == 4.0, beyond > 0) == (n > 1, n > 1)
 
 
@@ -86,12 +86,12 @@ def test_each_decoder_minimises_its_norm(decoder: attacks.Decoder, norm: float) 
     def away(table: Floats) -> float:
         return float(np.linalg.norm(matrix @ table - sums, norm))
 
-    reached, others = (
+    distance, others = (
         away(decoder(matrix, sums)),
         {attacks.least_largest, attacks.least_sum, attacks.least_squares} - {decoder},
     )
-    assert reached <= away(bits.astype(np.float64)) + 1e-6
-    assert min(away(np.clip(other(matrix, sums), 0, 1)) for other in others) > reached + 1e-3
+    assert distance <= away(bits.astype(np.float64)) + 1e-6
+    assert min(away(np.clip(other(matrix, sums), 0, 1)) for other in others) > distance + 1e-3
 
 
 @pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400)])
@@ -121,7 +121,7 @@ def test_one_attack_in_three_models() -> None:
         np.ones((1, 2), dtype=np.bool_),
     )[0]
 
-    def missed(each: float, client: float) -> list[int]:
+    def misses(each: float, client: float) -> list[int]:
         trusted = TrustedOracle(table, Account(Pure(k * nano_epsilon(each))), Draws(KeyedNoise(9)))
         clients = PopulationOracle(Rows(table), KeyedNoise(10), 0, client)
         guesses = typing_attacks.three_models(
@@ -130,12 +130,12 @@ def test_one_attack_in_three_models() -> None:
         return [int(np.sum(guess != bits)) for guess in guesses]
 
     part = optimal_part(approximate(1.0, 1e-6), k).epsilon
-    exact, curated, local = missed(part, 1.0)
+    exact, central, local = misses(part, 1.0)
     assert exact == 0
-    assert stats.binom.cdf(curated, n, 0.45) > FAILURE
+    assert stats.binom.cdf(central, n, 0.45) > FAILURE
     assert stats.binomtest(local, n, 1 / (1 + np.e)).pvalue > FAILURE
-    exact, curated, local = missed(20.0, 3.0)
-    assert exact == curated == 0
+    exact, central, local = misses(20.0, 3.0)
+    assert exact == central == 0
     assert stats.binomtest(local, n, 1 / (1 + np.e)).pvalue < FAILURE
 
 

@@ -62,9 +62,9 @@ def caught(coalition: int, length: int, runs: int) -> tuple[int, int, int]:
             generator = np.random.default_rng([number, seed])
             code = attacks.tardos(users, length, 1 / (20 * coalition), generator)
             word = attacks.marked(code.rows[:coalition], strategy(code.rows[:coalition], generator))
-            accused = attacks.traced(code.shares, word.astype(np.float64), code.rows).accused()
-            hits += bool(accused[:coalition].any())
-            false += bool(accused[coalition:].any())
+            culprits = attacks.traced(code.shares, word.astype(np.float64), code.rows).accused()
+            hits += bool(culprits[:coalition].any())
+            false += bool(culprits[coalition:].any())
             old += bool(attacks.tardos_accused(code, word, coalition, attacks.FAILURE).any())
         worst = min(worst, hits)
     return worst, false, old
@@ -96,11 +96,11 @@ def test_his_own_accusation_begins_above_twenty_c_logs() -> None:
     .01) = 276.3, and 277 above."""
     code = attacks.Code(np.full(300, 0.5), np.arange(10)[:, None] == np.zeros(300, dtype=np.int64))
     words = np.arange(300) < np.array([[276], [277]])
-    accused = [
+    users = [
         attacks.tardos_accused(code, word, 2, attacks.FAILURE).nonzero()[0].tolist()
         for word in words
     ]
-    assert accused == [[], [0]]
+    assert users == [[], [0]]
 
 
 def test_shares_are_the_arcsine_law() -> None:
@@ -156,7 +156,7 @@ def test_blocks_are_long_enough(users: int, failure: float) -> None:
 def test_boneh_shaw_finds_a_pirate() -> None:
     """Of four users somebody is always accused, an innocent in .01 of runs at most (1e-6). Wrong
     twin: users 2 and 4 who know the order frame user 3."""
-    innocents, framed = 0, 0
+    innocents, frames = 0, 0
     coalitions = [list(members) for size in range(1, 5) for members in combinations(range(4), size)]
     for seed in range(8):
         code, generator = (
@@ -164,17 +164,17 @@ def test_boneh_shaw_finds_a_pirate() -> None:
             np.random.default_rng(seed),
         )
         rows = code.rows
-        framed += code.accused(attacks.marked(rows[[1, 3]], code.order // code.block == 3)) == 2
+        frames += code.accused(attacks.marked(rows[[1, 3]], code.order // code.block == 3)) == 2
         for members, strategy in product(coalitions, attacks.STRATEGIES.values()):
-            accused = code.accused(
+            culprit = code.accused(
                 attacks.marked(rows[members], strategy(rows[members], generator))
             )
-            assert accused >= 0
-            innocents += accused not in members
+            assert culprit >= 0
+            innocents += culprit not in members
     assert (
         stats.binom.sf(innocents - 1, 15 * 8 * len(attacks.STRATEGIES), attacks.FAILURE) > CERTAIN
     )
-    assert framed == 8
+    assert frames == 8
 
 
 def test_boneh_shaw_asks_like_any_attack() -> None:
@@ -252,12 +252,12 @@ def test_everybody_reads_their_own_message() -> None:
     another's key a message is a fair coin (binomial, 1e-6)."""
     generator = np.random.default_rng(1)
     keys, messages = keys_of(generator, 5), generator.random((5, 600)) < 0.5
-    queries, stolen = (
+    queries, others = (
         encrypted(keys, messages),
         Records({**keys.columns, "user": np.roll(keys["user"], 1)}),
     )
     assert np.array_equal(np.stack([query.values(keys) for query in queries], axis=1), messages)
-    right = np.stack([query.values(stolen) for query in queries], axis=1) == np.roll(
+    right = np.stack([query.values(others) for query in queries], axis=1) == np.roll(
         messages, 1, axis=0
     )
     # no part of a stream is used twice
@@ -282,11 +282,11 @@ def test_traitors_are_caught_and_a_curator_is_none() -> None:
     attack = attacks.traitor_tracing(code, keys, 0.5)
     coalition, d = keys.take(slice(0, c)), len(attack.queries)
 
-    def accused(each: Pure) -> Bools:
-        curated = TrustedOracle[Records](
+    def accuse(each: Pure) -> Bools:
+        trusted = TrustedOracle[Records](
             coalition, Account(Pure(d * each.nano)), Draws(KeyedNoise(4))
         )
-        return run(curated_from_sq(attack, each.epsilon, c), curated).accused()
+        return run(curated_from_sq(attack, each.epsilon, c), trusted).accused()
 
     decoders: list[Oracle[StatisticalQuery, float]] = [
         ExactOracle(Rows(coalition)),
@@ -297,11 +297,11 @@ def test_traitors_are_caught_and_a_curator_is_none() -> None:
     ]
     for result in [
         *(run(attack, decoder).accused() for decoder in decoders),
-        accused(Pure(20 * 10**9)),
+        accuse(Pure(20 * 10**9)),
     ]:
         assert result[:c].any()
         assert not result[c:].any()
-    assert not accused(optimal_part(approximate(1.0, 1 / (10 * c)), d)).any()
+    assert not accuse(optimal_part(approximate(1.0, 1 / (10 * c)), d)).any()
 
 
 def test_bad_input() -> None:

@@ -170,8 +170,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: KPointSanitizer(0, ThresholdedHistogram(1.0, 1e-6)), "k is 0"),
     *(
-        (partial(Medians, 1.0, *given), word)
-        for given, word in (((0,), "levels is 0"), ((17,), "17"), ((3, 21), "low is 21"))
+        (partial(Medians, 1.0, *arguments), word)
+        for arguments, word in (((0,), "levels is 0"), ((17,), "17"), ((3, 21), "low is 21"))
     ),
     *(
         (partial(kind, 1.0, 0.0, GOALS), "delta is 0")
@@ -221,8 +221,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: tuned(0.1, 1.0, 0.0), "delta"),
     (lambda: printed_records(0, 0.1, 1.0, 1e-6), "bits"),
     *(
-        (partial(DyadicThresholds, *given, 1.0, 1e-3), word)
-        for given, word in (((0, 0.1), "bits is 0"), ((8, 1.0), "alpha"))
+        (partial(DyadicThresholds, *arguments, 1.0, 1e-3), word)
+        for arguments, word in (((0, 0.1), "bits is 0"), ((8, 1.0), "alpha"))
     ),
     (lambda: DyadicThresholds(8, 0.1, 1.0, 0.9), "delta"),
     (lambda: DyadicThresholds(4, 0.1, 1.0, 1e-3).release(ONE, DRAWS), "2\\^3 - 1"),
@@ -242,6 +242,6 @@ BAD: list[tuple[Callable[[], object], str]] = [
 
 @pytest.mark.parametrize(("make", "word"), BAD, ids=[word for _, word in BAD])
 def test_bad_input_is_refused_in_one_line(make: Callable[[], object], word: str) -> None:
-    with pytest.raises(InputError, match=word) as refused:
+    with pytest.raises(InputError, match=word) as error:
         make()
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(error.value)

@@ -199,7 +199,7 @@ def test_every_path_of_the_sampler_adds_up_to_its_law(case: Case) -> None:
     for records in case.samples:
         database = case.build(records)
         assert follows(
-            lambda draws, on=database: case.listed(mechanism.release(on, draws), on),  # type: ignore[misc]
+            lambda draws, on=database: case.name_of(mechanism.release(on, draws), on),  # type: ignore[misc]
             mechanism.law(database),
             len(records) + 2,
         )
@@ -331,11 +331,11 @@ DIFFERENT: list[tuple[Any, Any, set[Ask]]] = [
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "database", "asked"),
+    ("mechanism", "database", "asks"),
     [pytest.param(*each, id=type(each[0]).__name__) for each in EXACT],
 )
-def test_what_is_drawn(mechanism: Any, database: Any, asked: list[Ask]) -> None:
-    assert asks_of(lambda draws: mechanism.release(database, draws)) == asked
+def test_what_is_drawn(mechanism: Any, database: Any, asks: list[Ask]) -> None:
+    assert asks_of(lambda draws: mechanism.release(database, draws)) == asks
 
 
 @wrong_twin(
@@ -346,13 +346,13 @@ def test_what_is_drawn(mechanism: Any, database: Any, asked: list[Ask]) -> None:
     at="PartitionRectangles",
 )
 @pytest.mark.parametrize(
-    ("mechanism", "database", "asked"),
+    ("mechanism", "database", "asks"),
     [pytest.param(*each, id=type(each[0]).__name__) for each in DIFFERENT],
 )
 def test_what_is_drawn_as_often_as_the_data_ask(
-    mechanism: Any, database: Any, asked: set[Ask]
+    mechanism: Any, database: Any, asks: set[Ask]
 ) -> None:
-    assert set(asks_of(lambda draws: mechanism.release(database, draws))) == asked
+    assert set(asks_of(lambda draws: mechanism.release(database, draws))) == asks
 
 
 ENUMERATED = ("Boosting", "CountingMwem", "RobustRelease")
@@ -367,9 +367,9 @@ MADE: list[Any] = [
 
 def test_every_mechanism_is_tried() -> None:
     """It has a case, or its draws are listed here, or its own tests enumerate it."""
-    cased = {type(case.mechanism).__name__ for case in CASES} & KINDS
-    listed = [type(mechanism).__name__ for mechanism in MADE[len(CASES) :]]
-    assert sorted([*cased, *listed, *ENUMERATED]) == sorted(KINDS)
+    cases = {type(case.mechanism).__name__ for case in CASES} & KINDS
+    others = [type(mechanism).__name__ for mechanism in MADE[len(CASES) :]]
+    assert sorted([*cases, *others, *ENUMERATED]) == sorted(KINDS)
 
 
 CHECKED = {
@@ -384,6 +384,6 @@ CHECKED = {
 def test_what_is_no_loss_is_refused(kind: str, field: str) -> None:
     """In one line, by every mechanism that is made for an epsilon or a delta."""
     for wrong in (0.0, -1.0, math.nan, math.inf, *([1.0] if field == "delta" else [])):
-        with pytest.raises(InputError, match=f"{field} is") as refused:
+        with pytest.raises(InputError, match=f"{field} is") as error:
             assert replace(CHECKED[kind, field], **{field: wrong}).loss
-        assert "\n" not in str(refused.value)
+        assert "\n" not in str(error.value)

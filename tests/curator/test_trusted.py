@@ -63,10 +63,10 @@ class Watched(Draws):
     def __init__(self, account: Account) -> None:
         super().__init__(KeyedNoise(0))
         self.account = account
-        self.spent: list[Loss] = []
+        self.losses: list[Loss] = []
 
     def words(self, count: int) -> Words:
-        self.spent.append(self.account.spent)
+        self.losses.append(self.account.spent)
         return super().words(count)
 
 
@@ -120,7 +120,7 @@ def test_a_round_is_paid_for_whole_before_it_is_drawn() -> None:
     refused(oracle, "on top of", *[Pure(1)] * 3)
     refused(oracle, "exceeds the budget", Approximate(1, 1))
     oracle.answer((Coin(Pure(2)),))
-    assert draws.spent == [*[Pure(3)] * 3, Pure(5)]
+    assert draws.losses == [*[Pure(3)] * 3, Pure(5)]
 
 
 def test_a_failed_release_is_not_refunded() -> None:
@@ -167,11 +167,11 @@ def test_a_declared_account_pays_for_places() -> None:
     and one with a delta are refused and commit nothing."""
     account = DeclaredAccount(approximate(1, 1e-6), 100)
     part, oracle = account.part, TrustedOracle(0, account, seeded(0))
-    spent = list[Loss]()
+    prices = list[Loss]()
     for times in (10, 88):
         oracle.answer((Coin(part),) * times)
-        spent.append(account.spent)
-    assert spent == [Pure(10 * part.nano), Approximate(NANO, optimal_delta(part, 98, Pure(NANO)))]
+        prices.append(account.spent)
+    assert prices == [Pure(10 * part.nano), Approximate(NANO, optimal_delta(part, 98, Pure(NANO)))]
     for losses in ([part] * 3, [Pure(part.nano + 1)], [Approximate(1, 1)]):
         refused(oracle, "declared", *losses)
     oracle.answer((Coin(Pure(1)), Coin(part)))
@@ -214,13 +214,13 @@ def small(
 
 
 def are_neighbours(one: Rows, other: Rows, kind: Neighbours) -> bool:
-    gone, come = (
+    less, more = (
         list((Counter(one) - Counter(other)).elements()),
         list((Counter(other) - Counter(one)).elements()),
     )
     if kind in ("edge", "add-remove"):
-        return len(gone) + len(come) == 1
-    return len(gone) == len(come) == 1 and (kind == "replace" or gone[0][0] == come[0][0])
+        return len(less) + len(more) == 1
+    return len(less) == len(more) == 1 and (kind == "replace" or less[0][0] == more[0][0])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

@@ -128,11 +128,11 @@ class TreeTable:
         for (i, j), joint in zip(self.edges, self.joint.tolist(), strict=True):
             near[i].append((j, joint))
             near[j].append((i, joint))
-        steps, visited, queue = [], {0}, [0]
+        steps, tree, queue = [], {0}, [0]
         for parent in queue:
             for column, joint in near[parent]:
-                if column not in visited:
-                    visited.add(column)
+                if column not in tree:
+                    tree.add(column)
                     queue.append(column)
                     steps.append(
                         (
@@ -152,7 +152,7 @@ class TreeTable:
         for column, parent, conditional in self._steps:
             if column in laws:
                 order[parent] = order.get(parent, []) + order.pop(column)
-                laws[parent] = _joined(
+                laws[parent] = _product_of(
                     laws.get(parent), np.tensordot(conditional, laws.pop(column), axes=1)
                 )
         if 0 not in laws:
@@ -162,7 +162,7 @@ class TreeTable:
         return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())
 
 
-def _joined(one: Floats | None, other: Floats) -> Floats:
+def _product_of(one: Floats | None, other: Floats) -> Floats:
     """The product of two laws that are independent given the first axis."""
     if one is None:
         return other
@@ -217,14 +217,14 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
         (columns,) = yield (CharacterSums(tuple((column,) for column in range(self.d)), third),)
         assert isinstance(columns, NoisySums)
         size, sums = columns.size, np.clip(columns.sums, -columns.size, columns.size)
-        joined, edges, nano = (
+        component, edges, nano = (
             list(range(self.d)),
             list[Pair](),
             math.isqrt(8 * third // (self.d - 1)),
         )
         while len(edges) < self.d - 1:
             pairs = tuple(
-                (i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j]
+                (i, j) for i, j in combinations(range(self.d), 2) if component[i] != component[j]
             )
             # if they were independent
             expected = tuple(
@@ -234,7 +234,9 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
             assert isinstance(number, int)
             pair = pairs[number]
             edges.append(pair)
-            joined = [joined[pair[0]] if part == joined[pair[1]] else part for part in joined]
+            component = [
+                component[pair[0]] if part == component[pair[1]] else part for part in component
+            ]
         (joint,) = yield (CharacterSums(tuple(edges), third),)
         assert isinstance(joint, NoisySums)
         means = sums / max(size, 1)
@@ -280,14 +282,14 @@ class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
 
     def _values(self, database: BinaryTable) -> Multiset:
         check_columns(database, self.d)
-        places, packed = places_of(self.mask), database.rows
+        places, words = places_of(self.mask), database.rows
         if len(places) < self.d:
-            packed = np.zeros(database.size, dtype=np.uint64)
+            words = np.zeros(database.size, dtype=np.uint64)
             for place, column in enumerate(places):
-                packed |= (database.rows >> np.uint64(column) & np.uint64(1)) << np.uint64(place)
-        counts = np.bincount(packed.view(np.int64), minlength=1 << len(places))
-        used = np.flatnonzero(counts)
-        return Multiset(len(places), used.astype(np.uint64), counts[used])
+                words |= (database.rows >> np.uint64(column) & np.uint64(1)) << np.uint64(place)
+        counts = np.bincount(words.view(np.int64), minlength=1 << len(places))
+        values = np.flatnonzero(counts)
+        return Multiset(len(places), values.astype(np.uint64), counts[values])
 
 
 @dataclass(frozen=True)

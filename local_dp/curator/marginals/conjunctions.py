@@ -103,7 +103,7 @@ class NoisyMonomials:
     """Noisy counts of the records that are 1 in all columns of a set: for r = 1, 2, ... an array
     over the sets of r columns, in colexicographic order."""
 
-    asked: Disjunctions
+    queries: Disjunctions
     size: int
     counts: tuple[Counts, ...]
 
@@ -111,12 +111,12 @@ class NoisyMonomials:
         """The estimated number of records that are 1 in any of these columns. Raises InputError for
         unknown columns and more than the width."""
         y = sorted(set(columns))
-        if len(y) > self.asked.width or (y and not 0 <= y[0] <= y[-1] < self.asked.d):
+        if len(y) > self.queries.width or (y and not 0 <= y[0] <= y[-1] < self.queries.d):
             raise InputError(
-                f"the columns are {y}; give at most {self.asked.width} of 0..{self.asked.d - 1}"
+                f"the columns are {y}; give at most {self.queries.width} of 0..{self.queries.d - 1}"
             )
         total = 0.0
-        for r, c in enumerate(coefficients(self.asked.degree, self.asked.width)[: len(y)], 1):
+        for r, c in enumerate(coefficients(self.queries.degree, self.queries.width)[: len(y)], 1):
             ranks = [
                 sum(math.comb(column, place) for place, column in enumerate(subset, 1))
                 for subset in combinations(y, r)
@@ -142,7 +142,7 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
     """
 
     summary = "Counts products of columns, with noise by their size"
-    asked: Disjunctions
+    queries: Disjunctions
     epsilon: float
     delta: float
 
@@ -151,40 +151,42 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
         """V_r before rounding, for r = 1..k, from 1 / V_r proportional to sqrt(c_r^2 C(t, r) / C(d,
         r)): the sum of C(d, r) / V_r is at most mu^2."""
         weights = zip(
-            enumerate(coefficients(self.asked.degree, self.asked.width), 1),
-            self.asked.sizes,
+            enumerate(coefficients(self.queries.degree, self.queries.width), 1),
+            self.queries.sizes,
             strict=True,
         )
         precisions = [
-            abs(float(c)) * math.sqrt(math.comb(self.asked.width, r) / size)
+            abs(float(c)) * math.sqrt(math.comb(self.queries.width, r) / size)
             for (r, c), size in weights
         ]
         scale = (1 << 16) / min(precision for precision in precisions if precision > 0)
         shares = [max(1, math.ceil(precision * scale)) for precision in precisions]
         whole = sum(
-            size * share for size, share in zip(self.asked.sizes, shares, strict=True)
+            size * share for size, share in zip(self.queries.sizes, shares, strict=True)
         ) / mu_squared(self.loss)
         return tuple(math.ceil(whole / share) for share in shares)
 
     @property
     def deviation(self) -> float:
         """The standard error of an answer of full width, in records."""
-        terms = zip(coefficients(self.asked.degree, self.asked.width), self.variances, strict=True)
+        terms = zip(
+            coefficients(self.queries.degree, self.queries.width), self.variances, strict=True
+        )
         return math.sqrt(
             sum(
-                float(c) ** 2 * math.comb(self.asked.width, r) * (variance + 1 / 12)
+                float(c) ** 2 * math.comb(self.queries.width, r) * (variance + 1 / 12)
                 for r, (c, variance) in enumerate(terms, 1)
             )
         )
 
     def release(self, database: BinaryTable, draws: Draws) -> NoisyMonomials:
-        check_columns(database, self.asked.d)
-        counts = monomial_counts(database, self.asked.degree)
+        check_columns(database, self.queries.d)
+        counts = monomial_counts(database, self.queries.degree)
         noisy = (
             each + rounded_normals(draws, variance, len(each))
             for each, variance in zip(counts, self.variances, strict=True)
         )
-        return NoisyMonomials(self.asked, database.size, tuple(noisy))
+        return NoisyMonomials(self.queries, database.size, tuple(noisy))
 
 
 def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
@@ -209,8 +211,8 @@ def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
 def monomial_counts(table: BinaryTable, degree: int) -> tuple[Counts, ...]:
     """The records that are 1 in all columns of each set of r columns, r = 1..degree: arrays in
     colexicographic order, by and-ing packed columns."""
-    packed = np.packbits(table.bits.T.astype(np.bool_), axis=1)
-    columns = np.ascontiguousarray(np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))).view(
+    octets = np.packbits(table.bits.T.astype(np.bool_), axis=1)
+    columns = np.ascontiguousarray(np.pad(octets, ((0, 0), (0, -octets.shape[1] % 8)))).view(
         np.uint64
     )
     counts = tuple(np.zeros(math.comb(table.d, r), dtype=np.int64) for r in range(1, degree + 1))

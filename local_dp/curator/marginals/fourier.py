@@ -240,7 +240,7 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
     scale, spread = size / np.sqrt(noisy.variances[1:]), float(np.sqrt(noisy.variances[1:].mean()))
     tau = max(len(answers) / (2 * d * math.log(2)), 2 * size / spread)
 
-    def softened(dual: Floats) -> tuple[Floats, float]:
+    def soften(dual: Floats) -> tuple[Floats, float]:
         """The weights, of sum 1, of these duals, and tau ln of their sum before."""
         exponents = np.zeros(1 << d)
         exponents[places] = dual * scale / tau
@@ -253,7 +253,7 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
         return weights / total, tau * (most + math.log(total))
 
     def price(dual: Floats) -> tuple[float, Floats]:
-        weights, level = softened(dual)
+        weights, level = soften(dual)
         off = scale * (walsh_hadamard(weights)[places] - answers)
         return level - float(dual @ (scale * answers)) + float(dual @ dual) / 2, off + dual
 
@@ -264,7 +264,7 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
         method="L-BFGS-B",
         options={"maxiter": _ITERATIONS, "maxcor": _KEPT},
     )
-    return np.asarray(noisy.size * softened(solution.x)[0])
+    return np.asarray(noisy.size * soften(solution.x)[0])
 
 
 Kind: TypeAlias = Literal["fourier", "nearest", "mst"]

@@ -240,10 +240,10 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
                 (share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in others),
                 Fraction(0),
             )
-            answered = {
+            answers = {
                 answer: weight for answer, weight in law.items() if not isinstance(answer, Fail)
             }
-            parts.append((survive[i] * chance, probabilities(answered)))
+            parts.append((survive[i] * chance, probabilities(answers)))
         return mixture(parts)
 
     def _epsilon(self) -> Pure:

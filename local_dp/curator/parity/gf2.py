@@ -17,10 +17,10 @@ def pack(bits: Ints) -> Words:
     """Rows of 0/1 entries, shape (..., d), as words, shape (..., width(d)): bit j of a row is bit j
     % 64 of word j // 64."""
     d = bits.shape[-1]
-    packed = np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
-    padded = np.zeros((*bits.shape[:-1], 8 * width(d)), dtype=np.uint8)
-    padded[..., : packed.shape[-1]] = packed
-    return padded.view("<u8")
+    octets = np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
+    words = np.zeros((*bits.shape[:-1], 8 * width(d)), dtype=np.uint8)
+    words[..., : octets.shape[-1]] = octets
+    return words.view("<u8")
 
 
 def unpack(rows: Words, d: int) -> Ints:

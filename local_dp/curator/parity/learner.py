@@ -213,8 +213,8 @@ def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLear
     )
     most = (
         least_clients(
-            lambda kept: (
-                kept >= _GRID or ParityLearner(Fraction(kept, _GRID), silent, runs).ratio > growth
+            lambda share: (
+                share >= _GRID or ParityLearner(Fraction(share, _GRID), silent, runs).ratio > growth
             )
         )
         - 1

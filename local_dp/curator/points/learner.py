@@ -266,8 +266,8 @@ class Thresholds:
         check_whole("apart", self.apart, 1, 1 << 40)
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
-        passed = upto(points.counts) // self.apart
-        starts = np.flatnonzero(np.append(True, passed[1:] > passed[:-1]))
+        step = upto(points.counts) // self.apart
+        starts = np.flatnonzero(np.append(True, step[1:] > step[:-1]))
         places = np.append(
             np.searchsorted(examples.values, points.values), len(examples.values)
         ).astype(np.int64)[starts]

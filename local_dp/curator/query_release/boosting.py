@@ -98,18 +98,18 @@ class CountedBase(Base):
         return samples
 
     def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats:
-        measured = [
+        measurements = [
             (np.flatnonzero(row), count / size)
             for row, count in zip(queries.values, answers, strict=True)
         ]
-        return fitted(np.full(queries.points, 1 / queries.points), measured, _PASSES)
+        return fitted(np.full(queries.points, 1 / queries.points), measurements, _PASSES)
 
 
-def fitted(weights: Floats, measured: Sequence[tuple[Ints, float]], passes: int) -> Floats:
+def fitted(weights: Floats, measurements: Sequence[tuple[Ints, float]], passes: int) -> Floats:
     """Some passes over queries, each by its points and its share: their weights are multiplied by
     e^(the share they should have, less the share they have)."""
     weights, total = weights.copy(), 1.0
-    for places, share in list(measured) * passes:
+    for places, share in list(measurements) * passes:
         old = weights[places]
         has = float(np.add.reduce(old))
         growth = math.exp(share - has / total)
@@ -165,14 +165,14 @@ class BoostingTerms:
         """
 
         def keeps(factor: float) -> bool:
-            return rules.epsilon(self._scaled(factor).losses, budget.delta) <= budget.epsilon
+            return rules.epsilon(self._scale(factor).losses, budget.delta) <= budget.epsilon
 
         rho = sum(count * loss.epsilon**2 / 2 for loss, count in self.losses.items())
         # by adding up rho, which is never less than the exact price
         enough = math.sqrt(rho_within(budget).rho / rho)
-        return self._scaled(crossing(0.99 * enough, 1.4 * enough, keeps, 12)[0])
+        return self._scale(crossing(0.99 * enough, 1.4 * enough, keeps, 12)[0])
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale(self, factor: float) -> Self:
         wider = replace(self, width=math.ceil(self.width / factor))
         nano = nano_epsilon(wider.each)
         steps = max(1, round(factor * self.base.epsilon * NANO / nano))
@@ -250,14 +250,14 @@ class Boosting(Mechanism[Counts, Boosted, Approximate]):
         sample = coins.integers(0, queries.k, terms.samples)
         for number in range(terms.rounds):
             if number:
-                (drawn,) = yield (
+                (numbers,) = yield (
                     BadlyAnswered(
                         queries, answers, terms.margin, terms.width, terms.samples, terms.each
                     ),
                 )
-                sample = np.array(drawn)
-            asked = CountingQueries(queries.values[sample])
-            told = yield terms.base.asks(asked)
-            expected = np.rint(size * queries.shares(terms.base.synopsis(asked, told, size)))
+                sample = np.array(numbers)
+            part = CountingQueries(queries.values[sample])
+            replies = yield terms.base.asks(part)
+            expected = np.rint(size * queries.shares(terms.base.synopsis(part, replies, size)))
             answers = np.concatenate([answers, expected[None].astype(np.int64)])
         return Boosted(answers)

@@ -240,7 +240,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
 
     def candidates(self, database: Counts) -> Multisets:
         size, true = self.queries.size_of(database), self.queries.counts(database)
-        counts, sizes, answers = self._listed
+        counts, sizes, answers = self._multisets
         worst = np.zeros(len(counts), dtype=np.int64)
         # a query at a time: no matrix of all their errors
         for query, count in enumerate(true.tolist()):
@@ -259,7 +259,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
         return whole_weights({groups.member(group, 0): share for group, share in enumerate(shares)})
 
     @cached_property
-    def _listed(self) -> tuple[Counts, Naturals, Counts]:
+    def _multisets(self) -> tuple[Counts, Naturals, Counts]:
         """All multisets as counts, their numbers of orders, and the rows that each query counts in
         each, shape (k, M)."""
         counts = np.array(list(_compositions(self.rows, self.queries.points)), dtype=np.int64)

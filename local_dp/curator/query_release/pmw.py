@@ -66,7 +66,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
     """
 
     summary = "Finds the first query that is predicted badly"
-    asked: Asked
+    questions: Asked
     threshold: int
     epsilon: float
 
@@ -81,7 +81,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
     def release(self, database: Counts, draws: Draws) -> int | None:
         noise = Fraction(self._nano, NANO)
         threshold = self.threshold + draws.discrete_laplace(noise)
-        for first, gaps in self.asked.blocks(database):
+        for first, gaps in self.questions.blocks(database):
             far = np.abs(gaps + discrete_laplaces(draws, noise, len(gaps))) >= threshold
             if far.any():
                 return first + int(far.argmax())
@@ -94,9 +94,9 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         Thresholds of 0 and less are passed by the first query. Thresholds beyond all gaps are
         passed with chances c_i r^t, so polynomials in r^t sum up.
         """
-        gaps = [gap for _, block in self.asked.blocks(database) for gap in block.tolist()]
+        gaps = [gap for _, block in self.questions.blocks(database) for gap in block.tolist()]
         check_listed(f"{len(gaps)} queries", len(gaps), _LISTED)
-        names = [self.asked.start + place for place in range(len(gaps))]
+        names = [self.questions.start + place for place in range(len(gaps))]
         top = max(self.threshold, *map(abs, gaps))
         ratio = 1 / exp_epsilon(self._nano)
         shares = dict.fromkeys([*names, None], Fraction(0))
@@ -126,13 +126,13 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         return nano_epsilon(self.epsilon)
 
     def _beyond(
-        self, passed: list[Fraction], fired: Fraction | None, start: int, ratio: Fraction
+        self, misses: list[Fraction], hit: Fraction | None, start: int, ratio: Fraction
     ) -> Fraction:
         """The sum over t >= start of Pr[W = t - threshold] prod(1 - c r^t) times c' r^t, if one
         fired."""
-        product = without(passed)
-        if fired is not None:
-            product = [Fraction(0), *(fired * term for term in product)]
+        product = without(misses)
+        if hit is not None:
+            product = [Fraction(0), *(hit * term for term in product)]
         first = (1 - ratio) / (1 + ratio) * ratio ** (start - self.threshold)
         return sum(
             (
@@ -340,9 +340,9 @@ class MultiplicativeWeights:
         return Answered(shares, at, weights, updates)
 
 
-def moved(weights: Floats, counted: Floats | np.ndarray, share: float, step: float) -> Floats:
+def moved(weights: Floats, marks: Floats | np.ndarray, share: float, step: float) -> Floats:
     """The weights after one change, of sum 1: those of the counted points times e^step if their
     share is larger than expected, e^-step if not."""
-    up = share > float(weights[counted].sum())
-    changed = weights * np.where(counted, math.exp(step if up else -step), 1.0)
-    return np.asarray(changed / changed.sum())
+    up = share > float(weights[marks].sum())
+    product = weights * np.where(marks, math.exp(step if up else -step), 1.0)
+    return np.asarray(product / product.sum())

@@ -146,8 +146,8 @@ class PureRounds(Rounds[Pure]):
     """Epsilons add up: `chosen` for each choice and `measured` for each measurement, with discrete
     Laplace noise."""
 
-    chosen: float
-    measured: float
+    choosing: float
+    measuring: float
 
     @classmethod
     def within(cls, epsilon: float, rounds: int, share: float = 0.5) -> Self:
@@ -163,18 +163,18 @@ class PureRounds(Rounds[Pure]):
 
     @property
     def loss(self) -> Pure:
-        return Pure(self.rounds * (nano_epsilon(self.chosen) + nano_epsilon(self.measured)))
+        return Pure(self.rounds * (nano_epsilon(self.choosing) + nano_epsilon(self.measuring)))
 
     @property
     def deviation(self) -> float:
         # the root of 1 / (cosh(e / 2) - 1)
-        return 1 / (math.sqrt(2) * math.sinh(self.measured / 4))
+        return 1 / (math.sqrt(2) * math.sinh(self.measuring / 4))
 
     def choose(self, workload: Marginals, expected: Counts) -> WorstMarginal:
-        return WorstMarginal(workload, expected, self.chosen)
+        return WorstMarginal(workload, expected, self.choosing)
 
     def measure(self, workload: Marginals, number: int) -> OneMarginal:
-        return OneMarginal(workload.d, workload.masks[number], self.measured)
+        return OneMarginal(workload.d, workload.masks[number], self.measuring)
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
     """Rhos add up: choices of epsilon `chosen`, of rho chosen^2 / 8, and measurements with rounded
     normal noise of this whole variance, of rho 1 / variance."""
 
-    chosen: float
+    choosing: float
     variance: int
 
     @classmethod
@@ -198,7 +198,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
     @property
     def loss(self) -> Concentrated:
         return Concentrated(
-            self.rounds * (-(-(nano_epsilon(self.chosen) ** 2) // 8) - (-ATTO // self.variance))
+            self.rounds * (-(-(nano_epsilon(self.choosing) ** 2) // 8) - (-ATTO // self.variance))
         )
 
     @property
@@ -206,7 +206,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
         return math.sqrt(self.variance)
 
     def choose(self, workload: Marginals, expected: Counts) -> BoundedRange[BinaryTable, int]:
-        return BoundedRange(WorstMarginal(workload, expected, self.chosen))
+        return BoundedRange(WorstMarginal(workload, expected, self.choosing))
 
     def measure(self, workload: Marginals, number: int) -> GaussianMarginal:
         return GaussianMarginal(workload.d, workload.masks[number], self.variance)
@@ -385,11 +385,11 @@ class DualQuery:
                         self.workload, expected, self.samples, 2 * self.eta * row / size
                     ),
                 )
-            best = int(np.argmax(self._satisfied(sample) + coins.random(1 << d) / 2))
+            best = int(np.argmax(self._count_satisfied(sample) + coins.random(1 << d) / 2))
             rows[best] += size / self.rounds
         return Synthetic(d, rows)
 
-    def _satisfied(self, sample: tuple[int, ...]) -> Floats:
+    def _count_satisfied(self, sample: tuple[int, ...]) -> Floats:
         """How many of the queries each row satisfies, up to a number that all rows share."""
         cells, d = np.array(sample), self.workload.d
         signs = np.bincount(

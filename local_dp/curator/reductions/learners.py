@@ -108,8 +108,8 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         outcomes: dict[tuple[int, E | None], Fraction] = {(0, None): sizes.pop(0, Fraction(0))}
         for size, share in sizes.items():
             outcomes |= {
-                (size, released): share * chance
-                for released, chance in probabilities(
+                (size, release): share * chance
+                for release, chance in probabilities(
                     self.sanitizer.law(resized(points, size))
                 ).items()
             }

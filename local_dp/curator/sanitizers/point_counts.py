@@ -97,15 +97,15 @@ class CellNoise:
     def law(self, count: int, top: int) -> Mapping[int, Fraction]:
         """Pr[each outcome] of a cell; 0 stands for no release."""
         top = max(top, self.least)
-        reached = {noisy: self.beyond(noisy - count) for noisy in range(self.least, top + 1)}
-        inside = {noisy: reached[noisy] - reached[noisy + 1] for noisy in range(self.least, top)}
-        return {0: 1 - reached[self.least], **inside, top: reached[top]}
+        tails = {noisy: self.beyond(noisy - count) for noisy in range(self.least, top + 1)}
+        inside = {noisy: tails[noisy] - tails[noisy + 1] for noisy in range(self.least, top)}
+        return {0: 1 - tails[self.least], **inside, top: tails[top]}
 
     def beyond(self, y: int) -> Fraction:
         """Pr[Y >= y]."""
         return laplace_tail(self.nano, y)
 
-    def interval(self, released: int, top: int) -> tuple[int, int]:
+    def interval(self, answer: int, top: int) -> tuple[int, int]:
         """The 95 % interval of a count in 0..top, given that it is released, and noisy as
         `released`: each end misses with probability 2.5 % at most.
 
@@ -126,11 +126,9 @@ class CellNoise:
             )
             return math.exp(far - near)
 
-        low = bisect_right(range(released), 0.025, key=lambda count: reaches(released, count))
-        more = range(released, top)  # where `top` is released, the end above is `top`
-        high = released + bisect_left(
-            more, 0.975, key=lambda count: reaches(released + 1, count + 1)
-        )
+        low = bisect_right(range(answer), 0.025, key=lambda count: reaches(answer, count))
+        more = range(answer, top)  # where `top` is released, the end above is `top`
+        high = answer + bisect_left(more, 0.975, key=lambda count: reaches(answer + 1, count + 1))
         return low, min(high, top)
 
 
@@ -166,8 +164,8 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
 
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
         noisy = self.noise.drawn(database.counts, database.size, draws)
-        released = noisy > 0
-        return NoisyCounts(database.bits, database.values[released], noisy[released], database.size)
+        mask = noisy > 0
+        return NoisyCounts(database.bits, database.values[mask], noisy[mask], database.size)
 
     def law(self, database: Multiset) -> Law[NoisyCounts]:
         return law_of_cells(database, self.noise, database.values, database.counts.tolist())
@@ -236,12 +234,12 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
         check_same(database.bits, self.bits)
         noisy = self.noise.drawn(database.counts, database.size, draws)
-        released = noisy > 0
+        mask = noisy > 0
         strangers = self._strangers(database, draws)
-        values = naturals([*database.values[released].tolist(), *strangers], self.bits)
-        counts = np.append(
-            noisy[released], [self._beyond(database, draws) for _ in strangers]
-        ).astype(np.int64)
+        values = naturals([*database.values[mask].tolist(), *strangers], self.bits)
+        counts = np.append(noisy[mask], [self._beyond(database, draws) for _ in strangers]).astype(
+            np.int64
+        )
         order = np.argsort(values, kind="stable")
         return NoisyCounts(self.bits, values[order], counts[order], database.size)
 

@@ -102,14 +102,14 @@ def blocks(points: Multiset, interval: Interval, z: int) -> Blocks:
         return Blocks(
             points.counts, points.values, np.full(len(points.values), low, dtype=object), 0, high
         )
-    parts = [_bucketed(points.values, points.counts, z + 1)]
+    parts = [_bucket(points.values, points.counts, z + 1)]
     later = (
         np.searchsorted(points.values, _as(points.values, 1 << z))
         if z < WORD or points.values.dtype == object
         else len(points.values)
     )
     parts.append(
-        _bucketed(
+        _bucket(
             points.values[later:] - _as(points.values, 1 << z if later < len(points.values) else 0),
             points.counts[later:],
             z + 1,
@@ -124,11 +124,11 @@ def blocks(points: Multiset, interval: Interval, z: int) -> Blocks:
 
 def _as(values: Naturals, number: int) -> int:
     """The number in the type of the values."""
-    typed: int = values.dtype.type(number) if values.dtype != object else number
-    return typed
+    scalar: int = values.dtype.type(number) if values.dtype != object else number
+    return scalar
 
 
-def _bucketed(values: Naturals, counts: Counts, width: int) -> tuple[Naturals, Counts]:
+def _bucket(values: Naturals, counts: Counts, width: int) -> tuple[Naturals, Counts]:
     """The intervals of 2^width points from 0 on that have records, and how many."""
     if not len(values):
         return values, counts
@@ -260,7 +260,7 @@ class PrintedSanThresholds(Printed[Steps], BlockByBlock):
         return Aim(r, 3 * r, math.ceil(share_of(self.goals.alpha, size) / 8))
 
     def length(self, bits: int) -> Pure:
-        return Pure(self.part.nano // (3 * _iterated(bits)))
+        return Pure(self.part.nano // (3 * _log_star(bits)))
 
     def synthetic(self, block: Interval, count: int) -> Mapping[int, int]:
         return {block[1]: count}
@@ -311,7 +311,7 @@ def share_of(alpha: float, size: int) -> Fraction:
     return Fraction(repr(alpha)) * size
 
 
-def _iterated(bits: int) -> int:
+def _log_star(bits: int) -> int:
     """log* of the number of bits: the number of times that log2 is taken to reach 1."""
     times, left = 0, float(bits)
     while left > 1:

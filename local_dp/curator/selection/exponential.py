@@ -130,7 +130,7 @@ class ExponentialChoice:
 
     def choose_many(self, groups: Groups[R], count: int, draws: Draws) -> tuple[R, ...]:
         """`count` independent choices, each of this loss; the weights are computed once."""
-        ranks, weights = self._weighed(groups)
+        ranks, weights = self._weigh(groups)
         shares = [
             size * weight
             for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)
@@ -140,16 +140,16 @@ class ExponentialChoice:
     def law(self, groups: Groups[R]) -> Law[R]:
         """The law of `choose`. Raises InputError above 65,536 candidates."""
         check_listed(f"{groups.total} candidates", groups.total, LISTED)
-        ranks, weights = self._weighed(groups)
+        ranks, weights = self._weigh(groups)
         return {candidate: weights[ranks[group]] for group, candidate in groups.members()}
 
     def share(self, groups: Groups[R], counts: Naturals) -> Fraction:
         """The probability of choosing one of `counts[g]` candidates of each group g."""
-        ranks, weights = self._weighed(groups)
+        ranks, weights = self._weigh(groups)
         inside, every = (sum_by(sizes, ranks, len(weights)) for sizes in (counts, groups.sizes))
         return Fraction(sum(map(mul, inside, weights)), sum(map(mul, every, weights)))
 
-    def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
+    def _weigh(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
         """The rank of each group among the scores that occur, the best first, and the weight of
         each rank."""
         if not len(groups.scores):
@@ -250,25 +250,25 @@ class BoundedRange(Mechanism[D, R, Concentrated]):
     """
 
     summary = "Chooses a candidate, at the price of concentrated privacy"
-    chosen: ByScore[D, R]
+    mechanism: ByScore[D, R]
 
     def __post_init__(self) -> None:
-        if type(self.chosen.choice) is not ExponentialChoice:
+        if type(self.mechanism.choice) is not ExponentialChoice:
             raise InputError(
-                f"{type(self.chosen.choice).__name__} has no bounded range; choose by the "
+                f"{type(self.mechanism.choice).__name__} has no bounded range; choose by the "
                 "exponential mechanism"
             )
 
     @property
     def loss(self) -> Concentrated:
         # nano-nats squared are units of 1e-18
-        return Concentrated(-(-(self.chosen.loss.nano**2) // 8))
+        return Concentrated(-(-(self.mechanism.loss.nano**2) // 8))
 
     def release(self, database: D, draws: Draws) -> R:
-        return self.chosen.release(database, draws)
+        return self.mechanism.release(database, draws)
 
     def law(self, database: D) -> Law[R]:
-        return self.chosen.law(database)
+        return self.mechanism.law(database)
 
 
 def without(coins: Sequence[Fraction]) -> list[Fraction]:
@@ -361,14 +361,14 @@ class MaskedParityClass:
 
     def errors(self, x: Ints | Words, y: Ints) -> Counts:
         codes, signs = x.astype(np.int64), 1.0 - 2.0 * y
-        hinted = codes % 2 == 1
-        bits = np.bincount(codes[hinted] // 2 % self.d, weights=signs[hinted], minlength=self.d)
+        is_hint = codes % 2 == 1
+        bits = np.bincount(codes[is_hint] // 2 % self.d, weights=signs[is_hint], minlength=self.d)
         hints = np.zeros(1)
         for bit in bits:  # entry r: the sum over bits j of (-1)^(r_j) bits[j]
             hints = np.concatenate([hints + bit, hints - bit])
         parity = walsh_hadamard(
             np.bincount(
-                codes[~hinted] // (2 * self.d), weights=signs[~hinted], minlength=1 << self.d
+                codes[~is_hint] // (2 * self.d), weights=signs[~is_hint], minlength=1 << self.d
             ).astype(np.float64)
         )
         # whole numbers up to n: exact in floats

@@ -43,14 +43,14 @@ class Groups(ABC, Generic[R_co]):
             for place in range(size):
                 yield group, self.member(group, place)
 
-    def pick(self, chosen: Bools, draws: Draws) -> R_co:
+    def pick(self, mask: Bools, draws: Draws) -> R_co:
         """A uniform candidate of the groups that `chosen` marks, of which at least one is not
         empty."""
-        groups = np.flatnonzero(chosen)
+        groups = np.flatnonzero(mask)
         upto = list(accumulate(map(int, self.sizes[groups].tolist())))
-        drawn = draws.below(upto[-1])
-        at = bisect_right(upto, drawn)
-        return self.member(int(groups[at]), drawn - (upto[at - 1] if at else 0))
+        number = draws.below(upto[-1])
+        at = bisect_right(upto, number)
+        return self.member(int(groups[at]), number - (upto[at - 1] if at else 0))
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,14 @@ def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    placed = sizes[order]
-    if placed.dtype == object:
-        parts = [int(part) for part in np.add.reduceat(placed, starts)]
+    ordered_sizes = sizes[order]
+    if ordered_sizes.dtype == object:
+        parts = [int(part) for part in np.add.reduceat(ordered_sizes, starts)]
     else:
-        low, high = np.add.reduceat(placed & _LOW, starts), np.add.reduceat(placed >> _HALF, starts)
+        low, high = (
+            np.add.reduceat(ordered_sizes & _LOW, starts),
+            np.add.reduceat(ordered_sizes >> _HALF, starts),
+        )
         parts = [
             less + (more << 32) for less, more in zip(low.tolist(), high.tolist(), strict=True)
         ]

@@ -48,21 +48,21 @@ def best_acceptance(loss: Approximate) -> tuple[int, ...]:
     """
     growth, spare = exp_epsilon(loss.nano), Fraction(loss.atto * UNIT, 10**18)
     numerator, denominator = growth.numerator, growth.denominator
-    likely, accepted = math.floor(spare), [0]
+    likely, acceptance = math.floor(spare), [0]
     while likely < UNIT:
-        if len(accepted) > _MOST:
+        if len(acceptance) > _MOST:
             raise InputError(
                 f"{loss} would answer for certain only at gaps beyond {_MOST}; give a larger "
                 "epsilon or delta"
             )
-        accepted += [likely, likely]
+        acceptance += [likely, likely]
         likelier = math.floor(Fraction(likely * numerator, denominator) + spare)
         likely = min(
             UNIT,
             likelier,
             UNIT - math.ceil(max(Fraction(0), (UNIT - likely - spare) * denominator / numerator)),
         )
-    return (accepted[1], *accepted[1:], UNIT) if len(accepted) > 1 else (UNIT,)
+    return (acceptance[1], *acceptance[1:], UNIT) if len(acceptance) > 1 else (UNIT,)
 
 
 def laplace_acceptance(gap: int, loss: Approximate) -> float:
@@ -124,22 +124,22 @@ class StableChoice(WithinDelta[D, R | None]):
 
     def law(self, database: D) -> Law[R | None]:
         lead = self.lead(database)
-        answered = self.answered(lead.gap)
-        return {lead.best: answered, None: UNIT - answered}
+        weight = self.answered(lead.gap)
+        return {lead.best: weight, None: UNIT - weight}
 
     def certain(self, misses: float = 0.05) -> int:
         """The least lead from which on the best is released with probability 1 - `misses` or more:
         without an answer the lead is below it, so probably."""
         return next(
             gap
-            for gap, answered in enumerate(best_acceptance(self.loss))
-            if answered >= math.ceil((1 - misses) * UNIT)
+            for gap, weight in enumerate(best_acceptance(self.loss))
+            if weight >= math.ceil((1 - misses) * UNIT)
         )
 
     def answered(self, gap: int | None) -> int:
         """The probability of an answer, in units of 2^-64."""
-        accepted = best_acceptance(self.loss)
-        return UNIT if gap is None else accepted[min(gap, len(accepted) - 1)]
+        acceptance = best_acceptance(self.loss)
+        return UNIT if gap is None else acceptance[min(gap, len(acceptance) - 1)]
 
 
 Interval: TypeAlias = tuple[int, int]  # low..high, both included
@@ -180,13 +180,13 @@ def crossing(width: int, last: int) -> tuple[Partition, ...]:
 
 def union(intervals: list[Interval], last: int) -> tuple[Interval, ...]:
     """Their candidates up to `last` in disjoint intervals, ascending."""
-    merged: list[Interval] = []
+    disjoint: list[Interval] = []
     for low, high in sorted((low, min(high, last)) for low, high in intervals if low <= last):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        if disjoint and low <= disjoint[-1][1] + 1:
+            disjoint[-1] = (disjoint[-1][0], max(high, disjoint[-1][1]))
         else:
-            merged.append((low, high))
-    return tuple(merged)
+            disjoint.append((low, high))
+    return tuple(disjoint)
 
 
 def doubled(last: int) -> int:
@@ -258,8 +258,8 @@ def _whole_log2(runs: Runs, first: Ints, final: Ints) -> Ints:
         - 1
     )
     # lengths of 2^64 and of 2^64 + 1, in words
-    wrapped = (lengths == 0) | ((first == 0) & (final == len(runs.ends)))
-    return np.where(wrapped, doubled(runs.last), logs)
+    overflow = (lengths == 0) | ((first == 0) & (final == len(runs.ends)))
+    return np.where(overflow, doubled(runs.last), logs)
 
 
 def _marks(runs: Runs, which: Ints, shift: int) -> Naturals:
@@ -387,8 +387,8 @@ class RecConcave(Mechanism[D, int, Approximate]):
         for length, share in lengths.items():
             if share > _NEGLIGIBLE:
                 chance += float(share) * sum(
-                    float(part * self._inside(runs, kept, low, high))
-                    for part, kept in self._kept(runs, length)
+                    float(part * self._inside(runs, among, low, high))
+                    for part, among in self._subsets(runs, length)
                 )
         return chance
 
@@ -427,17 +427,17 @@ class RecConcave(Mechanism[D, int, Approximate]):
             return probabilities(self._first.law(runs))
         lengths = self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1)
         middle = {runs.last // 2: Fraction(1)}
-        kept = (
+        parts = (
             (share * part, among)
             for length, share in lengths.items()
-            for part, among in self._kept(runs, length)
+            for part, among in self._subsets(runs, length)
         )
         return mixture(
             (share, probabilities(self._final.law(among)) if among else middle)
-            for share, among in kept
+            for share, among in parts
         )
 
-    def _kept(self, runs: Runs, length: int) -> Iterator[tuple[Fraction, Restricted | None]]:
+    def _subsets(self, runs: Runs, length: int) -> Iterator[tuple[Fraction, Restricted | None]]:
         """The candidates that the stable choices may leave, each set with its probability."""
         wide, ways = extended(runs), [(Fraction(1), list[Interval]())]
         for partition in crossing(1 << length, wide.last):
@@ -451,10 +451,10 @@ class RecConcave(Mechanism[D, int, Approximate]):
         for share, intervals in ways:
             yield share, _among(runs, intervals)
 
-    def _inside(self, runs: Runs, kept: Restricted | None, low: int, high: int) -> Fraction:
+    def _inside(self, runs: Runs, among: Restricted | None, low: int, high: int) -> Fraction:
         return (
-            self._final.share(kept, kept.within(low, high))
-            if kept
+            self._final.share(among, among.within(low, high))
+            if among
             else Fraction(low <= runs.last // 2 <= high)
         )
 

@@ -143,12 +143,12 @@ class CauchyNoise:
         most, enough, last = self._enough(local.most), self._enough(local.within(0)), 0
         while last < local.reach and most > enough:  # larger distances do not matter
             most, last = self._shrunk(most), last + 1
-        scale = known = self._enough(local.most)
+        scale = bound = self._enough(local.most)
         for k in reversed(range(last)):
             scale = self._shrunk(scale)
-            if scale < known:  # otherwise A_k, which is no larger, changes nothing
-                known = self._enough(local.within(k))
-                scale = max(scale, known)
+            if scale < bound:  # otherwise A_k, which is no larger, changes nothing
+                bound = self._enough(local.within(k))
+                scale = max(scale, bound)
         return max(enough, scale)
 
     def add(self, value: int, scale: int, draws: Draws) -> int:
@@ -270,12 +270,12 @@ class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_cont
 
     def law(self, database: D_contra) -> Law[int | None]:
         local = self.local(database)
-        answered, answers = (
+        chance, answers = (
             self.answered(self._distance(local)),
             probabilities(self._noise(local).law(local.value)),
         )
         return whole_weights(
-            {None: 1 - answered, **{answer: answered * share for answer, share in answers.items()}}
+            {None: 1 - chance, **{answer: chance * share for answer, share in answers.items()}}
         )
 
     def _distance(self, local: LocalSensitivity) -> int:

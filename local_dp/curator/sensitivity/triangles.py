@@ -44,17 +44,17 @@ class Triangles(LocalSensitivity):
             max(0, graph.nodes - 2),
             2 * graph.nodes,
         )
-        seen, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
+        corners, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
         for triangles, common, single in _rows(graph):
-            seen += triangles
+            corners += triangles
             np.maximum.at(largest, common.ravel(), single.ravel())
-        self.value = seen // 6
+        self.value = corners // 6
         self._common = np.flatnonzero(largest >= 0)
         self._single = largest[self._common]
 
     def within(self, distance: int) -> int:
-        raised = self._common + (distance + np.minimum(distance, self._single)) // 2
-        return min(self.most, int(raised.max()))
+        shares = self._common + (distance + np.minimum(distance, self._single)) // 2
+        return min(self.most, int(shares.max()))
 
 
 def _rows(graph: Graph) -> Iterator[tuple[int, Counts, Counts]]:
@@ -63,16 +63,16 @@ def _rows(graph: Graph) -> Iterator[tuple[int, Counts, Counts]]:
     from scipy.sparse import csr_array
 
     n, ends = graph.nodes, np.concatenate([graph.edges, graph.edges[:, ::-1]])
-    joined = csr_array((np.ones(len(ends), dtype=np.int64), ends.T), shape=(n, n))
-    degrees = joined.sum(axis=0)
+    adjacency = csr_array((np.ones(len(ends), dtype=np.int64), ends.T), shape=(n, n))
+    degrees = adjacency.sum(axis=0)
     for low in range(0, n, max(1, _CELLS // n)):
-        rows = joined[low : low + max(1, _CELLS // n)]
-        common, near = (rows @ joined).toarray(), rows.toarray()
+        rows = adjacency[low : low + max(1, _CELLS // n)]
+        common, near = (rows @ adjacency).toarray(), rows.toarray()
         single = degrees[low : low + len(near), None] + degrees - 2 * common - 2 * near
-        seen = int((common * near).sum())
+        corners = int((common * near).sum())
         itself = np.arange(len(near)), np.arange(low, low + len(near))
         common[itself] = single[itself] = 0  # a node and itself are no pair
-        yield seen, common, single
+        yield corners, common, single
 
 
 class OfTriangles:
@@ -122,10 +122,10 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
 
     def law(self, database: Graph | Triangles) -> Law[int]:
         local = self.local(database)
-        raised = local.within(0) + self.margin
+        centre = local.within(0) + self.margin
         beyond = [
             Fraction(1),
-            *(laplace_tail(self._half, bound - raised) for bound in range(1, local.most + 1)),
+            *(laplace_tail(self._half, bound - centre) for bound in range(1, local.most + 1)),
             Fraction(0),
         ]
         laws = [
@@ -194,6 +194,6 @@ class LocalOfTriangles(OfTriangles, ClippedAnswer[Graph | Triangles]):
         local = self.local(database)
         return local.within(0), ClippedLaplace(nano_epsilon(self.epsilon), 1, local.most)
 
-    def at_most(self, released: int, misses: float) -> int:
+    def at_most(self, release: int, misses: float) -> int:
         """What the local sensitivity exceeds with probability `misses` at most."""
-        return released + least_tail(nano_epsilon(self.epsilon), Fraction(misses)) - 1
+        return release + least_tail(nano_epsilon(self.epsilon), Fraction(misses)) - 1

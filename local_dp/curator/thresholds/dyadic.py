@@ -69,13 +69,13 @@ class Trie:
             forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable"
         )
         # forks of one height lie apart
-        for merged in (
+        for group in (
             np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []
         ):
-            low, high = first_of[merged], final_of[merged + 1]
-            left[merged], right[merged] = low, high
-            above_left[merged], above_right[merged] = top_of[low], top_of[merged + 1]
-            first_of[high], final_of[low], top_of[low] = low, high, forks[merged[0]]
+            low, high = first_of[group], final_of[group + 1]
+            left[group], right[group] = low, high
+            above_left[group], above_right[group] = top_of[low], top_of[group + 1]
+            first_of[high], final_of[low], top_of[low] = low, high, forks[group[0]]
         first, final = (
             np.concatenate([left, index[1:], index[:1]]),
             np.concatenate([index[:-1], right, index[-1:]]),
@@ -339,8 +339,8 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
                 for noise in range(-most, most + 1)
             ]
         for optimum, share in optima:
-            answered, none = self.choice.share(self.candidates(sample, optimum), inside)
-            total += share * float(answered + (none if low <= fallback <= high else 0))
+            hit, none = self.choice.share(self.candidates(sample, optimum), inside)
+            total += share * float(hit + (none if low <= fallback <= high else 0))
         return total
 
 

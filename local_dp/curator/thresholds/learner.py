@@ -138,9 +138,9 @@ def printed_records(
     check_bits(bits)
     check_share("alpha", alpha)
     check_share("beta", beta)
-    levels, iterated = levels_of(1 << bits), bits
+    levels, logarithm = levels_of(1 << bits), bits
     for _ in range(levels - 1):
-        iterated = max(iterated - 1, 0).bit_length()
+        logarithm = max(logarithm - 1, 0).bit_length()
     learning = 200 / alpha**2 * math.log(4 / (alpha * beta))
     return math.ceil(
         max(
@@ -149,7 +149,7 @@ def printed_records(
             * 72
             * levels
             / (alpha * epsilon)
-            * (math.log2(12 * levels / (beta * delta)) + iterated),
+            * (math.log2(12 * levels / (beta * delta)) + logarithm),
         )
     )
 
@@ -166,14 +166,14 @@ class HardThreshold:
     target: int
     points: tuple[int, ...]
     shares: tuple[float, ...]
-    flipped: float = 0.0
+    flips: float = 0.0
 
     def sample(self, n: int, generator: np.random.Generator) -> LabelledMultiset:
         """n labelled points."""
         counts = generator.multinomial(n, np.array(self.shares) / sum(self.shares))
-        turned = generator.binomial(counts, self.flipped)
+        wrong = generator.binomial(counts, self.flips)
         truth = np.array([point >= self.target for point in self.points])
-        ones = np.where(truth, counts - turned, turned)
+        ones = np.where(truth, counts - wrong, wrong)
         positive = counts > 0
         values = np.array(
             [point for point, occurs in zip(self.points, positive, strict=True) if occurs],
@@ -188,7 +188,7 @@ class HardThreshold:
 
     def good(self, alpha: float) -> tuple[int, int]:
         """The thresholds low..high, whose error exceeds that of the target by at most alpha."""
-        spare = alpha / (1 - 2 * self.flipped)
+        spare = alpha / (1 - 2 * self.flips)
         low, high = self.target, self.target
         below = [place for place, point in enumerate(self.points) if point < self.target]
         for toward, side in ((-1, below[::-1]), (1, range(len(below), len(self.points)))):
@@ -203,7 +203,7 @@ class HardThreshold:
 
 
 def hard_thresholds(
-    bits: int, alpha: float, target: int, flipped: float = 0.0
+    bits: int, alpha: float, target: int, flips: float = 0.0
 ) -> dict[str, HardThreshold]:
     """The five worst known, by name; `target` is in 2..2^bits - 2, best odd and random: the middle
     of the smallest dyadic interval.
@@ -216,7 +216,7 @@ def hard_thresholds(
     """
     check_bits(bits)
     check_share("alpha", alpha)
-    over = min(0.4999, alpha / (1 - 2 * flipped) * _OVER)
+    over = min(0.4999, alpha / (1 - 2 * flips) * _OVER)
     rest, top = 1 - 2 * over, (1 << bits) - 1
     steps = [
         point
@@ -232,7 +232,7 @@ def hard_thresholds(
             shares[point] = shares.get(point, 0.0) + share
         points = sorted(shares)
         return HardThreshold(
-            bits, target, tuple(points), tuple(shares[point] for point in points), flipped
+            bits, target, tuple(points), tuple(shares[point] for point in points), flips
         )
 
     def plateau(log_width: int) -> HardThreshold:

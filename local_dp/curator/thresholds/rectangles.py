@@ -165,15 +165,15 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         """
         side = self.side(self.rank(size))
         rate, height = -math.log1p(float(side.choice.decay - 1)), side.height
-        reached = (height + 1) // 2
+        least = (height + 1) // 2
         off = (
             height
             - 1
-            - reached
+            - least
             + math.ceil(math.log(((self.bits + 1) * size + 2) * 2 * self.axes / misses) / rate)
         )
-        lost = 2 * self.axes * max(reached, side.rank + off)
-        return lost if lost < size else None
+        loss = 2 * self.axes * max(least, side.rank + off)
+        return loss if loss < size else None
 
     def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
         if database.points.shape[1] != self.axes:
@@ -184,12 +184,12 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         sides = []
         for axis in range(self.axes):
             positives = database.positives(axis)
-            mirrored = Multiset(
+            mirror = Multiset(
                 self.bits,
                 (positives.values.dtype.type(top) - positives.values)[::-1],
                 positives.counts[::-1],
             )
-            sides.append((query.release(positives, draws), query.release(mirrored, draws)))
+            sides.append((query.release(positives, draws), query.release(mirror, draws)))
         rectangle = [
             (low, top - high) for low, high in sides if low is not None and high is not None
         ]
@@ -269,8 +269,8 @@ class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         return tuple(side for side in sides if side) if all(sides) else ()
 
     def _side(self, database: LabelledPoints, axis: int, draws: Draws) -> tuple[int, int] | None:
-        projected = Multiset.of(database.points[:, axis], database.bits)
-        cuts = self.partition.release(projected, draws)
+        projection = Multiset.of(database.points[:, axis], database.bits)
+        cuts = self.partition.release(projection, draws)
         noise = Fraction(nano_epsilon(self.epsilon / 2), NANO)
         bar = self.alpha * len(database.labels) / (_PARTS * self.axes * (len(cuts) + 1))
         positives = database.positives(axis)

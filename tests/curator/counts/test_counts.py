@@ -109,15 +109,15 @@ def rounded(variance: Fraction, most: int) -> dict[int, Decimal]:
     }
 
 
-def spent(law: dict[int, Decimal], moved: tuple[int, ...], whole: float) -> float:
+def spent(law: dict[int, Decimal], move: tuple[int, ...], whole: float) -> float:
     """The least delta beside epsilon `whole` where a record moves the counts by `moved`: over all
     outcomes."""
-    most, growth = max(law) - max(moved), Decimal(whole).exp()
+    most, growth = max(law) - max(move), Decimal(whole).exp()
     result = Decimal(0)
-    for noise in product(range(-most, most + 1), repeat=len(moved)):
+    for noise in product(range(-most, most + 1), repeat=len(move)):
         here = math.prod((law[y] for y in noise), start=Decimal(1))
         there = math.prod(
-            (law[y + step] for y, step in zip(noise, moved, strict=True)), start=Decimal(1)
+            (law[y + step] for y, step in zip(noise, move, strict=True)), start=Decimal(1)
         )
         result += max(Decimal(0), here - growth * there)
     return float(result)
@@ -131,7 +131,7 @@ def test_all_neighbours_of_discrete_noise(k: int, variance: Fraction) -> None:
     exact one of k parts. That of one part is too little."""
     mechanism = DiscreteGaussianCounts(k, k / (2 * float(variance)))
     law = discrete(variance, math.ceil(12 * math.sqrt(variance)) if k < 3 else 9)
-    losses = {moved: spent(law, moved, 1.5) for moved in product((0, 1), repeat=k)}
+    losses = {move: spent(law, move, 1.5) for move in product((0, 1), repeat=k)}
     worst = losses[(1,) * k]
     assert max(losses.values()) == worst
     assert worst * (1 - 1e-6) <= delta(mechanism.parts, 1.5) <= worst * (1 + 1e-3)
@@ -167,7 +167,7 @@ def test_all_neighbours_of_rounded_noise(k: int) -> None:
     four fifths of it do not."""
     variance = Fraction(GaussianCounts(k, 1.0, 1e-3).variance)
     moves = list(product((0, 1), repeat=k))
-    assert 0.7e-3 < max(spent(rounded(variance, 40), moved, 1.0) for moved in moves) <= 1e-3
+    assert 0.7e-3 < max(spent(rounded(variance, 40), move, 1.0) for move in moves) <= 1e-3
     assert spent(rounded(variance * 4 / 5, 40), moves[-1], 1.0) > 1e-3
 
 
@@ -215,8 +215,8 @@ def test_many_noises_have_their_law(epsilon: Fraction) -> None:
 
 @wrong(
     "local_dp.curator.inversion:invert",
-    "drawn[place] = _refined(cumulative, int(words[place]), draws)",
-    "drawn[place] += 1",
+    "sample[place] = _refine(cumulative, int(words[place]), draws)",
+    "sample[place] += 1",
     "a draw near a border of the table is rounded: the law is not the one that is private",
     at="laplace",
 )
@@ -231,12 +231,12 @@ def test_what_a_table_leaves_open_is_decided_by_more_digits(sizes: Cumulative) -
     exact, word = [Fraction(share) for share in sizes(60)], 1 << 64
     for share in exact[:40]:
         first, second = divmod(int(share * word * word), word)
-        tried = [
+        words = [
             *product((first - 1, first, first + 1), (0, word - 1)),
             (first, second - 1),
             (first, second + 2),
         ]
-        for near, rest in tried:
+        for near, rest in words:
             if max(near, rest) < word:
                 answer = int(invert(sizes, Script([near, rest, *[0] * 6]), 1)[0])
                 assert answer == sum(each * word * word <= near * word + rest for each in exact)
@@ -256,8 +256,8 @@ def test_successes_among_more_than_atoms() -> None:
     """Of 2^4096, each with probability 3 / 2^4096: Poisson of mean 3 (chi-squared over 100 draws,
     failure 1e-6); 2^65536 are no other."""
     draws, trials = seeded(5), 1 << 4096
-    drawn = Counter(binomial(draws, trials, lambda: Decimal(3) / trials) for _ in range(100))
-    assert p_value(drawn, {value: float(poisson.pmf(value, 3)) for value in range(40)}) > 1e-6
+    tally = Counter(binomial(draws, trials, lambda: Decimal(3) / trials) for _ in range(100))
+    assert p_value(tally, {value: float(poisson.pmf(value, 3)) for value in range(40)}) > 1e-6
     assert binomial(draws, 1 << 65536, lambda: Decimal(3) / (1 << 65536)) < 20
     assert binomial(draws, 0, lambda: Decimal(1) / 3) == 0
     assert float(exp_minus(Fraction(1, 2))) == pytest.approx(0.6065306597126334)

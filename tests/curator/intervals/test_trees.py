@@ -70,8 +70,8 @@ def test_a_tree_is_one_round_of_levels() -> None:
     """The oracle takes the loss of all levels and answers as `release` does from the same words."""
     database, tree = Multiset.of([0, 5, 5, 200], 8), CountTree(8, 1.0)
     oracle = TrustedOracle(database, Account(tree.loss), seeded(3))
-    answered = run(tree.algorithm(database.size), oracle)
-    assert np.array_equal(answered.below, tree.release(database, seeded(3)).below)
+    answer = run(tree.algorithm(database.size), oracle)
+    assert np.array_equal(answer.below, tree.release(database, seeded(3)).below)
     assert (oracle.rounds, oracle.queries, oracle.account.spent) == (1, 2, Pure(NANO))
 
 
@@ -193,8 +193,8 @@ def test_what_is_released_is_the_product_and_noise() -> None:
         == (weights @ np.bincount([0, 3, 3, 15], minlength=16)).tolist()
     )
     assert np.abs(mechanism.release(database, Script([0] * 32)).errors(database)).max() < 1e-9
-    decoded = np.tril(np.ones((16, 16))) @ np.linalg.inv(weights.astype(float))
-    spread = math.sqrt(mechanism.variance + 1 / 12) * np.linalg.norm(decoded, axis=1)
+    rows = np.tril(np.ones((16, 16))) @ np.linalg.inv(weights.astype(float))
+    spread = math.sqrt(mechanism.variance + 1 / 12) * np.linalg.norm(rows, axis=1)
     assert mechanism.deviations()[1:] == pytest.approx(spread, rel=1e-6)
 
 
@@ -216,10 +216,10 @@ def test_privacy_of_two_points_by_enumeration() -> None:
     mechanism = PrefixFactorization(1, 1.0, 1e-2)
     move = tuple((matrix(mechanism.coefficients) @ [1, -1]).tolist())
 
-    def spent(variance: float) -> float:
+    def price(variance: float) -> float:
         sigma, most = math.sqrt(variance), int(12 * math.sqrt(variance)) + 8
         one = np.diff(norm.cdf((np.arange(-most, most + 2) - 0.5) / sigma))
         law = np.outer(one, one)
         return float(np.maximum(law - math.e * np.roll(law, move, axis=(0, 1)), 0).sum())
 
-    assert 0.75e-2 < spent(mechanism.variance) <= 1e-2 < spent(mechanism.variance / 2)
+    assert 0.75e-2 < price(mechanism.variance) <= 1e-2 < price(mechanism.variance / 2)

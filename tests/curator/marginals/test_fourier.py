@@ -104,11 +104,11 @@ def test_the_largest_move() -> None:
     uneven = Marginals.of(9, [(0, 3, 8), (1, 2, 5), (2, 5, 7), (4, 6, 8)])
     for workload in (Marginals.ways(9, 2), Marginals.ways(9, 3), uneven):
         weights = weights_of(workload)
-        moved = [
+        moves = [
             int(weights @ (np.bitwise_count(workload.characters & np.uint64(u)) % 2))
             for u in range(1 << 9)
         ]
-        assert largest_move(workload, weights) == max(moved) <= weights.sum()
+        assert largest_move(workload, weights) == max(moves) <= weights.sum()
 
 
 @pytest.mark.parametrize(("d", "t"), [(5, 2), (17, 3), (12, 6)])
@@ -140,9 +140,9 @@ def test_errors_have_their_variance(workload: Marginals) -> None:
     mechanism = FourierGaussian(workload, 1.0, 1e-6)
     exact = mechanism.release(table, Script([0] * 400))
     assert exact.cells == pytest.approx(workload.answers(table))
-    added = np.array([workload.of_characters(unit) for unit in np.eye(len(mechanism.variances))])
-    drawn = np.where(mechanism.variances > 0, mechanism.variances + 1 / 12, 0)
-    variances = drawn @ added**2
+    units = np.array([workload.of_characters(unit) for unit in np.eye(len(mechanism.variances))])
+    noise = np.where(mechanism.variances > 0, mechanism.variances + 1 / 12, 0)
+    variances = noise @ units**2
     assert np.repeat(exact.deviations, np.diff(workload.starts)) == pytest.approx(
         np.sqrt(variances)
     )

@@ -72,15 +72,15 @@ def test_answers_without_noise(degree: int) -> None:
         Disjunctions(7, 5, degree),
         BinaryTable.of(np.random.default_rng(3).random((90, 7)) < 0.2),
     )
-    released, worst = (
+    release, worst = (
         WeightedMonomials(disjunctions, 1.0, 1e-6).release(table, Script([0] * 400)),
         0.0,
     )
     for size in range(6):
         for columns in combinations(range(7), size):
             truth = int(table.bits[:, columns].any(axis=1).sum())
-            worst = max(worst, abs(released.any_of(columns) - truth))
-            assert released.all_of(columns) == pytest.approx(90 - released.any_of(columns))
+            worst = max(worst, abs(release.any_of(columns) - truth))
+            assert release.all_of(columns) == pytest.approx(90 - release.any_of(columns))
     assert worst <= 90 * disjunctions.bias + 1e-9
     assert (worst > 1e-9) == (degree < 5)
 
@@ -109,8 +109,8 @@ def test_weights_are_best() -> None:
     squares = [float(c) ** 2 * math.comb(4, r) for r, c in enumerate(coefficients(3, 4), 1)]
     variances, sizes = np.array(MECHANISM.variances, dtype=float), np.array(QUERIES.sizes)
     assert MECHANISM.deviation == pytest.approx(math.sqrt(squares @ variances), rel=1e-3)
-    for changed in variances * (1 + np.vstack([np.eye(3), -np.eye(3)]) / 10):
-        assert (sizes / changed).sum() * (squares @ changed) > (sizes / variances).sum() * (
+    for others in variances * (1 + np.vstack([np.eye(3), -np.eye(3)]) / 10):
+        assert (sizes / others).sum() * (squares @ others) > (sizes / variances).sum() * (
             squares @ variances
         )
 
@@ -184,13 +184,13 @@ def test_the_hull(d: int, spread: float) -> None:
 
 
 def test_bad_input() -> None:
-    released = WeightedMonomials(Disjunctions(4, 2, 1), 1.0, 1e-6).release(
+    release = WeightedMonomials(Disjunctions(4, 2, 1), 1.0, 1e-6).release(
         BinaryTable.of(np.zeros((3, 4), dtype=int)), seeded(0)
     )
     refuse(
         ("the degree is 5", lambda: Disjunctions(8, 4, 5)),
         ("smaller degree", lambda: Disjunctions(64, 32, 8)),
-        *(("at most 2", partial(released.any_of, wrong)) for wrong in ([0, 1, 2], [4], [-1])),
+        *(("at most 2", partial(release.any_of, wrong)) for wrong in ([0, 1, 2], [4], [-1])),
         ("-1 and 1", lambda: SignTable(np.zeros((3, 3), dtype=np.int8))),
         (
             "the mechanism 4",

@@ -81,13 +81,11 @@ def least_shift(queries: Separated, points: Ints) -> int | None:
         )
     )
     signed, least = np.hstack([values, -values]), 0  # labels 0 and 1
-    replaced = np.unique(
-        (signed[:, None, :] - signed[:, :, None]).reshape(queries.size, -1), axis=1
-    )
+    moves = np.unique((signed[:, None, :] - signed[:, :, None]).reshape(queries.size, -1), axis=1)
     for q in range(queries.size):
-        keep = (
-            (shifts @ (patterns - patterns[q]).T)[:, :, None] + replaced - replaced[q] >= 0
-        ).all(axis=1)
+        keep = ((shifts @ (patterns - patterns[q]).T)[:, :, None] + moves - moves[q] >= 0).all(
+            axis=1
+        )
         if not keep.any(axis=0).all():
             return None
         least = max(least, int(np.abs(shifts[keep.argmax(axis=0)]).sum(axis=1).max()))
@@ -107,14 +105,14 @@ def test_shifts_are_enough_and_least(queries: Separated) -> None:
 
 
 @pytest.mark.parametrize(
-    ("queries", "agreed"),
+    ("queries", "common"),
     [(Conjunctions(1), 1), (Conjunctions(2), 3), (Parities(1), 0), (Parities(2), 0)],
     ids=str,
 )
-def test_complements_are_separated_by_one_more_point(queries: Separated, agreed: int) -> None:
+def test_complements_are_separated_by_one_more_point(queries: Separated, common: int) -> None:
     """The second half is one minus the first, all patterns differ, and 2 (m + 1) is enough, and the
     least for parities of two bits."""
-    closed, points = Closed(queries, agreed), np.arange(queries.size)
+    closed, points = Closed(queries, common), np.arange(queries.size)
     values, least = closed.values(points), least_shift(closed, points)
     assert np.array_equal(values[queries.size :], ~values[: queries.size])
     assert (

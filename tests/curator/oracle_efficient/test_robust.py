@@ -46,17 +46,17 @@ def patterns(ones: int, answers: list[tuple[int, ...]]) -> list[frozenset[tuple[
     """All choices, for each number of ones below `ones`, of the answers that are lost; `answers`:
     the choices that there are."""
     return [
-        frozenset((one, answer) for one, lost in enumerate(chosen) for answer in lost)
-        for chosen in product(answers, repeat=ones)
+        frozenset((one, answer) for one, losses in enumerate(choices) for answer in losses)
+        for choices in product(answers, repeat=ones)
     ]
 
 
 @dataclass(frozen=True)
 class Toy:
     """Answers 0, 1 or 2 to so many `records`, by how many of them are 1; fails instead of the
-    answers `lost` to so many ones."""
+    answers `losses` to so many ones."""
 
-    lost: frozenset[tuple[int, int]]  # ones, answer
+    losses: frozenset[tuple[int, int]]  # ones, answer
     records: int = 1
     more: int = 19
 
@@ -71,7 +71,7 @@ class Toy:
         for answer, weight in enumerate(
             (self.more * (n - ones) + 10 * ones, 10 * (n - ones) + self.more * ones, 11 * n)
         ):
-            outcome = FAIL if (ones, answer) in self.lost else answer
+            outcome = FAIL if (ones, answer) in self.losses else answer
             law[outcome] = law.get(outcome, 0) + weight
         return law
 
@@ -96,20 +96,23 @@ DELTA = Fraction(robust(Toy(frozenset())).loss.atto, ATTO)
 
 
 @pytest.mark.parametrize(
-    "lost",
+    "failures",
     [patterns(2, SINGLE)[::8], pytest.param(patterns(2, SINGLE), marks=pytest.mark.long)],
     ids=["some", "all"],
 )
-def test_private_whatever_fails(lost: list[frozenset[tuple[int, int]]]) -> None:
+def test_private_whatever_fails(failures: list[frozenset[tuple[int, int]]]) -> None:
     """Three outcomes, six pieces of one record: all 64 failure patterns, all databases. The delta
     that is claimed is not empty: below 3/5."""
     assert (
-        0 < max(binary(6).worst_delta(robust(Toy(each))) for each in lost) <= DELTA < Fraction(3, 5)
+        0
+        < max(binary(6).worst_delta(robust(Toy(each))) for each in failures)
+        <= DELTA
+        < Fraction(3, 5)
     )
 
 
 def test_private_on_random_pieces_of_two() -> None:
-    releases = [robust(Toy(lost, records=2, more=14)) for lost in patterns(3, WHOLE)]
+    releases = [robust(Toy(failures, records=2, more=14)) for failures in patterns(3, WHOLE)]
     assert (
         0
         < max(binary(12).worst_delta(release) for release in releases)
@@ -155,7 +158,11 @@ class Estimated(RobustRelease[int]):
 def test_conditioning_on_success_is_not_private(twin: type[RobustRelease[int]], ones: int) -> None:
     """One record decides whether anything survives, by the pieces or on all the data."""
     assert (
-        max(binary(6).worst_delta(twin(Toy(lost), 1, TERMS)) for lost in patterns(ones, WHOLE)) == 1
+        max(
+            binary(6).worst_delta(twin(Toy(failures), 1, TERMS))
+            for failures in patterns(ones, WHOLE)
+        )
+        == 1
     )
 
 
@@ -240,7 +247,8 @@ def test_release_draws_from_its_law() -> None:
     failures."""
     database, terms = Labelled.of(((0, 0), (1, 0), (1, 0))), Terms(4.0, 0.7)
     release, other = (
-        Cheap(Toy(lost), 1, terms) for lost in (frozenset([(1, 0)]), frozenset[tuple[int, int]]())
+        Cheap(Toy(failures), 1, terms)
+        for failures in (frozenset([(1, 0)]), frozenset[tuple[int, int]]())
     )
     assert (terms.pieces, terms.runs) == (2, 2)
     assert follows(lambda draws: release.release(database, draws), release.law(database))
@@ -268,9 +276,9 @@ def test_the_delta_is_that_of_the_proof(epsilon: float, delta: float, records: i
     with localcontext(prec=50):
         star, growth = Decimal(delta), (Decimal(release.loss.nano) / NANO).exp()
         unlike = terms.pieces * (1 - star) ** terms.runs + star
-        passed = terms.pass_chance(terms.enough)
+        chance = terms.pass_chance(terms.enough)
         exact = (
-            Decimal(passed.numerator) / passed.denominator
+            Decimal(chance.numerator) / chance.denominator
             + Decimal(apart(base.loss.epsilon, records, terms.pieces))
             + (1 + growth) * unlike
         )

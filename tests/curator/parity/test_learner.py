@@ -156,7 +156,7 @@ def test_amplified_loss_is_charged_in_full(learner: ParityLearner) -> None:
     assert losses[0][0] < losses[1][0] < losses[2][0]
 
 
-@pytest.mark.parametrize(("d", "epsilon", "printed", "amplified", "improved", "mechanism",
+@pytest.mark.parametrize(("d", "epsilon", "paper", "runs", "two", "mechanism",
 "packing"), [
     (8, 1.0, 1181, 273, 64, 31, 11), (16, 0.5, 3896, 924, 227, 107, 44),
     (32, 1.0, 3482, 824, 178, 98, 44),
@@ -164,20 +164,20 @@ def test_amplified_loss_is_charged_in_full(learner: ParityLearner) -> None:
 def test_sizes_of_limits(
     d: int,
     epsilon: float,
-    printed: int,
-    amplified: int,
-    improved: int,
+    paper: int,
+    runs: int,
+    two: int,
     mechanism: int,
     packing: int,
 ) -> None:
     """The central sizes for 90 % exact recovery agree with limits 4.1 within 5 %, and the default
     needs at least 1.4 times fewer than the improved A."""
     assert paper_parity_examples(d, epsilon, 0.25, 0.1, whole_runs=False) == pytest.approx(
-        printed, abs=1
+        paper, abs=1
     )
-    assert parity_examples(paper_amplified(epsilon, 0.1), d, 0.9) == pytest.approx(amplified, abs=2)
+    assert parity_examples(paper_amplified(epsilon, 0.1), d, 0.9) == pytest.approx(runs, abs=2)
     best_two_runs = parity_examples(two_runs(epsilon), d, 0.9)
-    assert best_two_runs == pytest.approx(improved, rel=0.05)
+    assert best_two_runs == pytest.approx(two, rel=0.05)
     assert exponential_parity_examples(d, epsilon, 0.9) == pytest.approx(mechanism, abs=1)
     assert packing_parity_examples(d, epsilon, 0.9) == pytest.approx(packing, abs=1)
     assert parity_examples(amplified_learner(epsilon, 0.1), d, 0.9) < best_two_runs / 1.4

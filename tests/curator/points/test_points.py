@@ -138,8 +138,8 @@ def test_two_points_meet_as_seldom_as_they_must() -> None:
             for masks in product(range(8), repeat=2)
         ]
     )
-    met = (values[:, :, None] == values[:, None, :]).sum(axis=0)
-    assert np.array_equal(met, np.where(np.eye(8, dtype=bool), 64, 16))
+    meetings = (values[:, :, None] == values[:, None, :]).sum(axis=0)
+    assert np.array_equal(meetings, np.where(np.eye(8, dtype=bool), 64, 16))
 
 
 @pytest.mark.parametrize("bits", [5, 64, 200])

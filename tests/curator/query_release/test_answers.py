@@ -174,21 +174,21 @@ def test_it_is_paid_for_as_it_says() -> None:
         BinaryTable.of(np.random.default_rng(0).random((500, 4)) < 0.3),
         Marginals.ways(4, 2),
     )
-    pure, concentrated = (
+    pure, mwem = (
         synthetic.pure_mwem(workload, 500, 1.0),
         synthetic.concentrated_mwem(workload, 500, BUDGET),
     )
-    account, filtered = Account(pure.loss), ConcentratedAccount(BUDGET)
+    account, rhos = Account(pure.loss), ConcentratedAccount(BUDGET)
     run(pure.algorithm(500), TrustedOracle(table, account, seeded(1)))
     assert account.spent == account.budget == pure.loss
     assert 0.999999 < pure.loss.epsilon <= 1
-    oracle = TrustedOracle(table, filtered, seeded(1))
-    made = run(concentrated.algorithm(500), oracle)
-    assert filtered.spent_rho == concentrated.loss
-    assert 0.99 * filtered.rho.rho < concentrated.loss.rho <= filtered.rho.rho
+    oracle = TrustedOracle(table, rhos, seeded(1))
+    result = run(mwem.algorithm(500), oracle)
+    assert rhos.spent_rho == mwem.loss
+    assert 0.99 * rhos.rho.rho < mwem.loss.rho <= rhos.rho.rho
     with pytest.raises(RefusedError, match="exceeds"):
-        run(concentrated.algorithm(500), oracle)
-    assert set(made.rows(10, np.random.default_rng(0)).tolist()) <= set(range(16))
+        run(mwem.algorithm(500), oracle)
+    assert set(result.rows(10, np.random.default_rng(0)).tolist()) <= set(range(16))
 
 
 def test_bad_input() -> None:

@@ -57,13 +57,13 @@ def delta(algorithm: Adaptive[Any, Any, Any], loss: Loss) -> Fraction:
 def test_whole_transcripts_are_private() -> None:
     """Three rounds lose less than the sum of all losses, and more than it without the factor t of
     the samples; in delta less than by the exact price."""
-    lost = epsilon_of(
+    worst = epsilon_of(
         max(worst_transcripts(Boosting(ONE_UP, TERMS, 0.1).algorithm(1, 1), databases(1)).values())
     )
     assert sum(loss.epsilon * count for loss, count in TERMS.losses.items()) == 6
-    assert 0.7 * 6 < lost <= 6
-    priced = Boosting(ONE_UP, replace(TERMS, rounds=2), 0.1)
-    assert delta(priced.algorithm(1, 1), priced.loss) <= 0.1
+    assert 0.7 * 6 < worst <= 6
+    two = Boosting(ONE_UP, replace(TERMS, rounds=2), 0.1)
+    assert delta(two.algorithm(1, 1), two.loss) <= 0.1
 
 
 @wrong(
@@ -102,18 +102,18 @@ def test_the_price_is_exact() -> None:
         Pure(8_000_000): 5,
         Pure(12_000_000): 5,
     }
-    kept = terms.within(budget)
-    assert kept.width < terms.width
-    assert kept.base.epsilon > terms.base.epsilon
+    scale = terms.within(budget)
+    assert scale.width < terms.width
+    assert scale.base.epsilon > terms.base.epsilon
     assert (
         0.99
-        < epsilon(kept.losses, 1e-6)
+        < epsilon(scale.losses, 1e-6)
         <= 1
-        < epsilon(replace(kept, width=int(0.98 * kept.width)).losses, 1e-6)
+        < epsilon(replace(scale, width=int(0.98 * scale.width)).losses, 1e-6)
     )
     account = Account(budget)
     TrustedOracle(np.array([50, 40, 10]), account, seeded(1)).answer(
-        (Boosting(ONE_UP, kept, 1e-6),)
+        (Boosting(ONE_UP, scale, 1e-6),)
     )
     assert 0.99 < account.spent.epsilon <= 1
 

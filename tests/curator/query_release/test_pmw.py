@@ -92,7 +92,7 @@ class OnAlpha(FirstFar):
 
     def law(self, database: Counts) -> Law[int | None]:
         shares, left = dict[int | None, Fraction](), Fraction(1)
-        for first, gaps in self.asked.blocks(database):
+        for first, gaps in self.questions.blocks(database):
             for place, gap in enumerate(gaps.tolist(), first):
                 far = laplace_tail(NANO, self.threshold - gap) + laplace_tail(
                     NANO, self.threshold + gap
@@ -118,11 +118,11 @@ def test_a_test_on_alpha_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
 class Told(TrustedOracle[Counts]):
     """Keeps its answers."""
 
-    told: tuple[Any, ...] = ()
+    answers: tuple[Any, ...] = ()
 
     def answer(self, mechanisms: Any) -> Any:
         answers = settled(super().answer(mechanisms))
-        self.told = (*self.told, answers)
+        self.answers = (*self.answers, answers)
         return answers
 
 
@@ -135,13 +135,13 @@ def test_the_code_draws_from_its_transcripts() -> None:
         for alpha in (0.5, 0.99)
     )
 
-    def told(draws: Draws) -> Any:
+    def answers(draws: Draws) -> Any:
         oracle = Told(database, Account(Pure(10**15)), draws)
         run(exact(), oracle)
-        return oracle.told
+        return oracle.answers
 
-    assert follows(told, transcripts(exact(), database), 5)
-    assert not follows(told, transcripts(other(), database), 5)
+    assert follows(answers, transcripts(exact(), database), 5)
+    assert not follows(answers, transcripts(other(), database), 5)
 
 
 def test_each_change_brings_the_hypothesis_nearer() -> None:
@@ -150,10 +150,10 @@ def test_each_change_brings_the_hypothesis_nearer() -> None:
     generator, step = np.random.default_rng(0), 0.1
     for _ in range(50):
         truth, weights = generator.dirichlet(np.full(16, 0.3), 2) + 1e-9
-        counted = generator.random(16) < 0.5
-        share, gap = truth[counted].sum(), truth[counted].sum() - weights[counted].sum()
-        fallen = float((truth * np.log(moved(weights, counted, share, step) / weights)).sum())
-        assert fallen >= step * abs(gap) - step**2 / 8 - 1e-6
+        marks = generator.random(16) < 0.5
+        share, gap = truth[marks].sum(), truth[marks].sum() - weights[marks].sum()
+        fall = float((truth * np.log(moved(weights, marks, share, step) / weights)).sum())
+        assert fall >= step * abs(gap) - step**2 / 8 - 1e-6
 
 
 def account_of(budget: Loss) -> Account:

@@ -67,14 +67,14 @@ def labelled(m: int, bits: int, seed: int, share: float = 0.1001) -> tuple[Label
 def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
     """6 records / t at every threshold, t the number of records; not 0."""
     database, threshold = labelled(20_000, 16, 1)
-    released = LabelSanitizer(Truth(), records, 1.0).release(database, seeded(3))
+    release = LabelSanitizer(Truth(), records, 1.0).release(database, seeded(3))
     errors = []
     for at in (0, 1, threshold - 1, threshold, threshold + 1, 1 << 15, 1 << 16):
         below = database.values < at
         truth = (database.ones[below].sum() + database.zeros[~below].sum()) / database.size
-        errors.append(abs(learners.threshold_error(released, at) - truth))
+        errors.append(abs(learners.threshold_error(release, at) - truth))
     assert 0 < max(errors) <= 6 * records / database.size
-    assert all(size % records == 0 for size in released.sizes)
+    assert all(size % records == 0 for size in release.sizes)
 
 
 def test_amplified_is_a_mean_over_parts() -> None:

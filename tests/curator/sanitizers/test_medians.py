@@ -139,8 +139,8 @@ def test_the_worst_set_is_found(k: int) -> None:
             k, NoisyCounts(3, values, generator.integers(1, 5, len(values)), 12)
         )
         errors = [
-            abs(answers.share(np.array(asked)) - counts[list(asked)].sum() / 12)
-            for asked in combinations(range(8), k)
+            abs(answers.share(np.array(points)) - counts[list(points)].sum() / 12)
+            for points in combinations(range(8), k)
         ]
         assert answers.worst_error(
             Multiset.of(np.repeat(np.arange(8), counts), 3)

@@ -60,11 +60,11 @@ def test_a_record_lies_in_two_blocks() -> None:
     """The growth that the choice of a block pays for: one point more, and two intervals occur; one
     if they are points."""
     for z in range(6):
-        grown = [
+        growth = [
             len(san_thresholds.blocks(Multiset.of([point], 6), (0, 63), z).scores)
             for point in range(64)
         ]
-        assert max(grown) == (2 if z else 1)
+        assert max(growth) == (2 if z else 1)
 
 
 def test_losses_count_their_parts() -> None:

@@ -45,12 +45,12 @@ LOSSES = [
 def test_runs_have_the_law_of_their_candidates() -> None:
     """They cover the candidates in order, and have the same whole weights as a score for each
     candidate; a listed candidate keeps its name."""
-    listed: ExponentialMechanism[Runs] = ExponentialMechanism(
+    one_by_one: ExponentialMechanism[Runs] = ExponentialMechanism(
         lambda _: np.repeat(RUNS.scores, [3, 1, 6, 11]), 1.0
     )
     assert RUNS.sizes.tolist() == [3, 1, 6, 11]
     assert [candidate for _, candidate in RUNS.members()] == list(range(21))
-    assert CHOICE.law(RUNS) == listed.law(RUNS)
+    assert CHOICE.law(RUNS) == one_by_one.law(RUNS)
     assert dict(Listed(np.array([1, 2]), np.array([40, 50])).members()) == {0: 40, 1: 50}
     some = np.array([1, 0, 2, 0], dtype=np.uint64)
     law, choice = share(CHOICE.law(RUNS)), ExponentialChoice(1.0)
@@ -104,13 +104,13 @@ def test_powers_are_as_close_as_they_say() -> None:
 
 
 def worst_of(
-    accepted: Callable[[int, Approximate], float], loss: Approximate, times: int = 1
+    acceptance: Callable[[int, Approximate], float], loss: Approximate, times: int = 1
 ) -> float:
     """The largest hockey stick at so many times its epsilon over the pairs of gaps that one
     replacement can make, other leaders included."""
     growth, chances = (
         math.exp(times * loss.epsilon),
-        np.array([accepted(gap, loss) for gap in range(400)]),
+        np.array([acceptance(gap, loss) for gap in range(400)]),
     )
     result = chances[:3].max()
     for step in (1, 2):
@@ -136,22 +136,22 @@ def test_the_repaired_test_is_tight_and_the_printed_one_is_wrong(loss: Approxima
 def test_no_test_of_the_gap_answers_more(loss: Approximate) -> None:
     """One unit more at any gap, and some pair of gaps that are two apart has more than delta; the
     repaired Laplace test answers less at every gap."""
-    accepted, growth, spare = (
+    acceptance, growth, spare = (
         best_acceptance(loss),
         exp_epsilon(loss.nano),
         Fraction(loss.atto * UNIT, ATTO),
     )
-    assert accepted[-1] == UNIT
-    for gap in range(3, len(accepted)):
-        before, more = accepted[gap - 2], min(accepted[gap] + 1, UNIT)
+    assert acceptance[-1] == UNIT
+    for gap in range(3, len(acceptance)):
+        before, more = acceptance[gap - 2], min(acceptance[gap] + 1, UNIT)
         assert (
-            more == accepted[gap]
+            more == acceptance[gap]
             or more > growth * before + spare
             or UNIT - before > growth * (UNIT - more) + spare
         )
     assert all(
         chance / UNIT >= laplace_acceptance(gap, loss) - 1e-12
-        for gap, chance in enumerate(accepted)
+        for gap, chance in enumerate(acceptance)
     )
 
 

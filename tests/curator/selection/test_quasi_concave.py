@@ -107,8 +107,8 @@ def runs_of(scores: Sequence[int]) -> Runs:
 
 
 def best(gap: int, loss: Approximate) -> float:
-    accepted = stable.best_acceptance(loss)
-    return accepted[min(gap, len(accepted) - 1)] / stable.UNIT
+    acceptance = stable.best_acceptance(loss)
+    return acceptance[min(gap, len(acceptance) - 1)] / stable.UNIT
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,10 @@ class OtherRec(RecConcave[Runs]):
         return OtherStable(partition.lead, self.parts.stable, self.parts.delta, self.accept)
 
 
-def softmax(scores: Sequence[int], kept: set[int], epsilon: float) -> Floats:
+def softmax(scores: Sequence[int], among: set[int], epsilon: float) -> Floats:
     """The exponential mechanism among those that are kept; the middle one if there is none."""
     law = np.zeros(len(scores))
-    places = sorted(kept) or [(len(scores) - 1) // 2]
+    places = sorted(among) or [(len(scores) - 1) // 2]
     weights = np.exp(epsilon / 2 * (np.array(scores, dtype=float) - max(scores))[places])
     law[places] = weights / weights.sum()
     return law
@@ -168,15 +168,15 @@ def dense(scores: list[int], low: int, high: int, parts: Parts, levels: int) -> 
             ]
             tops = [max(wide[at] for at in interval) for interval in intervals]
             first, *others = sorted(tops, reverse=True)
-            told = (
+            answer = (
                 best(first - others[0], approximate(parts.stable, parts.delta)) if others else 1.0
             )
-            chosen = set(intervals[tops.index(first)])
-            ways = [(told * way, kept | chosen) for way, kept in ways] + [
-                ((1 - told) * way, kept) for way, kept in ways
+            leader = set(intervals[tops.index(first)])
+            ways = [(answer * way, among | leader) for way, among in ways] + [
+                ((1 - answer) * way, among) for way, among in ways
             ]
-        for way, kept in ways:
-            law += way * softmax(scores, kept & set(range(last + 1)), parts.final)
+        for way, among in ways:
+            law += way * softmax(scores, among & set(range(last + 1)), parts.final)
     return law
 
 
@@ -191,12 +191,12 @@ def test_golden_law_of_rec_concave() -> None:
     law = share(OtherRec(lambda runs: runs, Promise(10, 20), PARTS).law(runs_of(NEEDLE)))
     golden = {18: 0.382825368, 17: 0.140833582, 19: 0.232195323, 0: 0.000111959882}
     assert {answer: float(law[answer]) for answer in golden} == pytest.approx(golden, abs=1e-9)
-    printed = share(
+    paper = share(
         OtherRec(lambda runs: runs, Promise(10, 20), PARTS, accept=stable.printed_acceptance).law(
             runs_of(NEEDLE)
         )
     )
-    assert float(printed[18]) == pytest.approx(0.471969072, abs=1e-9)
+    assert float(paper[18]) == pytest.approx(0.471969072, abs=1e-9)
     assert stable.plateaus(runs_of([*NEEDLE, *[0] * 24])).tolist() == [20, 19, 10, 10, 10, 10, 0, 0]
 
 
@@ -281,9 +281,9 @@ def test_private_for_every_score() -> None:
 
     Two candidates that change places, in other intervals of both partitions, have all of it.
     """
-    generator, two, swapped = np.random.default_rng(0), [-30] * 17, [0] * 17
-    two[6], two[13], swapped[6], swapped[13] = 20, 19, -1, 1
-    assert 0.99 < lost(best, two, swapped) <= 1
+    generator, two, swap = np.random.default_rng(0), [-30] * 17, [0] * 17
+    two[6], two[13], swap[6], swap[13] = 20, 19, -1, 1
+    assert 0.99 < lost(best, two, swap) <= 1
     assert lost(best, *FOUND) <= 1
     assert (
         max(

@@ -38,10 +38,10 @@ class Listed(LocalSensitivity):
 
     def __init__(self, sensitivities: Sequence[int], most: int) -> None:
         self.value, self.last, self.most, self.reach = 0, most, most, len(sensitivities)
-        self.listed = [*sensitivities, most]
+        self.bounds = [*sensitivities, most]
 
     def within(self, distance: int) -> int:
-        return self.listed[min(distance, self.reach)]
+        return self.bounds[min(distance, self.reach)]
 
 
 def largest_log_ratio(shift: float, scale: float, other: float) -> float:

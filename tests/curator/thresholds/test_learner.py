@@ -48,11 +48,11 @@ def test_agreements_are_counted_one_by_one() -> None:
         ]
 
 
-def hard(bits: int, targets: int = 1, flipped: float = 0.0) -> list[dict[str, HardThreshold]]:
+def hard(bits: int, targets: int = 1, flips: float = 0.0) -> list[dict[str, HardThreshold]]:
     """The hard distributions at alpha .1 around random targets."""
     generator = np.random.default_rng(bits)
     return [
-        hard_thresholds(bits, 0.1, random_target(bits, generator), flipped) for _ in range(targets)
+        hard_thresholds(bits, 0.1, random_target(bits, generator), flips) for _ in range(targets)
     ]
 
 
@@ -72,21 +72,21 @@ def test_the_chance_is_that_of_the_learner() -> None:
     )
 
 
-@pytest.mark.parametrize("flipped", [0.0, 0.2])
-def test_hard_distributions_are_what_they_say(flipped: float) -> None:
+@pytest.mark.parametrize("flips", [0.0, 0.2])
+def test_hard_distributions_are_what_they_say(flips: float) -> None:
     """The good thresholds by definition, on eight bits: the needle alone, and all of a plateau;
     with flipped labels alpha counts in excess."""
     widths = {"needle": 1, "needle with staircase": 1, "narrow plateau": 15, "wide plateau": 63}
-    for name, law in hard_thresholds(8, 0.1, 101, flipped).items():
+    for name, law in hard_thresholds(8, 0.1, 101, flips).items():
         ones, shares = np.array(law.points) >= 101, np.array(law.shares)
         wrong = [shares[(np.array(law.points) >= t) != ones].sum() for t in range(257)]
-        good = [t for t in range(257) if wrong[t] * (1 - 2 * flipped) <= 0.1]
+        good = [t for t in range(257) if wrong[t] * (1 - 2 * flips) <= 0.1]
         assert good == list(range(law.good(0.1)[0], law.good(0.1)[1] + 1))
         assert len(good) == widths.get(name, len(good))
         assert shares.sum() == pytest.approx(1)
         # four standard errors
         assert errors_by_gap(law.sample(10_000, np.random.default_rng(0))).min() == pytest.approx(
-            10_000 * flipped, abs=160
+            10_000 * flips, abs=160
         )
 
 
@@ -134,10 +134,8 @@ def test_candidates_are_the_middles(bits: int) -> None:
         members = [(candidate, int(groups.scores[group])) for group, candidate in groups.members()]
         assert sorted(members) == sorted(expected.items())
         low, high = sorted(points)[len(points) // 2], max(points)
-        counted = Counter(
-            group for group, candidate in groups.members() if low <= candidate <= high
-        )
-        assert [counted[group] for group in range(len(groups.sizes))] == groups.within(
+        counts = Counter(group for group, candidate in groups.members() if low <= candidate <= high)
+        assert [counts[group] for group in range(len(groups.sizes))] == groups.within(
             low, high
         ).tolist()
 
@@ -254,5 +252,5 @@ def test_the_plan_with_a_sanitizer() -> None:
     points = np.exp2(np.random.default_rng(5).random((200_000, 1)) * 32).astype(np.uint64)
     target = rectangles.inside(((1000, 10**7),), points)
     for seed in range(3):
-        learned = plan.release(LabelledPoints(32, points, target.astype(np.int64)), seeded(seed))
-        assert 0 < np.mean(rectangles.inside(learned, points) != target) <= 0.1
+        rectangle = plan.release(LabelledPoints(32, points, target.astype(np.int64)), seeded(seed))
+        assert 0 < np.mean(rectangles.inside(rectangle, points) != target) <= 0.1

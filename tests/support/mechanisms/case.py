@@ -35,7 +35,7 @@ class Case:
     """A mechanism on all databases of `n` records from `universe`; `build` makes a database of the
     records. `tight`: this share of the loss is too little on these databases, of epsilon if the
     loss is pure and of delta if it is not; 1 means one nano-nat less. By default a hundredth of
-    epsilon, without delta, is too little. `listed` gives a release the name that the law has for
+    epsilon, without delta, is too little. `name_of` gives a release the name that the law has for
     it. The paths of the sampler are enumerated on `samples`, among them `sample`; at epsilon
     `steep` where they are too many at the mechanism's own."""
 
@@ -46,7 +46,7 @@ class Case:
     twins: tuple[Twin, ...] = ()
     tight: float = 0.0
     factor: float = 2.0
-    listed: Callable[[Any, Any], Any] = lambda release, database: release
+    name_of: Callable[[Any, Any], Any] = lambda release, database: release
     sample: tuple[Any, ...] = ()
     steep: float = 0.0
 
@@ -134,13 +134,13 @@ def twin_of(kind: type[Any], **changes: Callable[[Any, Any], Any]) -> type[Any]:
     """A wrong twin of a kind of mechanism: each of these properties or methods is a function of the
     mechanism and of the right one."""
 
-    def changed(name: str, change: Callable[[Any, Any], Any]) -> property:
+    def override(name: str, change: Callable[[Any, Any], Any]) -> property:
         return property(lambda mechanism: change(mechanism, getattr(super(twin, mechanism), name)))
 
     twin = type(
         f"Wrong{kind.__name__}",
         (kind,),
-        {name: changed(name, change) for name, change in changes.items()},
+        {name: override(name, change) for name, change in changes.items()},
     )
     return twin
 
