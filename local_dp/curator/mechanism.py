@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from itertools import combinations, combinations_with_replacement, permutations, product
-from math import prod
 from pkgutil import walk_packages
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
@@ -88,8 +87,8 @@ def image(law: Law[R], function: Callable[[R], S]) -> Law[S]:
     return weights
 
 
-def independent(laws: Sequence[Law[R]]) -> Iterator[tuple[tuple[R, ...], int]]:
-    """The law of independent outcomes, one of each law."""
+def independent(laws: Sequence[Mapping[R, Any]]) -> Iterator[tuple[tuple[R, ...], Any]]:
+    """The law of independent outcomes, one of each law: in weights or in probabilities."""
     for outcomes in product(*(law.items() for law in laws)):
         yield tuple(outcome for outcome, _ in outcomes), math.prod(weight for _, weight in outcomes)
 
@@ -179,10 +178,8 @@ def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
     mechanism decides it."""
     owner = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
     loss = get_type_hints(owner.fget)["return"]
-    if loss in _KINDS:
-        return _KINDS[loss]
-    kinds = get_args(loss)
-    return "that of its parts" if not kinds else " or ".join(_KINDS[each] for each in kinds)
+    kinds = [_KINDS[each] for each in (loss, *get_args(loss)) if each in _KINDS]
+    return " or ".join(kinds) or "that of its parts"
 
 
 MAX_PAIRS = 1 << 18
@@ -194,12 +191,10 @@ def hockey_stick(law: Law[R], other: Law[R], growth: Fraction) -> Fraction:
     e^epsilon it is the least delta of this pair of databases."""
     total, others = sum(law.values()), sum(other.values())
     here, there = others * growth.denominator, total * growth.numerator
-    excess = sum(
-        more
-        for outcome, weight in law.items()
-        if (more := weight * here - other.get(outcome, 0) * there) > 0
-    )
-    return Fraction(excess, total * here) if excess else Fraction(0)
+    excess = 0
+    for outcome, weight in law.items():
+        excess += max(0, weight * here - other.get(outcome, 0) * there)
+    return Fraction(excess, total * here)
 
 
 @dataclass(frozen=True)
@@ -300,13 +295,12 @@ def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A
             complete[transcript] = chance
             continue
         laws = [probabilities(mechanism.law(database)) for mechanism in game.queries]
-        if len(prefixes) + len(complete) + prod(map(len, laws)) > _LISTED:
+        if len(prefixes) + len(complete) + math.prod(map(len, laws)) > _LISTED:
             raise InputError(
                 f"there are more than {_LISTED:,} transcripts; at most so many are listed"
             )
-        for outcomes in product(*(law.items() for law in laws)):
-            share = prod((each for _, each in outcomes), start=chance)
-            prefixes.append(((*transcript, tuple(answer for answer, _ in outcomes)), share))
+        for answers, share in independent(laws):
+            prefixes.append(((*transcript, answers), chance * share))
     return complete
 
 

@@ -41,17 +41,10 @@ def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
     array = np.asarray(points)
     if not array.size:
         return np.zeros(0, dtype=np.uint64 if bits <= WORD else object)
-    if (
-        array.ndim != 1
-        or array.dtype.kind not in "iuO"
-        or (array.dtype == object and not all(type(point) is int for point in array.tolist()))
-    ):
+    if array.ndim != 1 or array.dtype.kind not in "iu":
         # sequences of large and small whole numbers may have become floats
         array = np.array(points, dtype=object)
-        if array.ndim != 1 or not all(
-            isinstance(point, int | np.integer) and not isinstance(point, bool)
-            for point in array.tolist()
-        ):
+        if array.ndim != 1 or not all(map(_is_whole, array.tolist())):
             raise InputError(
                 "some point is not a whole number; give one whole number for each record"
             )
@@ -62,6 +55,15 @@ def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
             f"0..2^{bits} - 1"
         )
     return array.astype(np.uint64) if bits <= WORD else array.astype(object)
+
+
+def _is_whole(point: object) -> bool:
+    return isinstance(point, int | np.integer) and not isinstance(point, bool)
+
+
+def upto(counts: Counts) -> Counts:
+    """The sums of the first 0, 1, ..., all counts."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
 
 
 def absent(values: Naturals, places: Iterable[int]) -> list[int]:
@@ -144,9 +146,8 @@ class LabelledMultiset:
             )
         values, where = np.unique(array, return_inverse=True)
         ones = np.bincount(where[marks == 1], minlength=len(values)).astype(np.int64)
-        return cls(
-            bits, values, np.bincount(where, minlength=len(values)).astype(np.int64) - ones, ones
-        )
+        every = np.bincount(where, minlength=len(values)).astype(np.int64)
+        return cls(bits, values, every - ones, ones)
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:

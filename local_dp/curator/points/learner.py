@@ -11,7 +11,14 @@ import numpy as np
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.mechanism import Law, Neighbours, R_co, WithinDelta, check_listed
-from local_dp.curator.multisets import LabelledMultiset, Multiset, absent, check_bits, check_same
+from local_dp.curator.multisets import (
+    LabelledMultiset,
+    Multiset,
+    absent,
+    check_bits,
+    check_same,
+    upto,
+)
 from local_dp.curator.selection.exponential import LISTED, ByScore, numbered
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.stable import Lead, StableChoice, best_acceptance
@@ -301,11 +308,6 @@ class ListedClass:
             for number in numbers.tolist()
         ]
         return Candidates(np.array(errors, dtype=np.int64), lambda number: int(numbers[number]))
-
-
-def upto(counts: Counts) -> Counts:
-    """The sums of the first 0, 1, ..., all counts."""
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import product
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from local_dp.curator.mechanism import (
     WithinEpsilon,
     check_listed,
     image,
+    independent,
     whole_weights,
 )
 from local_dp.curator.multisets import Multiset, absent, check_bits, check_same, naturals
@@ -60,9 +60,8 @@ class NoisyCounts:
         """The largest |noisy - true| count over all sets of exactly `together` points of the
         domain: the largest errors of one sign."""
         either = np.unique(np.concatenate([self.values, points.values]))
-        errors = look_up(self.values, self.counts, either) - look_up(
-            points.values, points.counts, either
-        )
+        truth = look_up(points.values, points.counts, either)
+        errors = look_up(self.values, self.counts, either) - truth
         # points without records and without a released count: no error
         others = min(together, (1 << self.bits) - len(either))
         ordered = np.sort(np.concatenate([errors, np.zeros(others, dtype=np.int64)]))
@@ -107,7 +106,7 @@ class CellNoise:
 
     def interval(self, answer: int, top: int) -> tuple[int, int]:
         """The 95 % interval of a count in 0..top, given that it is released, and noisy as
-        `released`: each end misses with probability 2.5 % at most.
+        `answer`: each end misses with probability 2.5 % at most.
 
         Up to `least` all counts have one law when they are released, for the noise has no memory:
         the interval has all of them or none.
@@ -115,16 +114,13 @@ class CellNoise:
         step = float(self.nano) / NANO
         both = math.log1p(math.exp(step))
 
+        def log_tail(y: int) -> float:
+            return step * (1 - y) - both if y > 0 else math.log1p(-math.exp(step * y - both))
+
         def reaches(noisy: int, count: int) -> float:
             """Pr[noisy or more | released], of two logarithms: the chances are too small for
             floats."""
-            far, near = (
-                step * (1 - y) - both
-                if (y := least - count) > 0
-                else math.log1p(-math.exp(step * y - both))
-                for least in (noisy, self.least)
-            )
-            return math.exp(far - near)
+            return math.exp(log_tail(noisy - count) - log_tail(self.least - count))
 
         low = bisect_right(range(answer), 0.025, key=lambda count: reaches(answer, count))
         more = range(answer, top)  # where `top` is released, the end above is `top`
@@ -187,11 +183,10 @@ def law_of_cells(
         " outcomes",
     )
     shares: dict[NoisyCounts, Fraction] = {}
-    for outcome in product(*(law.items() for law in laws)):
-        noisy = np.array([count for count, _ in outcome], dtype=np.int64)
-        shares[NoisyCounts(database.bits, cells[noisy > 0], noisy[noisy > 0], database.size)] = (
-            math.prod((share for _, share in outcome), start=Fraction(1))
-        )
+    for outcome, share in independent(laws):
+        noisy = np.array(outcome, dtype=np.int64)
+        mask = noisy > 0
+        shares[NoisyCounts(database.bits, cells[mask], noisy[mask], database.size)] = share
     return whole_weights(shares)
 
 
