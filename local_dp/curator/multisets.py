@@ -66,6 +66,13 @@ def upto(counts: Counts) -> Counts:
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
 
 
+def bit_lengths(numbers: Naturals) -> Ints:
+    if numbers.dtype == object:
+        return np.array([number.bit_length() for number in numbers.tolist()], dtype=np.int64)
+    powers = np.uint64(1) << np.arange(WORD, dtype=np.uint64)
+    return np.searchsorted(powers, numbers, side="right")
+
+
 def absent(values: Naturals, places: Iterable[int]) -> list[int]:
     """The points at these places, from 0, among the points that are not in the ascending distinct
     `values`. O(log s) each."""

@@ -102,10 +102,7 @@ FIRST = [
 )
 @wrong_twin(
     "local_dp.curator.selection.stable:best_acceptance",
-    (
-        "min(UNIT, likelier, UNIT - math.ceil(max(Fraction(0), (UNIT - likely - spare) * "
-        "denominator / numerator)))"
-    ),
+    "min(UNIT, likelier, UNIT - unlikelier)",
     "min(UNIT, likelier)",
     "no answer becomes too unlikely from one database to its neighbour",
     at="PointLearner1",

@@ -250,14 +250,7 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
             fine = threshold << self.low
             return (bisect_left(cuts, fine) + bisect_right(cuts, fine) + 1) / 2 / (1 << self.levels)
 
-        return Steps.of(
-            bits,
-            (
-                (threshold, share(threshold))
-                for threshold in sorted({1, *near})
-                if 0 < threshold < 1 << bits
-            ),
-        )
+        return Steps.of(bits, ((t, share(t)) for t in {1, *near} if 0 < t < 1 << bits))
 
 
 @dataclass(frozen=True)

@@ -232,9 +232,8 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
         mask = noisy > 0
         strangers = self._strangers(database, draws)
         values = naturals([*database.values[mask].tolist(), *strangers], self.bits)
-        counts = np.append(noisy[mask], [self._beyond(database, draws) for _ in strangers]).astype(
-            np.int64
-        )
+        beyond = [self._beyond(database, draws) for _ in strangers]
+        counts = np.append(noisy[mask], beyond).astype(np.int64)
         order = np.argsort(values, kind="stable")
         return NoisyCounts(self.bits, values[order], counts[order], database.size)
 

@@ -7,22 +7,19 @@ possible are slightly bad.
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_share
-from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.multisets import LabelledMultiset, check_bits
+from local_dp.curator.mechanism import L_co, Law, Mechanism
+from local_dp.curator.multisets import LabelledMultiset, check_bits, upto
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
 from local_dp.curator.selection.stable import Parts, Promise, RecConcave, levels_of
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, Loss, Pure
-
-L_co = TypeVar("L_co", bound=Loss, covariant=True)
+from local_dp.loss import Approximate, Pure
 
 
 @dataclass(frozen=True)
@@ -37,9 +34,8 @@ class ThresholdLearner(Mechanism[LabelledMultiset, int, L_co]):
 def errors_by_gap(sample: LabelledMultiset) -> Counts:
     """The errors of the thresholds with g of the s distinct points below them, g = 0..s; a replaced
     record moves each by at most 1."""
-    missed_below = np.concatenate([[0], np.cumsum(sample.ones)])
-    right_above = np.concatenate([[0], np.cumsum(sample.zeros)])
-    return np.asarray(missed_below + (right_above[-1] - right_above))
+    zeros_below = upto(sample.zeros)
+    return upto(sample.ones) + (zeros_below[-1] - zeros_below)
 
 
 def agreements(sample: LabelledMultiset) -> Runs:
@@ -101,9 +97,8 @@ class LearnThresholds(ThresholdLearner[Approximate]):
         """RecConcave for m records. Raises InputError for fewer than `least`."""
         if m < max(1, self.least):
             raise InputError(f"there are {m} records; these parameters need {max(1, self.least)}")
-        return RecConcave(
-            agreements, Promise(m - max(1, math.floor(self.slack * m)), m), self.parts, self.levels
-        )
+        promise = Promise(m - max(1, math.floor(self.slack * m)), m)
+        return RecConcave(agreements, promise, self.parts, self.levels)
 
 
 def tuned(alpha: float, epsilon: float, delta: float) -> LearnThresholds:
@@ -122,12 +117,9 @@ def printed(
     `levels_of`(2^bits); below `printed_records` it refuses."""
     levels = levels_of(1 << bits)
     part = epsilon / (3 * levels)
-    return LearnThresholds(
-        alpha / 2,
-        Parts(part, part, delta / (3 * levels), part),
-        levels,
-        printed_records(bits, alpha, epsilon, delta, beta),
-    )
+    parts = Parts(part, part, delta / (3 * levels), part)
+    records = printed_records(bits, alpha, epsilon, delta, beta)
+    return LearnThresholds(alpha / 2, parts, levels, records)
 
 
 def printed_records(
@@ -142,16 +134,8 @@ def printed_records(
     for _ in range(levels - 1):
         logarithm = max(logarithm - 1, 0).bit_length()
     learning = 200 / alpha**2 * math.log(4 / (alpha * beta))
-    return math.ceil(
-        max(
-            learning,
-            (1 << 3 * levels)
-            * 72
-            * levels
-            / (alpha * epsilon)
-            * (math.log2(12 * levels / (beta * delta)) + logarithm),
-        )
-    )
+    each = (1 << 3 * levels) * 72 * levels / (alpha * epsilon)
+    return math.ceil(max(learning, each * (math.log2(12 * levels / (beta * delta)) + logarithm)))
 
 
 _OVER = 1 + 1e-9  # a threshold with this many times alpha is bad

@@ -8,14 +8,14 @@ and the points that occur.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Naturals
 from local_dp.checks import check_built, check_share, check_whole
-from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals
+from local_dp.curator.mechanism import L_co, Law, Mechanism
+from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals, upto
 from local_dp.curator.sanitizers.medians import Steps
 from local_dp.curator.selection.groups import Groups, Joined, Listed
 from local_dp.curator.selection.sparse import SparseChoice
@@ -69,12 +69,10 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
     def candidates(self, points: Multiset) -> Groups[int]:
         """With their scores; a number may be a candidate twice."""
         check_same(points.bits, self.bits)
-        below, height = np.concatenate([[0], np.cumsum(points.counts)]), self.height
-        off = np.maximum(0, np.maximum(below[:-1] - self.rank, self.rank - below[1:]))
-        return Joined(
-            middles(points, height - np.abs(below - self.rank)),
-            Listed(np.minimum(points.counts, height - off), points.values),
-        )
+        far, height = upto(points.counts) - self.rank, self.height
+        off = np.maximum(0, np.maximum(far[:-1], -far[1:]))
+        own = Listed(np.minimum(points.counts, height - off), points.values)
+        return Joined(middles(points, height - np.abs(far)), own)
 
     def release(self, database: Multiset, draws: Draws) -> int | None:
         return self.choice.choose(self.candidates(database), draws)
@@ -166,12 +164,8 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         side = self.side(self.rank(size))
         rate, height = -math.log1p(float(side.choice.decay - 1)), side.height
         least = (height + 1) // 2
-        off = (
-            height
-            - 1
-            - least
-            + math.ceil(math.log(((self.bits + 1) * size + 2) * 2 * self.axes / misses) / rate)
-        )
+        candidates = ((self.bits + 1) * size + 2) * 2 * self.axes
+        off = height - 1 - least + math.ceil(math.log(candidates / misses) / rate)
         loss = 2 * self.axes * max(least, side.rank + off)
         return loss if loss < size else None
 
@@ -184,20 +178,12 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         sides = []
         for axis in range(self.axes):
             positives = database.positives(axis)
-            mirror = Multiset(
-                self.bits,
-                (positives.values.dtype.type(top) - positives.values)[::-1],
-                positives.counts[::-1],
-            )
-            sides.append((query.release(positives, draws), query.release(mirror, draws)))
-        rectangle = [
-            (low, top - high) for low, high in sides if low is not None and high is not None
-        ]
-        return (
-            tuple(rectangle)
-            if len(rectangle) == self.axes and all(low <= high for low, high in rectangle)
-            else ()
-        )
+            values = (top - positives.values)[::-1]
+            mirror = Multiset(self.bits, values, positives.counts[::-1])
+            low, high = query.release(positives, draws), query.release(mirror, draws)
+            if low is not None and high is not None and low <= top - high:
+                sides.append((low, top - high))
+        return tuple(sides) if len(sides) == self.axes else ()
 
 
 def inside(rectangle: Rectangle, points: Naturals) -> Bools:
@@ -210,7 +196,6 @@ def inside(rectangle: Rectangle, points: Naturals) -> Bools:
 
 
 _PARTS = 12
-L_co = TypeVar("L_co", bound=Loss, covariant=True)
 
 
 @dataclass(frozen=True)
