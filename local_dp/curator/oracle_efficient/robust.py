@@ -14,7 +14,7 @@ from local_dp.checks import check_share, check_whole
 from local_dp.curator.clipped import laplace_tail, least_tail
 from local_dp.curator.mechanism import Law, Mechanism, mixture, probabilities, whole_weights
 from local_dp.curator.oracle_efficient.separated import Fail
-from local_dp.curator.selection.exponential import Labelled
+from local_dp.curator.selection.exponential import Labelled, expand
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Pure, nano_epsilon, nano_of_ratio
@@ -235,9 +235,9 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
         survive = [(1 - failing(law)) ** self.terms.runs for law in laws]
         parts = []
         for i, law in enumerate(laws):
-            others = enumerate(_survivors(survive[:i] + survive[i + 1 :]))
+            others = expand((1 - p, p) for p in survive[:i] + survive[i + 1 :])
             chance = sum(
-                (share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in others),
+                (share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in enumerate(others)),
                 Fraction(0),
             )
             answers = {
@@ -281,17 +281,3 @@ def failing(law: Law[R | Fail]) -> Fraction:
     return Fraction(
         sum(weight for answer, weight in law.items() if isinstance(answer, Fail)), sum(law.values())
     )
-
-
-def _survivors(survive: list[Fraction]) -> list[Fraction]:
-    law = [Fraction(1)]
-    for chance in survive:
-        law = [
-            stay + more
-            for stay, more in zip(
-                [(1 - chance) * p for p in law] + [Fraction(0)],
-                [Fraction(0)] + [chance * p for p in law],
-                strict=True,
-            )
-        ]
-    return law

@@ -68,10 +68,10 @@ def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
     rows: (m, width(d)), bits beyond d zero; sides: (m,) of 0/1. Gauss-Jordan elimination: O(m d^2 /
     128) word operations. Raises InputError where the shapes disagree.
     """
-    if d < 1 or rows.shape != (len(sides), width(d)):
+    shape = (len(sides), width(d))
+    if d < 1 or rows.shape != shape:
         raise InputError(
-            f"{len(sides)} equations in {d} unknowns need rows of shape {(len(sides), width(d))}, "
-            f"not {rows.shape}"
+            f"{len(sides)} equations in {d} unknowns need rows of shape {shape}, not {rows.shape}"
         )
     system = np.column_stack([rows, np.asarray(sides, dtype=np.uint64)])
     unused = np.ones(len(system), dtype=np.bool_)
@@ -88,6 +88,5 @@ def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
             columns.append(column)
     if np.any(system[unused, -1]):
         return None
-    return Solutions(
-        d, system[order, :-1], system[order, -1].astype(np.uint8), np.array(columns, dtype=np.int64)
-    )
+    pivots = np.array(columns, dtype=np.int64)
+    return Solutions(d, system[order, :-1], system[order, -1].astype(np.uint8), pivots)

@@ -195,11 +195,8 @@ class Boosted:
         shape (T,). For analysis: the true counts are secret."""
         off = np.abs(self.answers - truth) - terms.margin
         before = np.cumsum(np.clip(off, 0, terms.width), axis=0)[:-1]
-        weights = np.exp(
-            terms.each
-            / 2
-            * np.vstack([np.zeros(len(truth)), before - before.max(axis=1, keepdims=True)])
-        )
+        scores = np.vstack([np.zeros(len(truth)), before - before.max(axis=1, keepdims=True)])
+        weights = np.exp(terms.each / 2 * scores)
         return np.asarray((weights * (off <= 0)).sum(axis=1) / weights.sum(axis=1))
 
 

@@ -251,12 +251,10 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
         """Of the multisets. Raises InputError above 2^10 of them."""
         groups = self.candidates(database)
         check_listed(f"{len(groups.counts)} databases", len(groups.counts), 1 << 10)
-        alone = np.eye(len(groups.counts), dtype=np.uint64)
-        shares = [
-            self.choice.share(groups, groups.sizes * alone[group])
-            for group in range(len(groups.counts))
-        ]
-        return whole_weights({groups.member(group, 0): share for group, share in enumerate(shares)})
+        shares = dict[tuple[int, ...], Fraction]()
+        for group, alone in enumerate(np.eye(len(groups.counts), dtype=np.uint64)):
+            shares[groups.member(group, 0)] = self.choice.share(groups, groups.sizes * alone)
+        return whole_weights(shares)
 
     @cached_property
     def _multisets(self) -> tuple[Counts, Naturals, Counts]:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.mechanism import Law, Mechanism, check_listed, whole_weights
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries
-from local_dp.curator.selection.exponential import without
+from local_dp.curator.selection.exponential import expand
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
@@ -104,40 +103,32 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         shares[names[0]] = laplace_tail(self._nano, self.threshold)
         for t in range(1, top + 1):
             chance = (1 - ratio) / (1 + ratio) * ratio ** abs(t - self.threshold)
-            far = [
-                laplace_tail(self._nano, t - gap) + laplace_tail(self._nano, t + gap)
-                for gap in gaps
-            ]
-            for place, name in enumerate([*names, None]):
-                shares[name] += (
-                    chance
-                    * prod(1 - each for each in far[:place])
-                    * (far[place] if name is not None else 1)
-                )
-        for place, name in enumerate([*names, None]):
-            heads = [(ratio**-gap + ratio**gap) / (1 + ratio) for gap in gaps[: place + 1]]
-            shares[name] += self._beyond(
-                heads[:place], heads[place] if name is not None else None, top + 1, ratio
-            )
+            for gap, name in zip(gaps, names, strict=True):
+                far = laplace_tail(self._nano, t - gap) + laplace_tail(self._nano, t + gap)
+                shares[name] += chance * far
+                chance *= 1 - far
+            shares[None] += chance
+        # beyond all gaps a query fires with chance head r^t
+        heads = [(ratio**-gap + ratio**gap) / (1 + ratio) for gap in gaps]
+        for place, name in enumerate(names):
+            terms = expand((1, -head) for head in heads[:place])
+            fires = [Fraction(0), *(heads[place] * term for term in terms)]
+            shares[name] += self._beyond(fires, top + 1, ratio)
+        shares[None] += self._beyond(expand((1, -head) for head in heads), top + 1, ratio)
         return whole_weights(shares)
 
     @property
     def _nano(self) -> int:
         return nano_epsilon(self.epsilon)
 
-    def _beyond(
-        self, misses: list[Fraction], hit: Fraction | None, start: int, ratio: Fraction
-    ) -> Fraction:
-        """The sum over t >= start of Pr[W = t - threshold] prod(1 - c r^t) times c' r^t, if one
-        fired."""
-        product = without(misses)
-        if hit is not None:
-            product = [Fraction(0), *(hit * term for term in product)]
+    def _beyond(self, terms: list[Fraction], start: int, ratio: Fraction) -> Fraction:
+        """The sum over t >= start of Pr[W = t - threshold] times the polynomial of these terms in
+        r^t."""
         first = (1 - ratio) / (1 + ratio) * ratio ** (start - self.threshold)
         return sum(
             (
                 term * first * ratio ** (power * start) / (1 - ratio ** (power + 1))
-                for power, term in enumerate(product)
+                for power, term in enumerate(terms)
             ),
             Fraction(0),
         )
@@ -159,9 +150,8 @@ class NoisyCount(ClippedAnswer[Counts]):
 
     def noisy(self, database: Counts) -> tuple[int, ClippedLaplace]:
         size = self.queries.size_of(database)
-        return int(database[self.queries.values[self.query]].sum()), ClippedLaplace(
-            nano_epsilon(self.epsilon), 1, size
-        )
+        count = int(database[self.queries.values[self.query]].sum())
+        return count, ClippedLaplace(nano_epsilon(self.epsilon), 1, size)
 
 
 Asks: TypeAlias = FirstFar | NoisyCount
@@ -209,7 +199,6 @@ class Terms:
     def of(cls, alpha: float, updates: int, budget: Loss) -> Self:
         """The terms with which this many updates are within the budget: a pure one by adding up, an
         approximate one in rho, from a `ConcentratedAccount`."""
-        check_share("alpha", alpha)
         check_whole("updates", updates, 1, _MOST_UPDATES)
         return cls(alpha, updates, _each(budget, updates) / NANO, 2 * alpha)
 
@@ -319,12 +308,8 @@ class MultiplicativeWeights:
 
     def _play(self) -> Play[Asks, int | None, Answered]:
         queries, terms = self.queries, self.terms
-        weights, shares, at, updates = (
-            np.full(queries.points, 1 / queries.points),
-            np.full(queries.k, np.nan),
-            0,
-            0,
-        )
+        weights, shares = np.full(queries.points, 1 / queries.points), np.full(queries.k, np.nan)
+        at = updates = 0
         threshold = max(1, round(terms.alpha * self.size))
         while at < queries.k and updates < terms.updates:
             (number,) = yield (FirstFar(Asked(queries, at, weights), threshold, terms.epsilon),)

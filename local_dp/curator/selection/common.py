@@ -118,9 +118,5 @@ class CommonRecord(WithinDelta[D, R | None], Generic[D, R]):
         return law | {None: UNIT - sum(law.values())}
 
     def release(self, database: D, draws: Draws) -> R | None:
-        left = draws.below(UNIT)
-        for value, weight in self.law(database).items():
-            left -= weight
-            if left < 0:
-                return value
-        raise AssertionError("the weights sum to the unit")
+        law = self.law(database)
+        return list(law)[draws.among(list(law.values()))]

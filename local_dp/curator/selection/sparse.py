@@ -64,10 +64,7 @@ class SparseChoice:
 
     def choose(self, groups: Groups[R], draws: Draws) -> R | None:
         ranks, weights, none = self._weigh(groups)
-        shares = [
-            size * weight
-            for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)
-        ]
+        shares = map(mul, sum_by(groups.sizes, ranks, len(weights)), weights)
         rank = draws.among([none, *shares])
         return groups.pick(ranks == rank - 1, draws) if rank else None
 
@@ -186,11 +183,8 @@ class PrintedChoice:
     def least(self) -> int:
         """The least number of records with which it is private."""
         alpha, beta = self.goals.alpha, self.goals.beta
-        return math.ceil(
-            16
-            / (alpha * self.epsilon)
-            * math.log(16 * self.growth / (alpha * beta * self.epsilon * self.delta))
-        )
+        odds = 16 * self.growth / (alpha * beta * self.epsilon * self.delta)
+        return math.ceil(16 / (alpha * self.epsilon) * math.log(odds))
 
     def check(self, size: int) -> None:
         """Raises InputError if there are too few records for privacy."""
