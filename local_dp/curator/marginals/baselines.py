@@ -95,10 +95,8 @@ class DependentPair(ByScore[BinaryTable, int]):
         return ExponentialChoice(self.epsilon, 2)
 
     def candidates(self, database: BinaryTable) -> Listed:
-        places = np.array(self.pairs)
-        return numbered(
-            np.abs(database.pair_sums[places[:, 0], places[:, 1]] - np.array(self.expected))
-        )
+        sums = database.pair_sums[tuple(np.array(self.pairs).T)]
+        return numbered(np.abs(sums - np.array(self.expected)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +132,8 @@ class TreeTable:
                 if column not in tree:
                     tree.add(column)
                     queue.append(column)
-                    steps.append(
-                        (
-                            column,
-                            parent,
-                            _conditional(self.means[parent], self.means[column], joint),
-                        )
-                    )
+                    law = _conditional(self.means[parent], self.means[column], joint)
+                    steps.append((column, parent, law))
         return tuple(reversed(steps))
 
     def _marginal(self, mask: int) -> Floats:
@@ -152,9 +145,8 @@ class TreeTable:
         for column, parent, conditional in self._steps:
             if column in laws:
                 order[parent] = order.get(parent, []) + order.pop(column)
-                laws[parent] = _product_of(
-                    laws.get(parent), np.tensordot(conditional, laws.pop(column), axes=1)
-                )
+                below = np.tensordot(conditional, laws.pop(column), axes=1)
+                laws[parent] = _product_of(laws[parent], below) if parent in laws else below
         if 0 not in laws:
             return np.ones(1)
         joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, laws[0], axes=1)
@@ -162,22 +154,18 @@ class TreeTable:
         return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())
 
 
-def _product_of(one: Floats | None, other: Floats) -> Floats:
+def _product_of(one: Floats, other: Floats) -> Floats:
     """The product of two laws that are independent given the first axis."""
-    if one is None:
-        return other
-    return one.reshape(*one.shape, *(1,) * (other.ndim - 1)) * other.reshape(
-        2, *(1,) * (one.ndim - 1), *other.shape[1:]
-    )
+    products = one.reshape(2, -1, 1) * other.reshape(2, 1, -1)
+    return products.reshape(*one.shape, *other.shape[1:])
 
 
 def _conditional(parent: float, column: float, joint: float) -> Floats:
     """Pr[column | parent] by the means of their signs; one half where the parent's value does not
     occur."""
     signs = np.array([1.0, -1.0])
-    both = np.maximum(
-        1 + parent * signs[:, None] + column * signs + joint * np.outer(signs, signs), 0
-    )
+    alone = 1 + parent * signs[:, None] + column * signs
+    both = np.maximum(alone + joint * np.outer(signs, signs), 0)
     totals = both.sum(axis=1, keepdims=True)
     return np.where(totals > 0, both / np.where(totals > 0, totals, 1), 0.5)
 
@@ -217,11 +205,8 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
         (columns,) = yield (CharacterSums(tuple((column,) for column in range(self.d)), third),)
         assert isinstance(columns, NoisySums)
         size, sums = columns.size, np.clip(columns.sums, -columns.size, columns.size)
-        component, edges, nano = (
-            list(range(self.d)),
-            list[Pair](),
-            math.isqrt(8 * third // (self.d - 1)),
-        )
+        component, edges = list(range(self.d)), list[Pair]()
+        each = math.isqrt(8 * third // (self.d - 1)) / NANO
         while len(edges) < self.d - 1:
             pairs = tuple(
                 (i, j) for i, j in combinations(range(self.d), 2) if component[i] != component[j]
@@ -230,21 +215,18 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
             expected = tuple(
                 round(int(sums[i]) * int(sums[j]) / size) if size else 0 for i, j in pairs
             )
-            (number,) = yield (BoundedRange(DependentPair(pairs, expected, nano / NANO)),)
+            (number,) = yield (BoundedRange(DependentPair(pairs, expected, each)),)
             assert isinstance(number, int)
-            pair = pairs[number]
-            edges.append(pair)
-            component = [
-                component[pair[0]] if part == component[pair[1]] else part for part in component
-            ]
+            edges.append(pairs[number])
+            one, other = (component[column] for column in pairs[number])
+            component = [one if part == other else part for part in component]
         (joint,) = yield (CharacterSums(tuple(edges), third),)
         assert isinstance(joint, NoisySums)
         means = sums / max(size, 1)
-        one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
+        first, last = means[np.array(edges).T]
         # so that no cell is below 0
-        possible = np.clip(
-            joint.sums / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other)
-        )
+        least, most = np.abs(first + last) - 1, 1 - np.abs(first - last)
+        possible = np.clip(joint.sums / max(size, 1), least, most)
         return TreeTable(size, means, tuple(edges), possible)
 
 
@@ -286,7 +268,7 @@ class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
         if len(places) < self.d:
             words = np.zeros(database.size, dtype=np.uint64)
             for place, column in enumerate(places):
-                words |= (database.rows >> np.uint64(column) & np.uint64(1)) << np.uint64(place)
+                words |= (database.rows >> column & 1) << place
         counts = np.bincount(words.view(np.int64), minlength=1 << len(places))
         values = np.flatnonzero(counts)
         return Multiset(len(places), values.astype(np.uint64), counts[values])
@@ -307,9 +289,8 @@ class PlainGaussian(WithinDelta[BinaryTable, Floats]):
 
     def release(self, database: BinaryTable, draws: Draws) -> Floats:
         variance = least_variance(2 * len(self.workload.masks), self.loss)
-        return self.workload.answers(database) + rounded_normals(
-            draws, variance, self.workload.cells
-        )
+        noise = rounded_normals(draws, variance, self.workload.cells)
+        return self.workload.answers(database) + noise
 
 
 def of_total(weights: Floats | Counts, size: float) -> Floats:

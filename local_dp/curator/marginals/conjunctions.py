@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
+from operator import mul
 
 import numpy as np
 
@@ -35,9 +36,8 @@ def smooth_or(degree: int, width: int, ones: int) -> Fraction:
     `bias` of 1 at 1..t, the best of degree k."""
     if width == 1:
         return Fraction(ones)
-    return 1 - chebyshev(degree, Fraction(2 * ones - width - 1, width - 1)) / chebyshev(
-        degree, Fraction(-width - 1, width - 1)
-    )
+    here, there = (chebyshev(degree, Fraction(2 * z - width - 1, width - 1)) for z in (ones, 0))
+    return 1 - here / there
 
 
 def bias(degree: int, width: int) -> Fraction:
@@ -59,10 +59,11 @@ def coefficients(degree: int, width: int) -> tuple[Fraction, ...]:
     if degree == width:
         return tuple(Fraction((-1) ** (r + 1)) for r in range(1, width + 1))
     values = [smooth_or(degree, width, z) for z in range(degree + 1)]
-    return tuple(
-        sum(((-1) ** (r - j) * math.comb(r, j) * values[j] for j in range(r + 1)), Fraction(0))
-        for r in range(1, degree + 1)
-    )
+    differences = []
+    for _ in range(degree):
+        values = [after - before for before, after in pairwise(values)]
+        differences.append(values[0])
+    return tuple(differences)
 
 
 MOST_MONOMIALS = 1 << 22
@@ -111,7 +112,8 @@ class NoisyMonomials:
         """The estimated number of records that are 1 in any of these columns. Raises InputError for
         unknown columns and more than the width."""
         y = sorted(set(columns))
-        if len(y) > self.queries.width or (y and not 0 <= y[0] <= y[-1] < self.queries.d):
+        inside = not y or 0 <= y[0] <= y[-1] < self.queries.d
+        if len(y) > self.queries.width or not inside:
             raise InputError(
                 f"the columns are {y}; give at most {self.queries.width} of 0..{self.queries.d - 1}"
             )
@@ -150,20 +152,13 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
     def variances(self) -> tuple[int, ...]:
         """V_r before rounding, for r = 1..k, from 1 / V_r proportional to sqrt(c_r^2 C(t, r) / C(d,
         r)): the sum of C(d, r) / V_r is at most mu^2."""
-        weights = zip(
-            enumerate(coefficients(self.queries.degree, self.queries.width), 1),
-            self.queries.sizes,
-            strict=True,
-        )
-        precisions = [
-            abs(float(c)) * math.sqrt(math.comb(self.queries.width, r) / size)
-            for (r, c), size in weights
-        ]
+        precisions = []
+        for r, c in enumerate(coefficients(self.queries.degree, self.queries.width), 1):
+            times = math.comb(self.queries.width, r) / math.comb(self.queries.d, r)
+            precisions.append(abs(float(c)) * math.sqrt(times))
         scale = (1 << 16) / min(precision for precision in precisions if precision > 0)
         shares = [max(1, math.ceil(precision * scale)) for precision in precisions]
-        whole = sum(
-            size * share for size, share in zip(self.queries.sizes, shares, strict=True)
-        ) / mu_squared(self.loss)
+        whole = sum(map(mul, self.queries.sizes, shares)) / mu_squared(self.loss)
         return tuple(math.ceil(whole / share) for share in shares)
 
     @property

@@ -96,9 +96,8 @@ class Separated(ABC):
     def values(self, points: Ints) -> Bools:
         """Of each query on each point, shape (size, n)."""
         one = np.ones(1, dtype=np.int64)
-        return np.stack(
-            [self.totals(Weighted(points[i : i + 1], one)) == 1 for i in range(len(points))], axis=1
-        )
+        each = [self.totals(Weighted(points[i : i + 1], one)) for i in range(len(points))]
+        return np.stack(each, axis=1) == 1
 
 
 def labelled(x: Ints, y: Ints) -> Weighted:
@@ -116,16 +115,7 @@ class Closed(Separated):
     common: int
 
     def __post_init__(self) -> None:
-        if (
-            len(
-                np.unique(
-                    self.queries.totals(
-                        Weighted(np.array([self.common]), np.ones(1, dtype=np.int64))
-                    )
-                )
-            )
-            != 1
-        ):
+        if len(np.unique(self.queries.values(np.array([self.common])))) != 1:
             raise InputError(
                 f"the queries do not agree on {self.common}: give a point where all are 1, as "
                 "1...1 for conjunctions, or all 0, as 0 for parities"
@@ -255,16 +245,13 @@ class Thresholds(Separated):
         return 2
 
     def totals(self, data: Weighted) -> Counts:
-        weights = np.zeros(self.size, dtype=np.int64)
-        if (
-            len(data.points)
-            and not 0 <= int(data.points.min()) <= int(data.points.max()) < self.points
-        ):
+        weights, points = np.zeros(self.size, dtype=np.int64), data.points
+        if len(points) and not 0 <= int(points.min()) <= int(points.max()) < self.points:
             raise InputError(
                 f"a point lies outside 0 .. {self.points - 1}; give the number of points that "
                 "there are"
             )
-        np.add.at(weights, data.points.astype(np.int64), data.weights)
+        np.add.at(weights, points.astype(np.int64), data.weights)
         return np.cumsum(weights[::-1])[::-1]
 
 

@@ -125,13 +125,10 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         """The sum over t >= start of Pr[W = t - threshold] times the polynomial of these terms in
         r^t."""
         first = (1 - ratio) / (1 + ratio) * ratio ** (start - self.threshold)
-        return sum(
-            (
-                term * first * ratio ** (power * start) / (1 - ratio ** (power + 1))
-                for power, term in enumerate(terms)
-            ),
-            Fraction(0),
-        )
+        total = Fraction(0)
+        for power, term in enumerate(terms):
+            total += term * first * ratio ** (power * start) / (1 - ratio ** (power + 1))
+        return total
 
 
 @dataclass(frozen=True, eq=False)

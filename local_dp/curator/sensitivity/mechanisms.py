@@ -22,7 +22,7 @@ from local_dp.curator.mechanism import (
     probabilities,
     whole_weights,
 )
-from local_dp.curator.multisets import Multiset
+from local_dp.curator.multisets import Multiset, upto
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
 from local_dp.draws import Draws
@@ -126,13 +126,8 @@ class CauchyNoise:
     @property
     def loss(self) -> Pure:
         """The exact price, rounded up to a whole nano-nat."""
-        return Pure(
-            nano_of_ratio(
-                worst_ratio(
-                    max(cosh_loss(self.shift, 1, 1), cosh_loss(self.shift, 1, self.stretch))
-                )
-            )
-        )
+        worst = max(cosh_loss(self.shift, 1, other) for other in (1, self.stretch))
+        return Pure(nano_of_ratio(worst_ratio(worst)))
 
     def scale(self, local: LocalSensitivity) -> int:
         """s, in fine steps: the largest of A_k / a divided k times by e^b, rounded up each time.
@@ -313,15 +308,13 @@ class Median(LocalSensitivity):
         if k >= radius:
             radius = k + 1
             self._near = self._at(np.arange(self._middle - radius, self._middle + radius + 1))
-        return int(
-            (self._near[radius : radius + k + 2] - self._near[radius - k - 1 : radius + 1]).max()
-        )
+        lower, upper = self._near[radius - k - 1 : radius + 1], self._near[radius : radius + k + 2]
+        return int((upper - lower).max())
 
     def _at(self, places: Ints) -> Counts:
         """The points at these places, 1..n, and beyond."""
-        return np.asarray(
-            np.where(places < 1, 0, self._values[np.searchsorted(self._upto, places)])
-        )
+        values = self._values[np.searchsorted(self._upto, places)]
+        return np.asarray(np.where(places < 1, 0, values))
 
 
 def _records(points: Multiset) -> int:
@@ -380,14 +373,12 @@ class ExponentialMedian(ByScore[Multiset, int]):
         middle, last = (database.size + 1) // 2, (1 << database.bits) - 1
         if not database.size:
             return Runs(database.values, np.zeros(1, dtype=np.int64), last)
-        upto = np.cumsum(database.counts)
-        before = np.concatenate([[0], upto[:-1]])
         ends = np.repeat(database.values, 2)
-        ends[::2] -= ends.dtype.type(1) if ends.dtype != object else 1
-        between, at = middle - np.append(0, upto), middle - upto
-        scores = np.empty(2 * len(upto) + 1, dtype=np.int64)
-        scores[::2] = -np.maximum(between, 1 - between)
-        scores[1::2] = -np.maximum(0, np.maximum(at, before + 1 - middle))
+        ends[::2] -= 1
+        below = middle - upto(database.counts)
+        scores = np.empty(len(ends) + 1, dtype=np.int64)
+        scores[::2] = -np.maximum(below, 1 - below)
+        scores[1::2] = -np.maximum(0, np.maximum(below[1:], 1 - below[:-1]))
         if database.values[0] == 0:  # no candidate lies before the first point, or after the last
             ends, scores = ends[1:], scores[1:]
         if int(database.values[-1]) == last:

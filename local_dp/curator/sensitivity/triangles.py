@@ -39,11 +39,8 @@ class Triangles(LocalSensitivity):
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.last, self.most, self.reach = (
-            math.comb(graph.nodes, 3),
-            max(0, graph.nodes - 2),
-            2 * graph.nodes,
-        )
+        self.last, self.most = math.comb(graph.nodes, 3), max(0, graph.nodes - 2)
+        self.reach = 2 * graph.nodes
         corners, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
         for triangles, common, single in _rows(graph):
             corners += triangles
@@ -123,11 +120,8 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
     def law(self, database: Graph | Triangles) -> Law[int]:
         local = self.local(database)
         centre = local.within(0) + self.margin
-        beyond = [
-            Fraction(1),
-            *(laplace_tail(self._half, bound - centre) for bound in range(1, local.most + 1)),
-            Fraction(0),
-        ]
+        tails = [laplace_tail(self._half, bound - centre) for bound in range(1, local.most + 1)]
+        beyond = [Fraction(1), *tails, Fraction(0)]
         laws = [
             probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value))
             for bound in range(local.most + 1)
@@ -156,7 +150,7 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
         wide = np.cumsum([0, *(local.within(t) for t in range(rungs))])
         below, above = local.value - wide - 1, local.value + wide
         below, above = below[below >= 0][::-1], above[above < local.last]
-        scores = np.concatenate([np.arange(-len(below), 1), np.arange(-1, -len(above) - 1, -1)])
+        scores = -np.abs(np.arange(-len(below), len(above) + 1))
         return Runs(np.concatenate([below, above]).astype(np.uint64), scores, local.last)
 
     def reach(self, nodes: int, sensitivity: int, misses: float) -> int:
@@ -172,7 +166,8 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
         rungs = np.arange(self.choice.reach(math.comb(nodes, 3) + 1) + 1)
         q, worst = decay**rungs, 0
         for a in range(min(sensitivity, most) + 1):
-            beyond = 2 * decay * q * ((a + rungs) / (1 - decay) + decay / (1 - decay) ** 2)
+            each = (a + rungs) / (1 - decay) + decay / (1 - decay) ** 2
+            beyond = 2 * decay * q * each
             up_to = 1 + 2 * a * decay * (1 - q) / (1 - decay)
             last = int(np.argmax(beyond <= (misses - math.exp(-44)) * up_to))
             worst = max(worst, int(np.minimum(most, a + rungs[:last]).sum()))

@@ -278,7 +278,11 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         return excess if excess < size else None
 
     def _answer(self, threshold: int | None) -> int:
-        return 1 << (self.bits - 1) if threshold is None else threshold
+        return self._middle if threshold is None else threshold
+
+    @property
+    def _middle(self) -> int:
+        return 1 << (self.bits - 1)
 
     def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
         inside = self.candidates(sample, 0).within(low, high)
@@ -287,14 +291,13 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         if self.agnostic:
             least, rate = int(errors_by_gap(sample).min()), self.optimum.epsilon
             most = math.ceil(-math.log(_FORGOTTEN) / rate)
-            optima = [
-                (least + noise, math.tanh(rate / 2) * math.exp(-rate * abs(noise)))
-                for noise in range(-most, most + 1)
-            ]
+            noises = range(-most, most + 1)
+            shares = (math.tanh(rate / 2) * math.exp(-rate * abs(noise)) for noise in noises)
+            optima = [(least + noise, share) for noise, share in zip(noises, shares, strict=True)]
         total = 0.0
         for optimum, share in optima:
             hit, none = self.choice.share(self.candidates(sample, optimum), inside)
-            total += share * float(hit + (none if low <= self._answer(None) <= high else 0))
+            total += share * float(hit + (none if low <= self._middle <= high else 0))
         return total
 
 

@@ -144,7 +144,7 @@ _OVER = 1 + 1e-9  # a threshold with this many times alpha is bad
 @dataclass(frozen=True)
 class HardThreshold:
     """The points `points`, ascending, with probability `shares`; a point from `target` on is
-    labelled 1, and a share `flipped` of labels is flipped."""
+    labelled 1, and a share `flips` of labels is flipped."""
 
     bits: int
     target: int
@@ -195,7 +195,7 @@ def hard_thresholds(
     needle: a little more than alpha on target - 1 and on target, so that only the target is good,
     the rest at both ends. needle with staircase: the rest at distances 1, 2, 4, ... to both sides.
     staircase: all of it. plateaus: as the needle, without points within 2^(bits / 2) or 2^(3 bits /
-    4) of the target. With flipped labels alpha is divided by 1 - 2 `flipped`, as is an excess
+    4) of the target. With flipped labels alpha is divided by 1 - 2 `flips`, as is an excess
     error.
     """
     check_bits(bits)
@@ -214,20 +214,18 @@ def hard_thresholds(
         shares: dict[int, float] = {}
         for point, share in parts:
             shares[point] = shares.get(point, 0.0) + share
-        points = sorted(shares)
-        return HardThreshold(
-            bits, target, tuple(points), tuple(shares[point] for point in points), flips
-        )
+        points = tuple(sorted(shares))
+        return HardThreshold(bits, target, points, tuple(map(shares.__getitem__, points)), flips)
 
     def plateau(log_width: int) -> HardThreshold:
         half = min(1 << max(log_width - 1, 0), target, top + 1 - target)
-        return law((target - half, over), (target + half - 1, over), (0, rest / 2), (top, rest / 2))
+        ends = (0, rest / 2), (top, rest / 2)
+        return law((target - half, over), (target + half - 1, over), *ends)
 
+    needle = (target - 1, over), (target, over)
     return {
         "needle": plateau(0),
-        "needle with staircase": law(
-            (target - 1, over), (target, over), *((point, rest * share) for point, share in stairs)
-        ),
+        "needle with staircase": law(*needle, *((point, rest * share) for point, share in stairs)),
         "staircase": law(*stairs),
         "narrow plateau": plateau(bits // 2),
         "wide plateau": plateau(3 * bits // 4),
