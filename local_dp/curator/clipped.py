@@ -51,7 +51,7 @@ class ClippedLaplace:
         def weight(y: int) -> int:
             away = abs(y - value)
             tail = more if y in (0, most) else more - less
-            return less**away * more ** (most - away) * tail
+            return int(less**away * more ** (most - away) * tail)
 
         return {y: weight(y) for y in (0, most, *range(1, most))}
 

@@ -97,7 +97,7 @@ class Separated(ABC):
         """Of each query on each point, shape (size, n)."""
         one = np.ones(1, dtype=np.int64)
         each = [self.totals(Weighted(points[i : i + 1], one)) for i in range(len(points))]
-        return np.stack(each, axis=1) == 1
+        return np.asarray(np.stack(each, axis=1) == 1)
 
 
 def labelled(x: Ints, y: Ints) -> Weighted:

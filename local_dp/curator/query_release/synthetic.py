@@ -381,7 +381,8 @@ class DualQuery:
     def _count_satisfied(self, sample: tuple[int, ...]) -> Floats:
         """How many of the queries each row satisfies, up to a number that all rows share."""
         numbers, d, cells = np.array(sample), self.workload.d, self.workload.cells
-        signs = np.bincount(numbers % cells, np.where(numbers < cells, 1.0, -1.0), cells)
+        weights = np.where(numbers < cells, 1.0, -1.0)
+        signs = np.bincount(numbers % cells, weights, cells).astype(np.float64)
         total = np.zeros((2,) * d)
         for mask, start in zip(
             self.workload.masks, self.workload.starts[:-1].tolist(), strict=True

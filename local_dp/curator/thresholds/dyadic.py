@@ -92,11 +92,14 @@ def ones_between(values: Naturals, low: Ints, high: Ints) -> Counts:
     """The number of ones among the bits low..high - 1 of each value, low <= high."""
     if values.dtype == object:
         every = zip(values.tolist(), low.tolist(), (high - low).tolist(), strict=True)
-        ones = [(value >> start & ((1 << width) - 1)).bit_count() for value, start, width in every]
-        return np.array(ones, dtype=np.int64)
+        counts = [
+            (value >> start & ((1 << width) - 1)).bit_count() for value, start, width in every
+        ]
+        return np.array(counts, dtype=np.int64)
     # a shift by 64 bits leaves 0
     masks = ~np.uint64(0) >> (WORD - (high - low)).astype(np.uint64)
-    return np.bitwise_count(values >> low.astype(np.uint64) & masks).astype(np.int64)
+    ones = np.bitwise_count(values >> low.astype(np.uint64) & masks)
+    return np.asarray(ones.astype(np.int64))
 
 
 def middle(value: int, height: int) -> int:

@@ -35,7 +35,7 @@ def errors_by_gap(sample: LabelledMultiset) -> Counts:
     """The errors of the thresholds with g of the s distinct points below them, g = 0..s; a replaced
     record moves each by at most 1."""
     zeros_below = upto(sample.zeros)
-    return upto(sample.ones) + (zeros_below[-1] - zeros_below)
+    return np.asarray(upto(sample.ones) + (zeros_below[-1] - zeros_below))
 
 
 def agreements(sample: LabelledMultiset) -> Runs:
