@@ -47,12 +47,10 @@ def test_every_small_system(m: int, d: int) -> None:
         if solutions is None:
             assert not good.any()
             continue
-        picks = Counter(
-            tuple(gf2.unpack(solutions.pick(gf2.pack(coins)), d).tolist()) for coins in bit_rows(d)
-        )
-        assert picks == dict.fromkeys(
-            map(tuple, bit_rows(d)[good].tolist()), 1 << len(solutions.pivots)
-        )
+        each = [gf2.unpack(solutions.pick(gf2.pack(coins)), d) for coins in bit_rows(d)]
+        picks = Counter(tuple(bits.tolist()) for bits in each)
+        own = map(tuple, bit_rows(d)[good].tolist())
+        assert picks == dict.fromkeys(own, 1 << len(solutions.pivots))
         assert 1 << solutions.dimension == len(picks)
 
 
@@ -61,12 +59,10 @@ def test_across_words(m: int, d: int, rank: int) -> None:
     """Over several words the rank is right, every pick solves the system, and a repeated row with
     another side makes it inconsistent."""
     generator = np.random.default_rng(m)
-    basis = np.hstack([np.eye(rank), generator.integers(0, 2, (rank, d - rank))])[
-        :, generator.permutation(d)
-    ]
-    combinations = np.vstack([np.eye(rank), generator.integers(0, 2, (m - rank, rank))])[
-        generator.permutation(m)
-    ]
+    basis = np.hstack([np.eye(rank), generator.integers(0, 2, (rank, d - rank))])
+    basis = basis[:, generator.permutation(d)]
+    combinations = np.vstack([np.eye(rank), generator.integers(0, 2, (m - rank, rank))])
+    combinations = combinations[generator.permutation(m)]
     bits = (combinations @ basis % 2).astype(np.uint8)
     rows, r = gf2.pack(bits), generator.integers(0, 2, d).astype(np.uint8)
     assert np.array_equal(gf2.unpack(rows, d), bits)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise, permutations
 from numbers import Integral, Real
 from operator import floordiv, lshift, mod, mul, rshift
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -146,25 +146,20 @@ class Variable:
         """One value. Without a bound the tails count as the values `most` below and above 0; a word
         has few bits, the others are 0."""
         self.tree.rough |= self.low is None or self.high is None
-        low, high = (
-            (-self.tree.most if self.low is None else self.low),
-            (self.tree.most if self.high is None else self.high),
-        )
+        low = -self.tree.most if self.low is None else self.low
+        high = self.tree.most if self.high is None else self.high
         if (low, high) == (0, _LAST):
             return self.coins(_BITS)
-        if self.tail(low) - self.tail(low + 1) == self.tail(high) - self.tail(
-            high + 1
-        ) and self.tree.chance < self.tree.least * (high - low + 1):
+        ends = [self.tail(y) - self.tail(y + 1) for y in (low, high)]
+        if ends[0] == ends[1] and self.tree.chance < self.tree.least * (high - low + 1):
             raise Cut
         assert high - low < 1 << 12, (
             f"a draw from {high - low + 1} values is used as it is; compare it, or let it be one "
             "of fewer"
         )
         if high > low:
-            first, last = (
-                (Fraction(1) if self.low is None else self.tail(low)),
-                (Fraction(0) if self.high is None else self.tail(high + 1)),
-            )
+            first = Fraction(1) if self.low is None else self.tail(low)
+            last = Fraction(0) if self.high is None else self.tail(high + 1)
             tails, whole = [first, *map(self.tail, range(low + 1, high + 1)), last], first - last
             low += self.tree.branch([(more - less) / whole for more, less in pairwise(tails)])
         self.low = self.high = low
@@ -314,25 +309,25 @@ def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int =
 def _dispatch(patch: pytest.MonkeyPatch, name: str) -> None:
     """`name` of `curator.inversion` asks a tree where it would draw from words; in every module
     that has imported it."""
+
+    def dispatch(original: Any) -> Any:
+        def draw(*arguments: Any) -> Any:
+            trees = [each for each in arguments if isinstance(each, Tree)]
+            if not trees:
+                return original(*arguments)
+            return getattr(trees[0], name)(*(each for each in arguments if each is not trees[0]))
+
+        return draw
+
+    _replace(patch, name, dispatch)
+
+
+def _replace(patch: pytest.MonkeyPatch, name: str, wrap: Callable[[Any], Any]) -> None:
+    """Wraps a function of `curator.inversion` in every module that has imported it."""
     original = getattr(inversion, name)
-
-    def draw(*arguments: Any) -> Any:
-        trees = [each for each in arguments if isinstance(each, Tree)]
-        return (
-            getattr(trees[0], name)(*(each for each in arguments if each is not trees[0]))
-            if trees
-            else original(*arguments)
-        )
-
-    for module in _own_modules():
-        if vars(module).get(name) is original:
-            patch.setattr(module, name, draw)
-
-
-def _own_modules() -> list[ModuleType]:
-    return [
-        module for name, module in sys.modules.items() if name.startswith(("local_dp.", "tests."))
-    ]
+    for key, module in list(sys.modules.items()):
+        if key.startswith(("local_dp.", "tests.")) and vars(module).get(name) is original:
+            patch.setattr(module, name, wrap(original))
 
 
 def settled(result: Any) -> Any:
@@ -410,31 +405,21 @@ def asks_of(release: Callable[[Draws], Any]) -> list[Ask]:
     parameters."""
     source = Recorder()
 
-    def noting(original: Any, name: str) -> Any:
+    def noting(name: str, original: Any) -> Any:
         def draw(*arguments: Any) -> Any:
-            return source.note(
-                (
-                    name,
-                    *(
-                        each
-                        for each in arguments
-                        if each is not source and not isinstance(each, Groups)
-                    ),
-                ),
-                lambda: original(*arguments),
-            )
+            parameters = [
+                each for each in arguments if each is not source and not isinstance(each, Groups)
+            ]
+            return source.note((name, *parameters), lambda: original(*arguments))
 
         return draw
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("discrete_laplaces", "rounded_normals", "signed"):
-            original = getattr(inversion, name)
-            for module in _own_modules():
-                if vars(module).get(name) is original:
-                    patch.setattr(module, name, noting(original, name))
+            _replace(patch, name, partial(noting, name))
         for kind in (ExponentialChoice, SparseChoice, PrintedChoice):
             for name in ("choose", "choose_many"):
                 if name in vars(kind):
-                    patch.setattr(kind, name, noting(vars(kind)[name], "choose"))
+                    patch.setattr(kind, name, noting("choose", vars(kind)[name]))
         release(source)
     return source.asks
