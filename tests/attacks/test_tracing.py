@@ -105,19 +105,12 @@ def test_his_own_accusation_begins_above_twenty_c_logs() -> None:
 
 def test_shares_are_the_arcsine_law() -> None:
     """Of 4,000 shares, by a Kolmogorov-Smirnov test at 1e-6; rows have these shares."""
-    code, least = (
-        attacks.tardos(50, 4000, 1 / 60, np.random.default_rng(2)),
-        math.asin(math.sqrt(1 / 60)),
-    )
-    assert (
-        stats.kstest(
-            np.arcsin(np.sqrt(code.shares)), stats.uniform(least, math.pi / 2 - 2 * least).cdf
-        ).pvalue
-        > CERTAIN
-    )
-    standard = (code.rows.sum(axis=0) - 50 * code.shares) / np.sqrt(
-        50 * code.shares * (1 - code.shares)
-    )
+    code = attacks.tardos(50, 4000, 1 / 60, np.random.default_rng(2))
+    least, shares = math.asin(math.sqrt(1 / 60)), code.shares
+    law = stats.uniform(least, math.pi / 2 - 2 * least)
+    assert stats.kstest(np.arcsin(np.sqrt(shares)), law.cdf).pvalue > CERTAIN
+    spread = np.sqrt(50 * shares * (1 - shares))
+    standard = (code.rows.sum(axis=0) - 50 * shares) / spread
     assert stats.chi2.sf(float(np.sum(standard**2)), 4000) > CERTAIN
 
 
@@ -126,11 +119,7 @@ def test_an_innocent_is_accused_as_seldom_as_the_tail_says(block: int) -> None:
     """Users 1 and 3 of three against 2, by enumeration: for their worst word at most the
     hypergeometric tail, and half of it at least."""
     # of blocks 1 and 2: rows 1, 0 for users 1 and 3
-    code, worst, middle = (
-        attacks.BonehShaw(3, block, 0),
-        Fraction(0),
-        range(block, 3 * block),
-    )
+    code, worst, middle = attacks.BonehShaw(3, block, 0), Fraction(0), range(block, 3 * block)
     for ones in range(2 * block + 1):
         word, accusations = np.repeat([False, True], [3 * block, block]), []
         word[block : block + ones] = True
@@ -159,10 +148,8 @@ def test_boneh_shaw_finds_a_pirate() -> None:
     innocents, frames = 0, 0
     coalitions = [list(members) for size in range(1, 5) for members in combinations(range(4), size)]
     for seed in range(8):
-        code, generator = (
-            attacks.BonehShaw.safe(4, attacks.FAILURE, seed),
-            np.random.default_rng(seed),
-        )
+        code = attacks.BonehShaw.safe(4, attacks.FAILURE, seed)
+        generator = np.random.default_rng(seed)
         rows = code.rows
         frames += code.accused(attacks.marked(rows[[1, 3]], code.order // code.block == 3)) == 2
         for members, strategy in product(coalitions, attacks.STRATEGIES.values()):
@@ -235,13 +222,8 @@ def test_the_signers_rows_verify_and_no_others_do() -> None:
     signer, rows = attacks.Signer(KEY, 6, 6), np.arange(1 << 12, dtype=np.uint64)
     valid, by_hand = rows[signer.verifies(rows)], set()
     for message in range(64):
-        tag = (
-            int.from_bytes(
-                blake2b(message.to_bytes(8, "little"), key=KEY, digest_size=8).digest(), "little"
-            )
-            % 64
-        )
-        by_hand.add(message | tag << 6)
+        digest = blake2b(message.to_bytes(8, "little"), key=KEY, digest_size=8).digest()
+        by_hand.add(message | int.from_bytes(digest, "little") % 64 << 6)
     assert set(valid.tolist()) == by_hand
     assert set(signer.table(np.array([3, 3, 60], dtype=np.uint64)).rows.tolist()) <= by_hand
     assert attacks.Signer(KEY[::-1], 6, 6).verifies(valid).sum() < 8
@@ -252,20 +234,14 @@ def test_everybody_reads_their_own_message() -> None:
     another's key a message is a fair coin (binomial, 1e-6)."""
     generator = np.random.default_rng(1)
     keys, messages = keys_of(generator, 5), generator.random((5, 600)) < 0.5
-    queries, others = (
-        encrypted(keys, messages),
-        Records({**keys.columns, "user": np.roll(keys["user"], 1)}),
-    )
+    queries = encrypted(keys, messages)
+    others = Records({**keys.columns, "user": np.roll(keys["user"], 1)})
     assert np.array_equal(np.stack([query.values(keys) for query in queries], axis=1), messages)
     right = np.stack([query.values(others) for query in queries], axis=1) == np.roll(
         messages, 1, axis=0
     )
     # no part of a stream is used twice
-    for coins in (
-        right,
-        pads(keys, 0, 600),
-        pads(keys, 0, 512) == pads(keys, 512, 1024),
-    ):
+    for coins in (right, pads(keys, 0, 600), pads(keys, 0, 512) == pads(keys, 512, 1024)):
         assert stats.binomtest(int(np.sum(coins)), coins.size).pvalue > CERTAIN
     assert QUERIES.build("decrypted", queries[7].params()) == queries[7]
     assert np.array_equal(pads(keys, 500, 530), pads(keys, 0, 600)[:, 500:530])
@@ -275,10 +251,8 @@ def test_traitors_are_caught_and_a_curator_is_none() -> None:
     """Exact and pirate decoders give some of the coalition of 3 away and nobody else; a curator at
     eps = 1 nobody, and at 20 nats a query it does."""
     generator, c, users = np.random.default_rng(3), 3, 60
-    keys, code = (
-        keys_of(generator, users),
-        attacks.tardos(users, traced_length(c, users, attacks.FAILURE), 1 / (20 * c), generator),
-    )
+    keys, length = keys_of(generator, users), traced_length(c, users, attacks.FAILURE)
+    code = attacks.tardos(users, length, 1 / (20 * c), generator)
     attack = attacks.traitor_tracing(code, keys, 0.5)
     coalition, d = keys.take(slice(0, c)), len(attack.queries)
 

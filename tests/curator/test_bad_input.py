@@ -19,6 +19,7 @@ from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixF
 from local_dp.curator.inversion import rounded_normals
 from local_dp.curator.multisets import LabelledMultiset, Multiset, naturals, points_of
 from local_dp.curator.oracle_efficient.separated import Parities
+from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import (
     Examples,
     ParityLearner,
@@ -94,6 +95,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
         "label of 0 or 1",
     ),
     (lambda: Examples(65, np.zeros((2, 1), dtype=np.uint64), np.zeros(2, dtype=np.uint8)), "shape"),
+    (lambda: gf2.solve(np.zeros((2, 1), dtype=np.uint64), ZEROS[:2], 65), "need rows of shape"),
     (lambda: shaped("round", 10, 8, 0), "no shape"),
     (lambda: DeclaredAccount(Pure(10), 11), "fewer"),
     (lambda: DeclaredAccount(Pure(10), 0), "queries is 0"),

@@ -67,12 +67,8 @@ def claimed(transcript: Transcript[int | None]) -> int:
 
 def excess(stream: CountingQueries, n: int) -> float:
     """By how much a transcript's loss is above its claim, at most."""
-    return max(
-        epsilon_of(ratio) - claimed(transcript)
-        for transcript, ratio in worst_transcripts(
-            weights(stream, n).algorithm(), databases(n)
-        ).items()
-    )
+    ratios = worst_transcripts(weights(stream, n).algorithm(), databases(n))
+    return max(epsilon_of(ratio) - claimed(transcript) for transcript, ratio in ratios.items())
 
 
 @pytest.mark.parametrize("n", short([1, 2], lambda n: n == 1))
@@ -94,9 +90,7 @@ class OnAlpha(FirstFar):
         shares, left = dict[int | None, Fraction](), Fraction(1)
         for first, gaps in self.questions.blocks(database):
             for place, gap in enumerate(gaps.tolist(), first):
-                far = laplace_tail(NANO, self.threshold - gap) + laplace_tail(
-                    NANO, self.threshold + gap
-                )
+                far = sum(laplace_tail(NANO, self.threshold - off) for off in (gap, -gap))
                 shares[place] = left * far
                 left *= 1 - far
         return whole_weights({**shares, None: left})
@@ -164,21 +158,13 @@ def account_of(budget: Loss) -> Account:
 def test_terms_that_see_no_data_keep_their_word(budget: Loss) -> None:
     """All queries answered within 3/2 alpha, within the budget; all changes together just fit
     it."""
-    generator, n, account, whole = (
-        np.random.default_rng(2),
-        10**5,
-        account_of(budget),
-        account_of(budget),
-    )
+    generator, n = np.random.default_rng(2), 10**5
+    account, whole = account_of(budget), account_of(budget)
     database = generator.multinomial(n, generator.dirichlet(np.full(16, 0.05)))
-    stream, terms = (
-        CountingQueries.random(200, 16, generator),
-        Terms.for_stream(Stream(n, 16, 200), budget),
-    )
-    result = run(
-        MultiplicativeWeights(stream, n, terms).algorithm(),
-        TrustedOracle(database, account, seeded(3)),
-    )
+    stream = CountingQueries.random(200, 16, generator)
+    terms = Terms.for_stream(Stream(n, 16, 200), budget)
+    algorithm = MultiplicativeWeights(stream, n, terms).algorithm()
+    result = run(algorithm, TrustedOracle(database, account, seeded(3)))
     assert (result.halted, result.answered) == (False, 1.0)
     assert 0 < result.updates <= terms.updates
     assert result.largest_error(stream.counts(database), n) <= 1.5 * terms.alpha
