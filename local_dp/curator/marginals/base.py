@@ -268,7 +268,6 @@ class Weights:
     """Positive weights of sum 1 of all 2^d rows, uniform at first."""
 
     def __init__(self, d: int) -> None:
-        check_whole("d", d, 1, DENSE)
         self.d = d
         self.flat = np.full(1 << d, 0.5**d)
 

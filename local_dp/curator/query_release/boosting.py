@@ -2,7 +2,6 @@
 those before answer badly, and their median."""
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -66,38 +65,20 @@ Asks: TypeAlias = Mechanism[Counts, Any, Pure]
 
 
 @dataclass(frozen=True)
-class Base(ABC):
-    """The base generator: mechanisms, each of loss `epsilon`, and the weights on the points, shape
-    (N,) of sum 1, that their answers come to."""
+class CountedBase:
+    """The base generator: a noisy count of each sampled query, of loss `epsilon`, and the weights
+    on the points, shape (N,) of sum 1, fitted to all counts. It is MWEM that measures all it is
+    asked."""
 
     epsilon: float
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
 
-    @abstractmethod
-    def asks(self, queries: CountingQueries) -> tuple[Asks, ...]:
-        """About the sampled queries: as many as `parts`."""
-
-    @abstractmethod
-    def parts(self, samples: int) -> int: ...
-
-    @abstractmethod
-    def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats: ...
-
-
-@dataclass(frozen=True)
-class CountedBase(Base):
-    """A noisy count of each sampled query, and weights fitted to all counts: MWEM that measures all
-    it is asked."""
-
     def asks(self, queries: CountingQueries) -> tuple[Asks, ...]:
         return tuple(NoisyCount(queries, query, self.epsilon) for query in range(queries.k))
 
-    def parts(self, samples: int) -> int:
-        return samples
-
-    def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats:
+    def synopsis(self, queries: CountingQueries, answers: Sequence[int], size: int) -> Floats:
         measurements = [
             (np.flatnonzero(row), count / size)
             for row, count in zip(queries.values, answers, strict=True)
@@ -131,7 +112,7 @@ class BoostingTerms:
     margin: int
     width: int
     step: float
-    base: Base
+    base: CountedBase
 
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds, 1, 1 << 10)
@@ -149,9 +130,7 @@ class BoostingTerms:
     def losses(self) -> Counter[Pure]:
         """Of all k (T - 1) queries that are sampled by scores, and of T synopses. The queries of
         the first round see no record."""
-        losses = Counter(
-            {Pure(nano_epsilon(self.base.epsilon)): self.rounds * self.base.parts(self.samples)}
-        )
+        losses = Counter({Pure(nano_epsilon(self.base.epsilon)): self.rounds * self.samples})
         for synopses in range(1, self.rounds):
             losses[Pure(synopses * nano_epsilon(self.each))] += self.samples
         return losses

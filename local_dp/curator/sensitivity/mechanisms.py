@@ -265,13 +265,10 @@ class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_cont
 
     def law(self, database: D_contra) -> Law[int | None]:
         local = self.local(database)
-        chance, answers = (
-            self.answered(self._distance(local)),
-            probabilities(self._noise(local).law(local.value)),
-        )
-        return whole_weights(
-            {None: 1 - chance, **{answer: chance * share for answer, share in answers.items()}}
-        )
+        chance = self.answered(self._distance(local))
+        law = probabilities(self._noise(local).law(local.value))
+        answers = {answer: chance * share for answer, share in law.items()}
+        return whole_weights({None: 1 - chance, **answers})
 
     def _distance(self, local: LocalSensitivity) -> int:
         """At most three margins: larger distances do not matter."""
@@ -296,7 +293,9 @@ class Median(LocalSensitivity):
     def __init__(self, points: Multiset) -> None:
         check_whole("the number of bits", points.bits, 1, MAX_BITS)
         self.last = self.most = (1 << points.bits) - 1
-        self.reach = _records(points)
+        self.reach = points.size
+        if not self.reach:
+            raise InputError("there are no records; give one or more")
         self._middle = (self.reach + 1) // 2
         self._upto: Counts = np.cumsum(points.counts)
         self._values = np.append(points.values.astype(np.int64), self.last)
@@ -315,12 +314,6 @@ class Median(LocalSensitivity):
         """The points at these places, 1..n, and beyond."""
         values = self._values[np.searchsorted(self._upto, places)]
         return np.asarray(np.where(places < 1, 0, values))
-
-
-def _records(points: Multiset) -> int:
-    if not points.size:
-        raise InputError("there are no records; give one or more")
-    return points.size
 
 
 class OfMedian:
