@@ -228,10 +228,8 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
 
     def law(self, database: Records | Population) -> Law[SumAndNumber]:
         exact, noise = self.noisy(database)
-        return {
-            SumAndNumber(*pair): weight
-            for pair, weight in independent([noise[0].law(exact.sum), noise[1].law(exact.number)])
-        }
+        laws = [each.law(value) for each, value in zip(noise, exact, strict=True)]
+        return {SumAndNumber(*pair): weight for pair, weight in independent(laws)}
 
     def mean(self, release: SumAndNumber, size: int) -> MeanWithin:
         """The mean of the present values over m, from a release about `size` records.
@@ -248,8 +246,7 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
         number = max(1, release.number)
         numbers = release.number - far, min(size, release.number + far)
         ends = [(centred + side) / max(1, each) for side in (-slack, slack) for each in numbers]
-        value, low, high = (
-            0.5 + min(0.5, max(-0.5, each)) for each in (centred / number, min(ends), max(ends))
-        )
+        figures = centred / number, min(ends), max(ends)
+        value, low, high = (0.5 + min(0.5, max(-0.5, each)) for each in figures)
         error = math.hypot(spread / self.steps, (value - 0.5) * wide) / number
         return MeanWithin(value, error, low, high)

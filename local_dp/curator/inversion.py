@@ -68,11 +68,9 @@ def invert(cumulative: Cumulative, draws: Draws, count: int) -> Counts:
     """`count` independent draws from the law, exactly: K is the number of its cumulative
     probabilities that a uniform u reaches."""
     words, table = draws.words(count), _table(cumulative)
-    sample: Counts = (
-        table.guide[words >> np.uint64(WORD_BITS - _GUIDE_BITS)]
-        if count >= _GUIDED
-        else np.full(count, -1, dtype=np.int64)
-    )
+    sample: Counts = np.full(count, -1, dtype=np.int64)
+    if count >= _GUIDED:
+        sample = table.guide[words >> np.uint64(WORD_BITS - _GUIDE_BITS)]
     left = np.flatnonzero(sample < 0)
     sample[left], possible = table.known(words[left])
     for place in left[possible > sample[left]].tolist():

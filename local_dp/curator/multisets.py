@@ -159,11 +159,8 @@ class LabelledMultiset:
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:
         records = list(pairs)
-        return cls.of(
-            [point for point, _ in records],
-            np.array([label for _, label in records], dtype=np.int64),
-            bits,
-        )
+        labels = np.array([label for _, label in records], dtype=np.int64)
+        return cls.of([point for point, _ in records], labels, bits)
 
     @property
     def size(self) -> int:

@@ -149,7 +149,8 @@ class TreeTable:
                 laws[parent] = _product_of(laws[parent], below) if parent in laws else below
         if 0 not in laws:
             return np.ones(1)
-        joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, laws[0], axes=1)
+        first = np.array([1 + self.means[0], 1 - self.means[0]]) / 2
+        joint = np.tensordot(first, laws[0], axes=1)
         # the lowest column runs fastest
         return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())
 
@@ -208,9 +209,8 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
         component, edges = list(range(self.d)), list[Pair]()
         each = math.isqrt(8 * third // (self.d - 1)) / NANO
         while len(edges) < self.d - 1:
-            pairs = tuple(
-                (i, j) for i, j in combinations(range(self.d), 2) if component[i] != component[j]
-            )
+            every = combinations(range(self.d), 2)
+            pairs = tuple((i, j) for i, j in every if component[i] != component[j])
             # if they were independent
             expected = tuple(
                 round(int(sums[i]) * int(sums[j]) / size) if size else 0 for i, j in pairs

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from operator import mul
 
 import numpy as np
@@ -167,12 +167,11 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
         terms = zip(
             coefficients(self.queries.degree, self.queries.width), self.variances, strict=True
         )
-        return math.sqrt(
-            sum(
-                float(c) ** 2 * math.comb(self.queries.width, r) * (variance + 1 / 12)
-                for r, (c, variance) in enumerate(terms, 1)
-            )
+        squares = (
+            float(c) ** 2 * math.comb(self.queries.width, r) * (variance + 1 / 12)
+            for r, (c, variance) in enumerate(terms, 1)
         )
+        return math.sqrt(sum(squares))
 
     def release(self, database: BinaryTable, draws: Draws) -> NoisyMonomials:
         check_columns(database, self.queries.d)
@@ -195,11 +194,8 @@ def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
             + 3 * WeightedMonomials(disjunctions, loss.epsilon, loss.delta).deviation / size
         )
 
-    possible = [
-        k
-        for k in range(1, width + 1)
-        if sum(math.comb(d, r) for r in range(1, k + 1)) <= MOST_MONOMIALS
-    ]
+    sizes = accumulate(math.comb(d, r) for r in range(1, width + 1))
+    possible = [k for k, size in enumerate(sizes, 1) if size <= MOST_MONOMIALS]
     return min(possible, key=error)
 
 
@@ -207,15 +203,13 @@ def monomial_counts(table: BinaryTable, degree: int) -> tuple[Counts, ...]:
     """The records that are 1 in all columns of each set of r columns, r = 1..degree: arrays in
     colexicographic order, by and-ing packed columns."""
     octets = np.packbits(table.bits.T.astype(np.bool_), axis=1)
-    columns = np.ascontiguousarray(np.pad(octets, ((0, 0), (0, -octets.shape[1] % 8)))).view(
-        np.uint64
-    )
+    whole = np.pad(octets, ((0, 0), (0, -octets.shape[1] % 8)))
+    columns = np.ascontiguousarray(whole).view(np.uint64)
     counts = tuple(np.zeros(math.comb(table.d, r), dtype=np.int64) for r in range(1, degree + 1))
     for conjunction, below, place in _prefixes(columns, degree):
         r, rank = place
-        counts[r - 1][rank : rank + below] = np.bitwise_count(columns[:below] & conjunction).sum(
-            axis=1
-        )
+        both = np.bitwise_count(columns[:below] & conjunction)
+        counts[r - 1][rank : rank + below] = both.sum(axis=1)
     return counts
 
 
@@ -227,23 +221,14 @@ def _prefixes(columns: Words, degree: int) -> Iterator[tuple[Words, int, tuple[i
     one lower column stand in a row. A set is built from its highest column down; its rank depends
     on its final size.
     """
-    stack: list[tuple[tuple[int, ...], Words]] = [
-        ((), np.full(columns.shape[1], np.uint64(0xFFFFFFFFFFFFFFFF)))
-    ]
+    every = ~np.zeros(columns.shape[1], dtype=np.uint64)
+    stack: list[tuple[tuple[int, ...], Words]] = [((), every)]
     while stack:
         columns_of_set, conjunction = stack.pop()
         below, r = (columns_of_set[-1] if columns_of_set else len(columns)), len(columns_of_set) + 1
         if below:
-            yield (
-                conjunction,
-                below,
-                (
-                    r,
-                    sum(
-                        math.comb(column, r - place) for place, column in enumerate(columns_of_set)
-                    ),
-                ),
-            )
+            rank = sum(math.comb(column, r - place) for place, column in enumerate(columns_of_set))
+            yield conjunction, below, (r, rank)
         if r < degree:
             stack += [
                 ((*columns_of_set, column), conjunction & columns[column])

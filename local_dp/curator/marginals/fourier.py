@@ -96,11 +96,11 @@ def largest_move(workload: Marginals, weights: Counts) -> int:
     if is_symmetric(workload):
         sizes = np.bitwise_count(workload.characters)
         by_size = [int(weights[sizes == s][0]) for s in range(1, int(sizes.max()) + 1)]
-        meets = (
-            sum(a * odd_meetings(workload.d, s, w) for s, a in enumerate(by_size, 1))
-            for w in range(1, workload.d + 1)
-        )
-        return max(meets)
+
+        def meets(w: int) -> int:
+            return sum(a * odd_meetings(workload.d, s, w) for s, a in enumerate(by_size, 1))
+
+        return max(map(meets, range(1, workload.d + 1)))
     if workload.d > DENSE:
         return total
     spread = np.zeros(1 << workload.d)

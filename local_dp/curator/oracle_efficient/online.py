@@ -96,7 +96,8 @@ def path_game(
     """
     check_dimension(d, 12)
     following = _ways(d, generator)
-    totals, losses = np.zeros(1 << d, dtype=np.int64), np.ones((rounds, 1 << d), dtype=np.int64)
+    losses = np.ones((rounds, 1 << d), dtype=np.int64)
+    totals = np.zeros(1 << d, dtype=np.int64)
     for place in range(rounds):
         losses[place, following[likeliest(totals)]] = 0
         totals += losses[place]

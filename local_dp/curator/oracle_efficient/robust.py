@@ -206,10 +206,11 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     def law(self, database: Labelled) -> Law[R | None]:
         """By all ways to cut a small database."""
         ways = cuts(database, self._pieces(len(database.x)), self.records)
-        shares = mixture(
-            (share, self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces]))
+        laws = (
+            (share, [self.base.law(Labelled.of(piece)) for piece in pieces])
             for pieces, share in ways
         )
+        shares = mixture((share, self.answer_law(each)) for share, each in laws)
         return whole_weights({**shares, None: 1 - sum(shares.values(), Fraction(0))})
 
     def answer_law(self, laws: Sequence[Law[R | Fail]]) -> dict[R, Fraction]:
@@ -233,11 +234,8 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
         terms = self.terms
         unlike = terms.pieces * math.exp(terms.runs * math.log1p(-terms.delta)) + terms.delta
         disagree = apart(self.base.loss.epsilon, self.records, terms.pieces)
-        return _UP * (
-            float(terms.pass_chance(terms.enough))
-            + disagree
-            + (1 + math.exp(self._epsilon().epsilon)) * unlike
-        )
+        unlike *= 1 + math.exp(self._epsilon().epsilon)
+        return _UP * (float(terms.pass_chance(terms.enough)) + disagree + unlike)
 
     def _pieces(self, n: int) -> int:
         if n < self.terms.pieces * self.records:

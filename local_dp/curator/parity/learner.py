@@ -100,7 +100,8 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
         """
         p, s, k = self.p, self.s, self.runs
         silent = p + (1 - p) * s
-        answers = (1 + p) / (1 - p) * (1 - silent**k) / ((1 - p) * (1 - s**k))
+        once = (1 + p) / (1 - p)
+        answers = once * (1 - silent**k) / ((1 - p) * (1 - s**k))
         return max((silent / s) ** k, answers)
 
     @property

@@ -44,12 +44,8 @@ class BucketClass:
 
     def __post_init__(self) -> None:
         check_bits(self.bits)
-        if (
-            not self.masks
-            or not self.masks[0]
-            or len({len(masks) for masks in self.masks}) > 1
-            or self.width > 10
-        ):
+        widths = {len(masks) for masks in self.masks}
+        if len(widths) != 1 or not 1 <= self.width <= 10:
             raise InputError(
                 "the hashes have no masks, different numbers of masks, or more than 10; give each "
                 "hash the same number, 1 to 10"
@@ -138,9 +134,8 @@ class AllPoints(Groups[int]):
         others = (1 << points.bits) - len(points.values)
         fits = points.values.dtype != object and others >> 64 == 0
         self.scores: Ints = np.append(points.counts, 0)
-        self.sizes: Naturals = np.array(
-            [1] * len(points.values) + [others], dtype=np.uint64 if fits else object
-        )
+        sizes = [1] * len(points.values) + [others]
+        self.sizes: Naturals = np.array(sizes, dtype=np.uint64 if fits else object)
         self._values = points.values
 
     def member(self, group: int, place: int) -> int:

@@ -241,11 +241,10 @@ class Terms:
 def _each(budget: Loss, updates: int) -> int:
     """Of 3 and 1 for each update, in nano-nats: 4 e in epsilon, (9 + 1) e^2 / 2 in rho, rounded up
     twice."""
-    nano = (
-        budget.nano // (4 * updates)
-        if isinstance(budget, Pure)
-        else math.isqrt(max(0, rho_within(budget).atto_rho // updates - 2) // 5)
-    )
+    if isinstance(budget, Pure):
+        nano = budget.nano // (4 * updates)
+    else:
+        nano = math.isqrt(max(0, rho_within(budget).atto_rho // updates - 2) // 5)
     if nano < 1:
         raise InputError(
             f"{budget} for {updates:,} updates leaves less than 1e-9 nats for each; give a larger "

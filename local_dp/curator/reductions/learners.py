@@ -277,12 +277,13 @@ class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
     def law(self, database: LabelledMultiset) -> Law[ByLabel[Steps]]:
         zeros, ones = (self._medians().law(database.labelled(label)) for label in (0, 1))
         numbers = ClippedLaplace(self._number.nano, 1, database.size).law(int(database.ones.sum()))
-        return {
-            ByLabel(zero, one, (database.size - number, number)): less * more * weight
-            for (zero, less), (one, more), (number, weight) in product(
-                zeros.items(), ones.items(), numbers.items()
-            )
-        }
+        law, laws = (
+            dict[ByLabel[Steps], int](),
+            product(zeros.items(), ones.items(), numbers.items()),
+        )
+        for (zero, less), (one, more), (number, weight) in laws:
+            law[ByLabel(zero, one, (database.size - number, number))] = less * more * weight
+        return law
 
     @property
     def _number(self) -> Pure:

@@ -164,12 +164,8 @@ class PrintedSanPoints(Printed[PointShares], PointByPoint):
 
     def choice(self, growth: int) -> PrintedChoice:
         alpha = 2 / self.repetitions
-        return PrintedChoice(
-            self.part.epsilon,
-            alpha * self.delta / 5,
-            Goals(alpha / 2, alpha * self.goals.beta / 4),
-            growth,
-        )
+        goals = Goals(alpha / 2, alpha * self.goals.beta / 4)
+        return PrintedChoice(self.part.epsilon, alpha * self.delta / 5, goals, growth)
 
 
 @dataclass(frozen=True)

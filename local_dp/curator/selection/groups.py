@@ -213,8 +213,8 @@ class Restricted(Groups[int]):
 
     def within(self, low: int, high: int) -> Naturals:
         """The number of candidates of each group in low..high."""
-        parts = [
-            self.runs.within(max(low, start), min(high, end))[first : final + 1]
-            for (start, end), (_, first, final) in zip(self.intervals, self._bounds, strict=True)
-        ]
+        parts = []
+        for (start, end), (_, first, final) in zip(self.intervals, self._bounds, strict=True):
+            inside = self.runs.within(max(low, start), min(high, end))
+            parts.append(inside[first : final + 1])
         return np.concatenate(parts)

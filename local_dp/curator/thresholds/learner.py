@@ -7,13 +7,14 @@ possible are slightly bad.
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_share
 from local_dp.curator.mechanism import L_co, Law, Mechanism
-from local_dp.curator.multisets import LabelledMultiset, check_bits, upto
+from local_dp.curator.multisets import LabelledMultiset, check_bits, naturals, upto
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
 from local_dp.curator.selection.stable import Parts, Promise, RecConcave, levels_of
@@ -159,16 +160,9 @@ class HardThreshold:
         truth = np.array([point >= self.target for point in self.points])
         ones = np.where(truth, counts - wrong, wrong)
         positive = counts > 0
-        values = np.array(
-            [point for point, occurs in zip(self.points, positive, strict=True) if occurs],
-            dtype=np.uint64 if self.bits <= 64 else object,
-        )
-        return LabelledMultiset(
-            self.bits,
-            values,
-            (counts - ones)[positive].astype(np.int64),
-            ones[positive].astype(np.int64),
-        )
+        values = naturals(list(compress(self.points, positive)), self.bits)
+        zeros, ones = (each[positive].astype(np.int64) for each in (counts - ones, ones))
+        return LabelledMultiset(self.bits, values, zeros, ones)
 
     def good(self, alpha: float) -> tuple[int, int]:
         """The thresholds low..high, whose error exceeds that of the target by at most alpha."""
@@ -202,13 +196,11 @@ def hard_thresholds(
     check_share("alpha", alpha)
     over = min(0.4999, alpha / (1 - 2 * flips) * _OVER)
     rest, top = 1 - 2 * over, (1 << bits) - 1
-    steps = [
-        point
-        for step in range(bits)
-        for point in (target - (1 << step), target + (1 << step) - 1)
-        if 0 <= point >> bits < 1
-    ]
-    stairs = [(point, 1 / len(steps)) for point in steps]
+    steps = list[int]()
+    for step in range(bits):
+        steps += [target - (1 << step), target + (1 << step) - 1]
+    inside = [point for point in steps if 0 <= point <= top]
+    stairs = [(point, 1 / len(inside)) for point in inside]
 
     def law(*parts: tuple[int, float]) -> HardThreshold:
         shares: dict[int, float] = {}

@@ -99,11 +99,8 @@ class LabelledPoints:
     labels: Ints
 
     def __post_init__(self) -> None:
-        if (
-            self.points.ndim != 2
-            or self.labels.shape != self.points.shape[:1]
-            or np.any((self.labels != 0) & (self.labels != 1))
-        ):
+        fits = self.points.ndim == 2 and self.labels.shape == self.points.shape[:1]
+        if not fits or np.any((self.labels != 0) & (self.labels != 1)):
             raise InputError(
                 f"the points have shape {self.points.shape}, the labels {self.labels.shape}; give "
                 "one label of 0 or 1 for each point"
