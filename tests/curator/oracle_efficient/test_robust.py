@@ -177,7 +177,8 @@ def test_the_price_of_enough_survivors_is_exact(epsilon: float) -> None:
     others: list[Law[int | Fail]] = [{0: 1, 1: 3}] * m
 
     def ratio(others: list[Law[int | Fail]]) -> float:
-        more, fewer = (release.answer_law([*others, law])[0] for law in ({0: 2, 1: 2}, {FAIL: 1}))
+        laws: list[Law[int | Fail]] = [{0: 2, 1: 2}, {FAIL: 1}]
+        more, fewer = (release.answer_law([*others, law])[0] for law in laws)
         return math.log(more / fewer)
 
     assert release.terms.enough == m

@@ -39,8 +39,8 @@ def test_thresholds() -> None:
     for delta, threshold in ((1e-6, 28), (1e-3, 14)):
         histogram = ThresholdedHistogram(1.0, delta)
         assert histogram.threshold == threshold
-        beyond, delta = histogram.noise.beyond, Fraction(histogram.loss.atto, ATTO)
-        assert beyond(threshold - 1) <= delta < beyond(threshold - 2)
+        beyond, most = histogram.noise.beyond, Fraction(histogram.loss.atto, ATTO)
+        assert beyond(threshold - 1) <= most < beyond(threshold - 2)
 
 
 @pytest.mark.parametrize(("m", "alpha"), [(12, 0.25), (9, 0.5)])

@@ -75,8 +75,8 @@ def test_losses_count_their_parts() -> None:
         less, more = (optimal_delta(Pure(each), parts, Pure(10**9)) for each in (part, part + 1))
         assert less <= half < more
     assert THRESHOLDS.repetitions == 513
-    part = SanThresholds(1.0, 1e-6, Goals(0.25, 0.1)).part
-    assert part.epsilon == pytest.approx(0.00826 * 0.97, rel=0.03)
+    coarse = SanThresholds(1.0, 1e-6, Goals(0.25, 0.1)).part
+    assert coarse.epsilon == pytest.approx(0.00826 * 0.97, rel=0.03)
 
 
 def test_printed_sizes() -> None:
