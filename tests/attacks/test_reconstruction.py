@@ -107,11 +107,8 @@ def test_one_attack_in_three_models() -> None:
     bits = secret(n, 7)
     table = secret_bits(bits)
     public = secret_bits(np.zeros(n, dtype=np.bool_))
-    attack = typing_attacks.attacks(
-        attacks.random_subsets(k, n, np.random.default_rng(8)),
-        np.full(2, 0.5),
-        np.ones((1, 2), dtype=np.bool_),
-    )[0]
+    subsets, one = attacks.random_subsets(k, n, np.random.default_rng(8)), np.ones((1, 2), np.bool_)
+    attack = typing_attacks.attacks(subsets, np.full(2, 0.5), one)[0]
 
     def misses(each: float, client: float) -> list[int]:
         trusted = TrustedOracle(table, Account(Pure(k * nano_epsilon(each))), Draws(KeyedNoise(9)))

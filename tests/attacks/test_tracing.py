@@ -175,9 +175,7 @@ def test_boneh_shaw_asks_like_any_attack() -> None:
     ]
     assert [run(code.tracing(0.5), oracle) for oracle in pirates] == [3, 1]
     assert run(code.tracing(0.5), ExactOracle(Rows(coalition))) in (1, 3)
-    assert (
-        code.rows[:, np.argsort(code.order)].sum(axis=1) == code.block * np.arange(4, 0, -1)
-    ).all()
+    assert code.rows.sum(axis=1).tolist() == [code.block * ones for ones in (4, 3, 2, 1)]
 
 
 def test_a_packed_row_has_its_bits() -> None:
@@ -262,13 +260,9 @@ def test_traitors_are_caught_and_a_curator_is_none() -> None:
         )
         return run(curated_from_sq(attack, each.epsilon, c), trusted).accused()
 
-    decoders: list[Oracle[StatisticalQuery, float]] = [
-        ExactOracle(Rows(coalition)),
-        *(
-            attacks.Pirates(coalition, attacks.STRATEGIES[name], generator)
-            for name in ("coin flips", "minority", "interleaved")
-        ),
-    ]
+    decoders: list[Oracle[StatisticalQuery, float]] = [ExactOracle(Rows(coalition))]
+    for name in ("coin flips", "minority", "interleaved"):
+        decoders.append(attacks.Pirates(coalition, attacks.STRATEGIES[name], generator))
     for result in [
         *(run(attack, decoder).accused() for decoder in decoders),
         accuse(Pure(20 * 10**9)),

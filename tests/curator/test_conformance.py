@@ -198,10 +198,8 @@ def test_every_path_of_the_sampler_adds_up_to_its_law(case: Case) -> None:
 @pytest.mark.parametrize("case", FIRST.values(), ids=FIRST)
 def test_the_order_of_the_records_does_not_matter(case: Case) -> None:
     records = case.example
-    law, *others = (
-        share(case.mechanism.law(case.build(ordered)))
-        for ordered in (records, records[::-1], records[1:] + records[:1])
-    )
+    orders = records, records[::-1], records[1:] + records[:1]
+    law, *others = (share(case.mechanism.law(case.build(each))) for each in orders)
     assert [law, law] == others
 
 

@@ -53,9 +53,8 @@ def test_all_of_a_shell_is_alike() -> None:
     paths = law_of(lambda draws: tuple(mechanism.noise(draws).tolist()))
     for z in product(range(-2, 3), repeat=3):
         largest = max(map(abs, z))
-        assert float(paths[z] / paths[0, 0, 0]) == pytest.approx(
-            math.exp(-4 * largest), rel=1e-2 ** (3 - largest)
-        )
+        expected = pytest.approx(math.exp(-4 * largest), rel=1e-2 ** (3 - largest))
+        assert float(paths[z] / paths[0, 0, 0]) == expected
 
 
 def test_a_median_is_the_least_that_half_of_all_keep_to() -> None:

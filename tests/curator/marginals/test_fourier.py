@@ -65,10 +65,8 @@ def test_the_loss_over_all_neighbours(workload: Marginals) -> None:
     """The squared moves over the variances, in fractions: at most mu^2 on every pair, and nearly
     that on one; the number of records does not move."""
     mechanism, squares = FourierGaussian(workload, 1.0, 1e-6), list[Fraction]()
-    characters = [
-        BinaryTable(workload.d, np.array([x], dtype=np.uint64)).characters(workload.characters)
-        for x in range(1 << workload.d)
-    ]
+    rows = np.arange(1 << workload.d, dtype=np.uint64)[:, None]
+    characters = [BinaryTable(workload.d, row).characters(workload.characters) for row in rows]
     for one, other in product(characters, repeat=2):
         assert one[0] == other[0]
         moves = (one - other)[mechanism.variances > 0].tolist()
@@ -159,11 +157,12 @@ def dense(tree: TreeTable) -> Floats:
 def test_marginals_of_a_tree(d: int) -> None:
     """By elimination, against the law of all rows, for marginals of every size."""
     generator = np.random.default_rng(d)
-    means, edges, joint = generator.uniform(-0.9, 0.9, d), list[tuple[int, int]](), list[float]()
+    means = generator.uniform(-0.9, 0.9, d)
+    edges, joint = list[tuple[int, int]](), list[float]()
     for c in range(1, d):
         other = int(generator.integers(0, c))
         edges.append((other, c) if c % 2 else (c, other))
-        least, most = abs(means[other] + means[c]) - 1, 1 - abs(means[other] - means[c])
+        least, most = abs(means[[other, c]].sum()) - 1, 1 - abs(means[other] - means[c])
         joint.append(float(generator.uniform(least, most)))
     tree = TreeTable(1000, means, tuple(edges), np.array(joint))
     workload = Marginals(d, tuple(range(1 << d)))

@@ -32,10 +32,8 @@ def expected(
     losses = (queries.values(x) != y).T.astype(np.int64)
     expectations = [Fraction(0), Fraction(0)]
     for more, (t, row) in product((0, 1), enumerate(losses.tolist())):
-        expectations[more] += sum(
-            (share * row[query] for query, share in probabilities(laws[t + more]).items()),
-            Fraction(0),
-        )
+        for query, share in probabilities(laws[t + more]).items():
+            expectations[more] += share * row[query]
     return expectations[0], expectations[1], LossSequence(losses)
 
 

@@ -160,9 +160,9 @@ def test_branch_and_bound_certifies_large_dimensions() -> None:
     rng, d = np.random.default_rng(60), 60
     x = rng.integers(0, 1 << d, 2000)
     y = (x & 7 == 7) ^ (rng.random(2000) < 0.1)
-    data = separated.labelled(x, y.astype(np.int64)).with_points(
-        Conjunctions(d).separators, np.rint(rng.laplace(0, 2 * d, d)).astype(np.int64)
-    )
+    noise = np.rint(rng.laplace(0, 2 * d, d)).astype(np.int64)
+    examples = separated.labelled(x, y.astype(np.int64))
+    data = examples.with_points(Conjunctions(d).separators, noise)
     proof = BranchAndBound(d).prove(data)
     assert proof is not None
     assert len(proof.splits) < 1000
@@ -208,9 +208,9 @@ def test_a_checked_liar_only_fails() -> None:
     """Of a plain oracle's claims the true ones are left."""
     data, exact = some(3, 30, 3), Exhaustive(Conjunctions(3))
     truth = exact.minimise(data)
-    assert [separated.Verified(Constant(q), exact).minimise(data) for q in range(8)] == [
-        truth if q == truth.choice else separated.FAIL for q in range(8)
-    ]
+    for q in range(8):
+        answer = separated.Verified(Constant(q), exact).minimise(data)
+        assert answer == (truth if q == truth.choice else separated.FAIL)
 
 
 def rspm(queries: Separated, epsilon: float) -> PerturbedMinimum:

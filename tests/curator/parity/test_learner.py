@@ -134,7 +134,8 @@ def test_amplified_loss_is_charged_in_full(learner: ParityLearner) -> None:
     the hypothesis ratio climbs with n to its own."""
     losses = [worst(learner, n) for n in (1, 2, 3)]
     assert all(max(loss) <= learner.ratio <= exp_epsilon(learner.loss.nano) for loss in losses)
-    assert losses[0][1] == ((learner.p + (1 - learner.p) * learner.s) / learner.s) ** learner.runs
+    silent = learner.p + (1 - learner.p) * learner.s
+    assert losses[0][1] == (silent / learner.s) ** learner.runs
     assert losses[0][0] < losses[1][0] < losses[2][0]
 
 

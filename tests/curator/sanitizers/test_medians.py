@@ -89,9 +89,8 @@ def test_a_domain_beyond_reach(bits: int) -> None:
     """About 64 strangers are released, within six standard deviations, all distinct, in order and
     without records; a heavy point is, too."""
     cells, top = PerCellHistogram(bits, 1.0), (1 << bits) - 1
-    answer = cells.release(
-        Multiset(bits, Multiset.of([7, top], bits).values, np.array([1, 10**7])), seeded(1)
-    )
+    database = Multiset(bits, Multiset.of([7, top], bits).values, np.array([1, 10**7]))
+    answer = cells.release(database, seeded(1))
     values = answer.values.tolist()
     assert abs(len(set(values) - {7, top}) - 64 / np.exp(0.5)) < 6 * 8
     assert values == sorted(set(values))
@@ -116,10 +115,8 @@ def test_the_worst_set_is_found(k: int) -> None:
         values = np.flatnonzero(generator.random(8) < generator.random()).astype(np.uint64)
         noisy = NoisyCounts(3, values, generator.integers(1, 5, len(values)), 12)
         answers, database = KPointAnswers(k, noisy), Multiset.of(np.repeat(np.arange(8), counts), 3)
-        errors = [
-            abs(answers.share(np.array(points)) - counts[list(points)].sum() / 12)
-            for points in combinations(range(8), k)
-        ]
+        sets = map(list, combinations(range(8), k))
+        errors = [abs(answers.share(np.array(each)) - counts[each].sum() / 12) for each in sets]
         assert answers.worst_error(database) == pytest.approx(max(errors))
 
 
@@ -233,7 +230,8 @@ def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
         Medians(6.0, 1, 2),
     )
     runs = mechanism.candidates(database, Node(0, 1 << 10, 0, 3000))
-    every = -np.abs(2 * np.array([database.rank(cut) for cut in range((1 << 10) + 1)]) - 3000)
+    below = np.array([database.rank(cut) for cut in range((1 << 10) + 1)])
+    every = -np.abs(2 * below - 3000)
     assert len(runs.scores) < 600
     assert share(mechanism.choice().law(runs)) == share(mechanism.choice().law(numbered(every)))
 

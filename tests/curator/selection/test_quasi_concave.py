@@ -99,7 +99,8 @@ Acceptance = Callable[[int, Approximate], float]
 def runs_of(scores: Sequence[int]) -> Runs:
     """As few runs as there are."""
     cuts = np.flatnonzero(np.diff(scores))
-    return Runs(cuts.astype(np.uint64), np.array(scores)[[*cuts, len(scores) - 1]], len(scores) - 1)
+    last = len(scores) - 1
+    return Runs(cuts.astype(np.uint64), np.array(scores)[[*cuts, last]], last)
 
 
 def best(gap: int, loss: Approximate) -> float:
@@ -152,9 +153,8 @@ def dense(scores: list[int], low: int, high: int, parts: Parts, levels: int) -> 
     lengths = [min(here - low, high - there) for here, there in pairwise(heights)]
     half = max(1, (high - low) // 2)
     law = np.zeros(last + 1)
-    for j, chance in enumerate(
-        dense(lengths, min(math.ceil(0.75 * half), half - 1), half, parts, levels - 1).tolist()
-    ):
+    least = min(math.ceil(0.75 * half), half - 1)
+    for j, chance in enumerate(dense(lengths, least, half, parts, levels - 1).tolist()):
         ways = [(chance, set[int]())]
         for offset in range(0, min(len(wide), (4 << j) + 1), 4 << j):
             intervals = [
@@ -167,9 +167,8 @@ def dense(scores: list[int], low: int, high: int, parts: Parts, levels: int) -> 
                 best(first - others[0], approximate(parts.stable, parts.delta)) if others else 1.0
             )
             leader = set(intervals[tops.index(first)])
-            ways = [(answer * way, among | leader) for way, among in ways] + [
-                ((1 - answer) * way, among) for way, among in ways
-            ]
+            silent = [((1 - answer) * way, among) for way, among in ways]
+            ways = [(answer * way, among | leader) for way, among in ways] + silent
         for way, among in ways:
             law += way * softmax(scores, among & set(range(last + 1)), parts.final)
     return law

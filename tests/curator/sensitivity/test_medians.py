@@ -149,17 +149,17 @@ def databases(n: int, universe: Sequence[int]) -> SmallDatabases[tuple[int], Rec
 def test_sensitivities_by_brute_force(n: int) -> None:
     """On all multisets of n points of 0..3, odd and even n: A_k is the largest step of the median
     over all databases at distance k or less, for every k."""
-    small, steps = databases(n, range(4)), dict[Records, int]()
+    small, steps, middle = databases(n, range(4)), dict[Records, int](), (n - 1) // 2
     near = defaultdict[Records, set[Records]](set)
     for pair in small.pairs("replace"):
         one, other = map(small.build, pair)
         near[one].add(other)
     for records, others in near.items():
-        steps[records] = max(abs(records[(n - 1) // 2] - other[(n - 1) // 2]) for other in others)
+        steps[records] = max(abs(records[middle] - other[middle]) for other in others)
     for distance in range(n + 2):
         for records, step in steps.items():
             median = Median(Multiset.of(records, 2))
-            assert (median.value, median.within(distance)) == (records[(n - 1) // 2], step)
+            assert (median.value, median.within(distance)) == (records[middle], step)
         steps = {
             records: max(step, *(steps[other] for other in near[records]))
             for records, step in steps.items()

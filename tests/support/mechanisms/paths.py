@@ -300,10 +300,9 @@ def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int =
     cut, rounded = 1 - sum(paths.values()), ROUNDED if rough else 0
     assert cut < 1e-5, "too many paths are cut off; try a larger epsilon"
     shares = {outcome: Fraction(weight) / total for outcome, weight in law.items()}
-    return paths.keys() <= shares.keys() and all(
-        -rounded <= share - paths.get(outcome, 0) <= cut + rounded
-        for outcome, share in shares.items()
-    )
+    gaps = (share - paths.get(outcome, 0) for outcome, share in shares.items())
+    near = all(-rounded <= gap <= cut + rounded for gap in gaps)
+    return near and paths.keys() <= shares.keys()
 
 
 def _dispatch(patch: pytest.MonkeyPatch, name: str) -> None:

@@ -62,9 +62,8 @@ def sparse(*n: int) -> tuple[Case, Case]:
     add_remove = Judged(mechanism, "add-remove", mechanism.removed)
     steep = replace(mechanism, epsilon=24.0)
     twins = Twin(steep, n=(5,)), Twin(replace(add_remove, of=steep), n=(5,))
-    return Case(mechanism, ALL, points(2), n, twins[:1], factor=0), Case(
-        add_remove, ALL, points(2), n, twins[1:]
-    )
+    first = Case(mechanism, ALL, points(2), n, twins[:1], factor=0)
+    return first, Case(add_remove, ALL, points(2), n, twins[1:])
 
 
 LOW = ThresholdedHistogram(2.0, 0.05)

@@ -57,9 +57,8 @@ def ranks(bits: int, rank: int, *n: int) -> tuple[Case, Case]:
     add_remove = Judged(query, "add-remove", query.loss)
     steep = replace(query, epsilon=8.0)
     twins = Twin(steep, n=(4,)), Twin(replace(add_remove, of=steep), n=(4,))
-    return Case(query, values(bits), points(bits), n, twins[:1], factor=0), Case(
-        add_remove, values(bits), points(bits), n, twins[1:]
-    )
+    first = Case(query, values(bits), points(bits), n, twins[:1], factor=0)
+    return first, Case(add_remove, values(bits), points(bits), n, twins[1:])
 
 
 RANK = RankQuery(4, 9, 1.0, 1e-3)
