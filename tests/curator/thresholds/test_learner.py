@@ -109,8 +109,8 @@ def test_candidates_are_the_middles(bits: int) -> None:
         points = [point for point in (*near, 0, (1 << bits) - 1) if generator.random() < 0.7] or [0]
         labels = generator.integers(0, 2, len(points))
         sample = LabelledMultiset.of(points, labels, bits)
-        unlabelled = Multiset(bits, sample.values, sample.zeros + sample.ones)
-        groups = middles(unlabelled, 1000 - errors_by_gap(sample))
+        multiset = Multiset(bits, sample.values, sample.zeros + sample.ones)
+        groups = middles(multiset, 1000 - errors_by_gap(sample))
 
         def right(t: int, points: list[int] = points, labels: Ints = labels) -> int:
             return 1000 - int((np.array([point >= t for point in points]) != labels).sum())
