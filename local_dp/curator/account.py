@@ -2,12 +2,12 @@
 nothing is refunded."""
 
 import math
-from typing import Generic, TypeVar
+from typing import Generic
 
 from local_dp.accounting.losses import conversion, rho_within
 from local_dp.accounting.rules import optimal_delta, optimal_part
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import Mechanism, Neighbours
+from local_dp.curator.mechanism import A, D, Mechanism, Neighbours
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure
@@ -132,11 +132,17 @@ class ConcentratedAccount(Account):
         )
 
 
-D = TypeVar("D")
-A = TypeVar("A")
+class PaidOracle(Generic[D]):
+    """Answers an algorithm whose whole loss the caller has paid."""
+
+    def __init__(self, database: D, draws: Draws) -> None:
+        self._database, self._draws = database, draws
+
+    def answer(self, mechanisms: tuple[Mechanism[D, A, Loss | Concentrated], ...]) -> tuple[A, ...]:
+        return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)
 
 
-class TrustedOracle(Generic[D]):
+class TrustedOracle(PaidOracle[D]):
     """Answers rounds of mechanisms, and counts them. A `Nonadaptive[Mechanism, A, R]` over it is
     CNI, an `Adaptive[Mechanism, A, R]` is CI.
 
@@ -145,11 +151,9 @@ class TrustedOracle(Generic[D]):
     """
 
     def __init__(self, database: D, account: Account, draws: Draws) -> None:
+        super().__init__(database, draws)
         self.account = account
-        self.queries = 0
-        self.rounds = 0
-        self._database = database
-        self._draws = draws
+        self.queries = self.rounds = 0
 
     def answer(self, mechanisms: tuple[Mechanism[D, A, Loss | Concentrated], ...]) -> tuple[A, ...]:
         """The release of each mechanism. Raises RefusedError, code "neighbours" or "budget", before
@@ -167,14 +171,4 @@ class TrustedOracle(Generic[D]):
         self.account.charge(*(mechanism.loss for mechanism in mechanisms))
         self.rounds += 1
         self.queries += len(mechanisms)
-        return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)
-
-
-class PaidOracle(Generic[D]):
-    """Answers an algorithm whose whole loss the caller has paid."""
-
-    def __init__(self, database: D, draws: Draws) -> None:
-        self._database, self._draws = database, draws
-
-    def answer(self, mechanisms: tuple[Mechanism[D, A, Loss | Concentrated], ...]) -> tuple[A, ...]:
-        return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)
+        return super().answer(mechanisms)

@@ -47,12 +47,13 @@ class ClippedLaplace:
             return {value: 1}
         growth, most = exp_epsilon(self._step), self.last
         less, more = growth.denominator, growth.numerator
-        ends = {y: less ** abs(y - value) * more ** (most + 1 - abs(y - value)) for y in (0, most)}
-        inside = {
-            y: less ** abs(y - value) * more ** (most - abs(y - value)) * (more - less)
-            for y in range(1, most)
-        }
-        return {**ends, **inside}
+
+        def weight(y: int) -> int:
+            away = abs(y - value)
+            tail = more if y in (0, most) else more - less
+            return int(less**away * more ** (most - away) * tail)
+
+        return {y: weight(y) for y in (0, most, *range(1, most))}
 
     @property
     def _step(self) -> Fraction:
@@ -127,9 +128,8 @@ class NoisySum(ClippedAnswer[Records | Population]):
 
     def noisy(self, database: Records | Population) -> tuple[int, ClippedLaplace]:
         (total,), size = sums_of(database, self.query)
-        return total, ClippedLaplace(
-            nano_epsilon(self.epsilon), self.sensitivity, self.sensitivity * size
-        )
+        m = self.sensitivity
+        return total, ClippedLaplace(nano_epsilon(self.epsilon), m, m * size)
 
 
 def sums_of(database: Records | Population, *queries: Query) -> tuple[list[int], int]:
@@ -139,9 +139,8 @@ def sums_of(database: Records | Population, *queries: Query) -> tuple[list[int],
     for start, stop in chunks(0, population.size, PART):
         batch = population.batch(start, stop)
         for place, query in enumerate(queries):
-            totals[place] += int(query.values(batch).astype(np.int64).sum()) - query.domain.low * (
-                stop - start
-            )
+            values = query.values(batch).astype(np.int64)
+            totals[place] += int(values.sum()) - query.domain.low * (stop - start)
     return totals, population.size
 
 
@@ -229,12 +228,10 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
 
     def law(self, database: Records | Population) -> Law[SumAndNumber]:
         exact, noise = self.noisy(database)
-        return {
-            SumAndNumber(*pair): weight
-            for pair, weight in independent([noise[0].law(exact.sum), noise[1].law(exact.number)])
-        }
+        laws = [each.law(value) for each, value in zip(noise, exact, strict=True)]
+        return {SumAndNumber(*pair): weight for pair, weight in independent(laws)}
 
-    def mean(self, released: SumAndNumber, size: int) -> MeanWithin:
+    def mean(self, release: SumAndNumber, size: int) -> MeanWithin:
         """The mean of the present values over m, from a release about `size` records.
 
         The interval holds it with probability 95 % or more on every database. It allows for values
@@ -244,19 +241,12 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
         misses = Fraction(1, 20) if self.present is None else Fraction(1, 40)
         spread, reach = laplace_error(Fraction(self._nano[0], self.steps), misses)
         wide, far = (0.0, 0) if self.present is None else laplace_error(self._nano[1], misses)
-        centred, slack = (
-            (released.sum - size * self.steps / 2) / self.steps,
-            (reach + size / 2) / self.steps,
-        )
-        number = max(1, released.number)
-        ends = [
-            (centred + side) / many
-            for side in (-slack, slack)
-            for many in (max(1, released.number - far), max(1, min(size, released.number + far)))
-        ]
-        value, low, high = (
-            0.5 + min(0.5, max(-0.5, each)) for each in (centred / number, min(ends), max(ends))
-        )
-        return MeanWithin(
-            value, math.hypot(spread / self.steps, (value - 0.5) * wide) / number, low, high
-        )
+        centred = (release.sum - size * self.steps / 2) / self.steps
+        slack = (reach + size / 2) / self.steps
+        number = max(1, release.number)
+        numbers = release.number - far, min(size, release.number + far)
+        ends = [(centred + side) / max(1, each) for side in (-slack, slack) for each in numbers]
+        figures = centred / number, min(ends), max(ends)
+        value, low, high = (0.5 + min(0.5, max(-0.5, each)) for each in figures)
+        error = math.hypot(spread / self.steps, (value - 0.5) * wide) / number
+        return MeanWithin(value, error, low, high)

@@ -116,16 +116,19 @@ class CountsMechanism(Mechanism[ColumnCounts, NoisyCounts, L_co]):
             )
         return database.counts
 
-    def _listed(self, database: ColumnCounts) -> list[int]:
-        """The counts, if a law of outcomes cut to 0..n can be listed. Raises InputError above 2^12
-        outcomes."""
-        check_listed(
-            f"{self.k} counts of up to {database.size} records",
-            (database.size + 1) ** self.k,
-            LISTED,
-            " outcomes",
-        )
-        return list(map(int, self._counts(database)))
+
+def check_small(k: int, most: int) -> None:
+    """Raises InputError above 2^12 outcomes: k counts cut to 0..`most`."""
+    check_listed(f"{k} counts of up to {most} records", (most + 1) ** k, LISTED, " outcomes")
+
+
+def cut_law(counts: Counts, step: Fraction, most: int) -> Law[NoisyCounts]:
+    """The law of counts with discrete Laplace noise of `step` nano-nats, cut to 0..`most`: beyond,
+    the ratios are those of the ends. Raises InputError above 2^12 outcomes."""
+    check_small(len(counts), most)
+    noise = ClippedLaplace(step.numerator, step.denominator, most)
+    laws = [noise.law(count) for count in counts.tolist()]
+    return {NoisyCounts(np.array(cut, dtype=np.int64)): weight for cut, weight in independent(laws)}
 
 
 @dataclass(frozen=True)
@@ -144,19 +147,11 @@ class NoiseOnEach(CountsMechanism[L_co]):
 
     def within(self, error: int) -> float:
         each = float(self.step) / NANO
-        return math.exp(
-            self.k * math.log1p(-2 * math.exp(-each * (error + 1)) / (1 + math.exp(-each)))
-        )
+        beyond = 2 * math.exp(-each * (error + 1)) / (1 + math.exp(-each))
+        return math.exp(self.k * math.log1p(-beyond))
 
     def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
-        """The law of the answers cut to 0..n: beyond, the ratios are those of the ends. Raises
-        InputError above 2^12 outcomes."""
-        cut = ClippedLaplace(self.step.numerator, self.step.denominator, database.size)
-        laws = [cut.law(count) for count in self._listed(database)]
-        return {
-            NoisyCounts(np.array(counts, dtype=np.int64)): weight
-            for counts, weight in independent(laws)
-        }
+        return cut_law(self._counts(database), self.step, database.size)
 
 
 @dataclass(frozen=True)
@@ -238,12 +233,15 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        rows = (self.k + 12 * math.sqrt(self.k) + 60) / self.loss.epsilon
-        if rows > _MOST:
+        if self._rows > _MOST:
             raise InputError(
                 f"epsilon is {self.epsilon} for {self.k} counts: give a larger epsilon, for noise "
-                f"of {_MOST:,} sizes, not {rows:,.0f}"
+                f"of {_MOST:,} sizes, not {self._rows:,.0f}"
             )
+
+    @property
+    def _rows(self) -> float:
+        return (self.k + 12 * math.sqrt(self.k) + 60) / self.loss.epsilon
 
     def noise(self, draws: Draws) -> Counts:
         radius = int(invert(_radius(self.k, self.loss.nano), draws, 1)[0])
@@ -255,7 +253,8 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
     def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
         """The law of the answers cut to 0..n; e^eps is replaced by a fraction just below it. Raises
         InputError above 2^12 outcomes."""
-        n, counts = database.size, self._listed(database)
+        n, counts = database.size, self._counts(database).tolist()
+        check_small(self.k, n)
         decay = 1 / exp_epsilon(self.loss.nano)
         total = _over_radii(lambda radius: (2 * radius + 1) ** self.k, 0, self.k, decay)
         weights = {
@@ -270,11 +269,12 @@ class KNormCounts(CountsMechanism[Pure], WithinEpsilon[ColumnCounts, NoisyCounts
     def _cumulative(self) -> Floats:
         """Pr[max |z_i| <= r] for r = 0, 1, ..., while it is below 1 as a float."""
         each = self.loss.epsilon
-        r = np.arange(2 + math.ceil((self.k + 12 * math.sqrt(self.k) + 60) / each))
+        r = np.arange(2 + math.ceil(self._rows))
         # the share of the cube that is its surface
         inside = np.log1p(-((np.maximum(2 * r - 1, 0) / (2 * r + 1)) ** self.k))
         peak = self.k / each
-        logs = self.k * np.log((2 * r + 1) / (2 * peak + 1)) + inside - each * (r - peak)
+        sizes = self.k * np.log((2 * r + 1) / (2 * peak + 1))
+        logs = sizes + inside - each * (r - peak)
         sums = np.cumsum(np.exp(logs - logs.max()))
         return np.asarray(sums / sums[-1])
 
@@ -300,10 +300,11 @@ def _cut_weight(counts: list[int], cut: tuple[int, ...], n: int, decay: Fraction
     """The sum over R of decay^R times the number of z of the cube [-R, R]^k that make these counts
     `cut`, once cut to 0..n."""
 
+    moves = [(y in (0, n), abs(y - count)) for count, y in zip(counts, cut, strict=True)]
+
     def ways(radius: int) -> int:
-        apart = ((y, abs(y - count)) for count, y in zip(counts, cut, strict=True))
         return prod(
-            max(0, radius + 1 - away) if y in (0, n) else int(away <= radius) for y, away in apart
+            max(0, radius + 1 - away) if at_end else int(away <= radius) for at_end, away in moves
         )
 
     return _over_radii(ways, n, len(counts), decay)
@@ -369,7 +370,8 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
     def _cumulative(self) -> Floats:
         """Pr[|y| <= 0], Pr[|y| <= 1], ... of one count, while it is below 1 as a float."""
         y = np.arange(math.ceil(12 * math.sqrt(self.variance)) + 2)
-        sums = np.cumsum(np.exp(-(y**2) / (2 * float(self.variance))) * np.where(y > 0, 2, 1))
+        weights = np.exp(-(y**2) / (2 * float(self.variance)))
+        sums = np.cumsum(weights * np.where(y > 0, 2, 1))
         return np.asarray(sums / sums[-1])
 
 
@@ -412,6 +414,5 @@ class GaussianCounts(CountsMechanism[Approximate], WithinDelta[ColumnCounts, Noi
         return rounded_normals(draws, self.variance, self.k)
 
     def within(self, error: int) -> float:
-        return math.exp(
-            self.k * math.log1p(-math.erfc((error + 0.5) / math.sqrt(2 * self.variance)))
-        )
+        beyond = math.erfc((error + 0.5) / math.sqrt(2 * self.variance))
+        return math.exp(self.k * math.log1p(-beyond))

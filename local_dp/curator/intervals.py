@@ -12,16 +12,13 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
-from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.counts import LISTED, NoisyCounts
+from local_dp.curator.counts import NoisyCounts, cut_law
 from local_dp.curator.inversion import discrete_laplaces, least_variance, rounded_normals
 from local_dp.curator.mechanism import (
     Law,
     Mechanism,
     WithinDelta,
     WithinEpsilon,
-    check_listed,
-    independent,
 )
 from local_dp.curator.multisets import Multiset, check_same
 from local_dp.draws import Draws
@@ -68,10 +65,8 @@ class IntervalCounts:
 
     def errors(self, database: Multiset) -> Floats:
         """Estimate minus true count of the records below each point, shape (2^bits + 1,). O(D)."""
-        return np.asarray(
-            self.below
-            - np.append(0, np.cumsum(cell_counts(database, database.bits, 1, len(self.below) - 1)))
-        )
+        counts = cell_counts(database, database.bits, 1, len(self.below) - 1)
+        return np.asarray(self.below - np.append(0, np.cumsum(counts)))
 
     def worst_error(self, database: Multiset) -> float:
         """The largest |estimate - count| over all intervals: the span of the thresholds' errors, up
@@ -119,18 +114,7 @@ class Level(WithinEpsilon[Multiset, NoisyCounts]):
     def cut_law(self, database: Multiset, most: int) -> Law[NoisyCounts]:
         """The law of the counts cut to 0..`most`, which is m or more; e^(eps / 2) is a fraction
         just below it. Raises InputError above 2^12 outcomes."""
-        check_listed(
-            f"{self.cells} cells of up to {most} records",
-            (most + 1) ** self.cells,
-            LISTED,
-            " outcomes",
-        )
-        cut = ClippedLaplace(self.noise.numerator, self.noise.denominator, most)
-        laws = [cut.law(count) for count in self._counts(database).tolist()]
-        return {
-            NoisyCounts(np.array(counts, dtype=np.int64)): weight
-            for counts, weight in independent(laws)
-        }
+        return cut_law(self._counts(database), self.noise, most)
 
     def _counts(self, database: Multiset) -> Counts:
         return cell_counts(database, self.bits, self.width, self.cells)
@@ -157,12 +141,10 @@ class Shape:
 
     def filled(self, levels: Sequence[Counts | Floats]) -> list[Floats]:
         """The levels with empty nodes behind the right edge, whose counts are exactly 0."""
-        sizes = [
-            -(-self.leaves // self.widths[0]) * self.widths[0] // width for width in self.widths
-        ]
+        whole = -(-self.leaves // self.widths[0]) * self.widths[0]
         return [
-            np.append(level.astype(np.float64), np.zeros(size - len(level)))
-            for level, size in zip(levels, sizes, strict=True)
+            np.append(level.astype(np.float64), np.zeros(whole // width - len(level)))
+            for level, width in zip(levels, self.widths, strict=True)
         ]
 
     def spreads(self) -> list[Floats]:
@@ -188,13 +170,13 @@ def consistent(levels: Sequence[Counts], shape: Shape, total: float) -> Floats:
     up = [noisy[-1]]
     for own, spread in zip(reversed(noisy[:-1]), reversed(spreads[1:]), strict=True):
         below = spread.reshape(len(own), -1).sum(axis=1)
-        up.insert(0, (own * below + up[0].reshape(len(own), -1).sum(axis=1)) / (below + 1))
+        children = up[0].reshape(len(own), -1).sum(axis=1)
+        up.insert(0, (own * below + children) / (below + 1))
     above = np.array([total])
     for level, spread in zip(up, spreads, strict=True):
         children = level.reshape(len(above), -1)
-        above = (
-            children + _shares(spread, len(above)) * (above - children.sum(axis=1))[:, None]
-        ).ravel()
+        excess = above - children.sum(axis=1)
+        above = (children + _shares(spread, len(above)) * excess[:, None]).ravel()
     return above[: shape.leaves]
 
 
@@ -218,35 +200,24 @@ def prefix_variances(shape: Shape) -> Floats:
     f).
     """
     # at the borders, and of each border with the next
-    variances, adjacent = (
-        np.zeros(2),
-        np.zeros(1),
-    )
+    variances, adjacent = np.zeros(2), np.zeros(1)
     for spread in shape.spreads():
         nodes = len(adjacent)
         sums, shares = spread.reshape(nodes, -1).sum(axis=1)[:, None], _shares(spread, nodes)
-        left, right, both = variances[:-1, None], variances[1:, None], adjacent[:, None]
+        node = variances[:-1, None], variances[1:, None], adjacent[:, None], sums
         end = np.cumsum(shares, axis=1)
         start = end - shares
-
-        def together(
-            f: Floats,
-            g: Floats,
-            ends: tuple[Floats, Floats, Floats, Floats] = (left, right, both, sums),
-        ) -> Floats:
-            here, there, mixed, total = ends
-            return (
-                (1 - f) * (1 - g) * here
-                + f * g * there
-                + (f * (1 - g) + g * (1 - f)) * mixed
-                + total * f * (1 - g)
-            )
-
-        variances, adjacent = (
-            np.append(together(start, start).ravel(), variances[-1]),
-            together(start, end).ravel(),
-        )
+        own, adjacent = (_covariance(start, g, node).ravel() for g in (start, end))
+        variances = np.append(own, variances[-1])
     return variances[: shape.leaves + 1]
+
+
+def _covariance(f: Floats, g: Floats, node: tuple[Floats, Floats, Floats, Floats]) -> Floats:
+    """Of the errors at the shares f <= g of a node, from those at its ends and the variance S."""
+    left, right, both, total = node
+    at_ends = (1 - f) * (1 - g) * left + f * g * right
+    across = (f * (1 - g) + g * (1 - f)) * both
+    return at_ends + across + total * f * (1 - g)
 
 
 def _shares(spread: Floats, nodes: int) -> Floats:
@@ -268,7 +239,8 @@ def largest_variance(leaves: int, branching: int) -> float:
         1 / math.fsum(branching**-k for k in range(below + 1))
         for below in reversed(range(len(widths)))
     ]
-    return (-(-leaves // widths[0]) * spreads[0] + 2 * branching * math.fsum(spreads[1:])) / 4
+    top = -(-leaves // widths[0]) * spreads[0]
+    return (top + 2 * branching * math.fsum(spreads[1:])) / 4
 
 
 def branchings(leaves: int) -> Iterator[int]:
@@ -359,17 +331,18 @@ def exact_product(a: Counts, b: Counts) -> Counts:
     long numbers (Kronecker 1882). O(D log D)."""
     digits = len(str(int(a.sum()) * int(b.max(initial=1))))
     product = Context(prec=MAX_PREC, Emax=MAX_EMAX, traps=[Inexact]).multiply(
-        _written(a, digits), _written(b, digits)
+        _decimal_of(a, digits), _decimal_of(b, digits)
     )
     text = format(product, "f").zfill(2 * len(a) * digits).encode()
-    places = np.frombuffer(text, dtype=np.uint8).reshape(-1, digits)[len(a) :][::-1] - ord("0")
+    octets = np.frombuffer(text, dtype=np.uint8).reshape(-1, digits)
+    places = octets[len(a) :][::-1] - ord("0")
     coefficients = np.zeros(len(a), dtype=np.int64)
     for place in range(digits):
         coefficients = 10 * coefficients + places[:, place]
     return coefficients
 
 
-def _written(coefficients: Counts, digits: int) -> Decimal:
+def _decimal_of(coefficients: Counts, digits: int) -> Decimal:
     """The value of the polynomial at 10^digits."""
     places = np.empty((len(coefficients), digits), dtype=np.uint8)
     left = coefficients[::-1].copy()
@@ -381,7 +354,8 @@ def _written(coefficients: Counts, digits: int) -> Decimal:
 def series_product(a: Floats, b: Floats) -> Floats:
     """The first len(a) coefficients of a times b, of the same length, by FFT."""
     size = 1 << (2 * len(a) - 1).bit_length()
-    return np.asarray(np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size)[: len(a)])
+    spectrum = np.fft.rfft(a, size) * np.fft.rfft(b, size)
+    return np.asarray(np.fft.irfft(spectrum, size)[: len(a)])
 
 
 def series_inverse(a: Floats) -> Floats:
@@ -448,12 +422,8 @@ class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
         )
 
     def release(self, database: Multiset, draws: Draws) -> IntervalCounts:
-        return IntervalCounts(
-            np.append(
-                0.0,
-                series_product(self.decoding, self.measured(database, draws).astype(np.float64)),
-            )
-        )
+        noisy = self.measured(database, draws).astype(np.float64)
+        return IntervalCounts(np.append(0.0, series_product(self.decoding, noisy)))
 
     @property
     def decoding(self) -> Floats:

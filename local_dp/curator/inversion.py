@@ -50,9 +50,8 @@ class Table:
 
     def known(self, words: Words) -> tuple[Counts, Counts]:
         """The numbers of probabilities that each word has surely reached, and may have reached."""
-        return np.searchsorted(self.high, words, side="right"), np.searchsorted(
-            self.low, words, side="right"
-        )
+        sure = np.searchsorted(self.high, words, side="right")
+        return sure, np.searchsorted(self.low, words, side="right")
 
     @cached_property
     def guide(self) -> Counts:
@@ -60,10 +59,8 @@ class Table:
         searches."""
         rest = np.uint64(WORD_BITS - _GUIDE_BITS)
         first = np.arange(1 << _GUIDE_BITS, dtype=np.uint64) << rest
-        sure, possible = (
-            self.known(first)[0],
-            self.known(first | ((np.uint64(1) << rest) - np.uint64(1)))[1],
-        )
+        last = first | ((np.uint64(1) << rest) - np.uint64(1))
+        sure, possible = self.known(first)[0], self.known(last)[1]
         return np.where(sure == possible, sure, -1)
 
 
@@ -71,16 +68,14 @@ def invert(cumulative: Cumulative, draws: Draws, count: int) -> Counts:
     """`count` independent draws from the law, exactly: K is the number of its cumulative
     probabilities that a uniform u reaches."""
     words, table = draws.words(count), _table(cumulative)
-    drawn: Counts = (
-        table.guide[words >> np.uint64(WORD_BITS - _GUIDE_BITS)]
-        if count >= _GUIDED
-        else np.full(count, -1, dtype=np.int64)
-    )
-    left = np.flatnonzero(drawn < 0)
-    drawn[left], possible = table.known(words[left])
-    for place in left[possible > drawn[left]].tolist():
-        drawn[place] = _refined(cumulative, int(words[place]), draws)
-    return drawn
+    sample: Counts = np.full(count, -1, dtype=np.int64)
+    if count >= _GUIDED:
+        sample = table.guide[words >> np.uint64(WORD_BITS - _GUIDE_BITS)]
+    left = np.flatnonzero(sample < 0)
+    sample[left], possible = table.known(words[left])
+    for place in left[possible > sample[left]].tolist():
+        sample[place] = _refine(cumulative, int(words[place]), draws)
+    return sample
 
 
 @lru_cache(maxsize=16)
@@ -89,33 +84,29 @@ def _table(cumulative: Cumulative) -> Table:
     the first."""
     low, high = _bounds(cumulative(_DIGITS), _DIGITS, WORD_BITS)
     inside = [number for number in high if number < _WORD]
-    return Table(
-        np.array([min(number, _WORD - 1) for number in low[: len(inside) + 1]], dtype=np.uint64),
-        np.array(inside, dtype=np.uint64),
-    )
+    unsure = [min(number, _WORD - 1) for number in low[: len(inside) + 1]]
+    return Table(np.array(unsure, dtype=np.uint64), np.array(inside, dtype=np.uint64))
 
 
 def _bounds(table: list[Decimal], digits: int, bits: int) -> tuple[list[int], list[int]]:
     """For each probability two numbers of `bits` bits: all below the first have surely not reached
     it, all from the second on have."""
-    with localcontext() as context:
-        context.prec = digits + 2 * GUARD
+    with localcontext(prec=digits + 2 * GUARD):
         unit = 10**digits
         # the probability is more than number - 1 and less than number + 2 units
         whole = [int(share * unit) for share in table]
-    return [max(0, ((number - 1) << bits) // unit) for number in whole], [
-        -((-(number + 2) << bits) // unit) for number in whole
-    ]
+    low = [max(0, ((number - 1) << bits) // unit) for number in whole]
+    return low, [-((-(number + 2) << bits) // unit) for number in whole]
 
 
-def _refined(cumulative: Cumulative, first: int, draws: Draws) -> int:
+def _refine(cumulative: Cumulative, first: int, draws: Draws) -> int:
     bits, digits = WORD_BITS, _DIGITS
     while True:
         bits, digits, first = 2 * bits, 2 * digits, first << bits | draws.below(1 << bits)
         low, high = _bounds(cumulative(digits), digits, bits)
-        reached = sum(number <= first for number in high)
-        if reached < len(low) and first < low[reached]:
-            return reached
+        outcome = sum(number <= first for number in high)
+        if outcome < len(low) and first < low[outcome]:
+            return outcome
 
 
 def discrete_laplaces(draws: Draws, epsilon: Fraction, count: int) -> Counts:
@@ -130,12 +121,12 @@ def discrete_laplaces(draws: Draws, epsilon: Fraction, count: int) -> Counts:
 def signed(sizes: Cumulative, draws: Draws, count: int) -> Counts:
     """`count` independent draws from a law symmetric about 0, by the law of their sizes and a
     sign."""
-    drawn = np.empty(count, dtype=np.int64)
+    sample = np.empty(count, dtype=np.int64)
     for start in range(0, count, _CHUNK):
-        part = drawn[start : start + _CHUNK]
+        part = sample[start : start + _CHUNK]
         part[:] = invert(sizes, draws, len(part))
         part *= 1 - 2 * (draws.words(len(part)) & np.uint64(1)).astype(np.int64)
-    return drawn
+    return sample
 
 
 def summed(weights: Callable[[int], Iterator[Decimal]]) -> Cumulative:
@@ -143,8 +134,7 @@ def summed(weights: Callable[[int], Iterator[Decimal]]) -> Cumulative:
     sums, divided by the total."""
 
     def cumulative(digits: int) -> list[Decimal]:
-        with localcontext() as context:
-            context.prec = digits + GUARD
+        with localcontext(prec=digits + GUARD):
             sums = list(accumulate(weights(digits)))
             return [total / sums[-1] for total in sums]
 
@@ -155,8 +145,7 @@ def summed(weights: Callable[[int], Iterator[Decimal]]) -> Cumulative:
 def _laplace_sizes(epsilon: Fraction) -> Cumulative:
 
     def sizes(digits: int) -> list[Decimal]:
-        with localcontext() as context:
-            context.prec = digits + GUARD
+        with localcontext(prec=digits + GUARD):
             decay = exp_minus(epsilon)
             beyond, sums = 2 * decay / (1 + decay), list[Decimal]()
             while not sums or sums[-1] <= 1 - Decimal(10) ** -digits:
@@ -177,8 +166,7 @@ def binomial(draws: Draws, trials: int, share: Callable[[], Decimal]) -> int:
     precision. Cost: O(trials times share), public."""
 
     def successes(digits: int) -> list[Decimal]:
-        with localcontext() as context:
-            context.prec = digits + GUARD
+        with localcontext(prec=digits + GUARD):
             each, some = share(), +Decimal(trials)
             chance = (some * _log_without(each)).exp()
             sums = [chance]
@@ -258,12 +246,8 @@ def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:
 
     def left(terms: int) -> float:
         """ln of the remainder after this many terms, where f is 1 at its largest."""
-        return (
-            math.log(1.1)
-            + math.lgamma(2 * terms + 1) / 2
-            - math.lgamma(2 * terms + 2)
-            - terms * math.log(4 * variance)
-        )
+        root, whole = math.lgamma(2 * terms + 1) / 2, math.lgamma(2 * terms + 2)
+        return math.log(1.1) + root - whole - terms * math.log(4 * variance)
 
     terms = next(terms for terms in count(1) if left(terms) <= -(digits + 4) * math.log(10))
     weights = [1 / (math.factorial(2 * j + 1) * (4 * Decimal(variance)) ** j) for j in range(terms)]
@@ -272,7 +256,8 @@ def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:
         before, here, total = Decimal(0), Decimal(1), Decimal(0)
         for j, weight in enumerate(weights):
             total += weight * here
-            before, here = here, (t - (4 * j + 1)) * here - 2 * j * (2 * j - 1) * before
+            after = (t - (4 * j + 1)) * here - 2 * j * (2 * j - 1) * before
+            before, here = here, after
         return total
 
     return each

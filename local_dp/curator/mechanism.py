@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from itertools import combinations, combinations_with_replacement, permutations, product
-from math import prod
 from pkgutil import walk_packages
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
@@ -88,8 +87,8 @@ def image(law: Law[R], function: Callable[[R], S]) -> Law[S]:
     return weights
 
 
-def independent(laws: Sequence[Law[R]]) -> Iterator[tuple[tuple[R, ...], int]]:
-    """The law of independent outcomes, one of each law."""
+def independent(laws: Sequence[Mapping[R, Any]]) -> Iterator[tuple[tuple[R, ...], Any]]:
+    """The law of independent outcomes, one of each law: in weights or in probabilities."""
     for outcomes in product(*(law.items() for law in laws)):
         yield tuple(outcome for outcome, _ in outcomes), math.prod(weight for _, weight in outcomes)
 
@@ -177,12 +176,10 @@ def _below(kind: type[Any]) -> set[type[Any]]:
 def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
     """Pure, approximate or concentrated, by the type of its loss; "that of its parts" where another
     mechanism decides it."""
-    declared = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
-    loss = get_type_hints(declared.fget)["return"]
-    if loss in _KINDS:
-        return _KINDS[loss]
-    kinds = get_args(loss)
-    return "that of its parts" if not kinds else " or ".join(_KINDS[each] for each in kinds)
+    owner = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
+    loss = get_type_hints(owner.fget)["return"]
+    kinds = [_KINDS[each] for each in (loss, *get_args(loss)) if each in _KINDS]
+    return " or ".join(kinds) or "that of its parts"
 
 
 MAX_PAIRS = 1 << 18
@@ -194,12 +191,10 @@ def hockey_stick(law: Law[R], other: Law[R], growth: Fraction) -> Fraction:
     e^epsilon it is the least delta of this pair of databases."""
     total, others = sum(law.values()), sum(other.values())
     here, there = others * growth.denominator, total * growth.numerator
-    excess = sum(
-        more
-        for outcome, weight in law.items()
-        if (more := weight * here - other.get(outcome, 0) * there) > 0
-    )
-    return Fraction(excess, total * here) if excess else Fraction(0)
+    excess = 0
+    for outcome, weight in law.items():
+        excess += max(0, weight * here - other.get(outcome, 0) * there)
+    return Fraction(excess, total * here)
 
 
 @dataclass(frozen=True)
@@ -227,18 +222,18 @@ class SmallDatabases(Generic[Z, D]):
         for rest in (combinations if graph else combinations_with_replacement)(
             universe, self.n - 1
         ):
-            completed = {
+            databases = {
                 record: tuple(sorted((*rest, record)))
                 for record in universe
                 if not graph or record not in rest
             }
             if neighbours in ("edge", "add-remove"):
-                for larger in completed.values():
+                for larger in databases.values():
                     yield from ((larger, rest), (rest, larger))
             else:
-                for record, other in permutations(completed, 2):
+                for record, other in permutations(databases, 2):
                     if neighbours == "replace" or record[:-1] == other[:-1]:
-                        yield completed[record], completed[other]
+                        yield databases[record], databases[other]
 
     def laws(self, mechanism: Mechanism[D, R, Loss]) -> Iterator[tuple[Law[R], Law[R]]]:
         """The laws of the mechanism on each pair of neighbours; each law is computed once."""
@@ -289,25 +284,24 @@ _LISTED = 1 << 18
 def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A], Fraction]:
     """Pr[each transcript] on this database, by playing all of them: their loss is the algorithm's.
     Raises InputError above 2^18."""
-    ended: dict[Transcript[A], Fraction] = {}
-    unfinished: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
-    while unfinished:
-        transcript, chance = unfinished.pop()
+    complete: dict[Transcript[A], Fraction] = {}
+    prefixes: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
+    while prefixes:
+        transcript, chance = prefixes.pop()
         game = Game(algorithm)
         for answers in transcript:
             game.send(answers)
         if game.queries is None:
-            ended[transcript] = chance
+            complete[transcript] = chance
             continue
         laws = [probabilities(mechanism.law(database)) for mechanism in game.queries]
-        if len(unfinished) + len(ended) + prod(map(len, laws)) > _LISTED:
+        if len(prefixes) + len(complete) + math.prod(map(len, laws)) > _LISTED:
             raise InputError(
                 f"there are more than {_LISTED:,} transcripts; at most so many are listed"
             )
-        for outcomes in product(*(law.items() for law in laws)):
-            share = prod((each for _, each in outcomes), start=chance)
-            unfinished.append(((*transcript, tuple(answer for answer, _ in outcomes)), share))
-    return ended
+        for answers, share in independent(laws):
+            prefixes.append(((*transcript, answers), chance * share))
+    return complete
 
 
 def worst_transcripts(

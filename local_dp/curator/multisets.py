@@ -41,17 +41,10 @@ def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
     array = np.asarray(points)
     if not array.size:
         return np.zeros(0, dtype=np.uint64 if bits <= WORD else object)
-    if (
-        array.ndim != 1
-        or array.dtype.kind not in "iuO"
-        or (array.dtype == object and not all(type(point) is int for point in array.tolist()))
-    ):
+    if array.ndim != 1 or array.dtype.kind not in "iu":
         # sequences of large and small whole numbers may have become floats
         array = np.array(points, dtype=object)
-        if array.ndim != 1 or not all(
-            isinstance(point, int | np.integer) and not isinstance(point, bool)
-            for point in array.tolist()
-        ):
+        if array.ndim != 1 or not all(map(_is_whole, array.tolist())):
             raise InputError(
                 "some point is not a whole number; give one whole number for each record"
             )
@@ -64,14 +57,30 @@ def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
     return array.astype(np.uint64) if bits <= WORD else array.astype(object)
 
 
+def _is_whole(point: object) -> bool:
+    return isinstance(point, int | np.integer) and not isinstance(point, bool)
+
+
+def upto(counts: Counts) -> Counts:
+    """The sums of the first 0, 1, ..., all counts."""
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+
+
+def bit_lengths(numbers: Naturals) -> Ints:
+    if numbers.dtype == object:
+        return np.array([number.bit_length() for number in numbers.tolist()], dtype=np.int64)
+    powers = np.uint64(1) << np.arange(WORD, dtype=np.uint64)
+    return np.searchsorted(powers, numbers, side="right")
+
+
 def absent(values: Naturals, places: Iterable[int]) -> list[int]:
     """The points at these places, from 0, among the points that are not in the ascending distinct
     `values`. O(log s) each."""
     whole = values.dtype == object
     # the number of absent points below each
-    passed = values - np.arange(len(values), dtype=object if whole else np.uint64)
+    below = values - np.arange(len(values), dtype=object if whole else np.uint64)
     return [
-        place + int(np.searchsorted(passed, place if whole else np.uint64(place), side="right"))
+        place + int(np.searchsorted(below, place if whole else np.uint64(place), side="right"))
         for place in places
     ]
 
@@ -99,11 +108,11 @@ class Multiset:
             fresh.append(cls.of(part, bits))
             # so that merging costs no more than sorting
             if sum(len(each.values) for each in fresh) >= len(whole.values):
-                whole, fresh = cls._merged([whole, *fresh]), []
-        return cls._merged([whole, *fresh])
+                whole, fresh = cls._merge([whole, *fresh]), []
+        return cls._merge([whole, *fresh])
 
     @classmethod
-    def _merged(cls, parts: "Sequence[Self]") -> Self:
+    def _merge(cls, parts: "Sequence[Self]") -> Self:
         values, places = np.unique(
             np.concatenate([each.values for each in parts]), return_inverse=True
         )
@@ -144,18 +153,14 @@ class LabelledMultiset:
             )
         values, where = np.unique(array, return_inverse=True)
         ones = np.bincount(where[marks == 1], minlength=len(values)).astype(np.int64)
-        return cls(
-            bits, values, np.bincount(where, minlength=len(values)).astype(np.int64) - ones, ones
-        )
+        every = np.bincount(where, minlength=len(values)).astype(np.int64)
+        return cls(bits, values, every - ones, ones)
 
     @classmethod
     def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:
         records = list(pairs)
-        return cls.of(
-            [point for point, _ in records],
-            np.array([label for _, label in records], dtype=np.int64),
-            bits,
-        )
+        labels = np.array([label for _, label in records], dtype=np.int64)
+        return cls.of([point for point, _ in records], labels, bits)
 
     @property
     def size(self) -> int:

@@ -39,8 +39,8 @@ MISSES = Fraction(1, 20)
 
 @wrong(
     "local_dp.curator.selection.exponential:ExponentialChoice.shortfall",
-    "math.log((candidates - 1) * (1 - misses) / misses) / -math.log1p(float(self.decay - 1))",
-    "math.log((candidates - 1) * (1 - misses) / misses) / -2 * math.log1p(float(self.decay - 1))",
+    "math.log(odds) / -math.log1p(float(self.decay - 1))",
+    "math.log(odds) / -2 * math.log1p(float(self.decay - 1))",
     "half of the stated distance from the best is missed more often than said",
 )
 def test_a_choice_falls_short_as_often_as_its_worst_scores_do() -> None:
@@ -155,7 +155,7 @@ def test_a_threshold_errs_no_more_than_stated(share: float) -> None:
 
 @wrong(
     "local_dp.curator.thresholds.rectangles:RankRectangles.lost",
-    "2 * self.axes * max(reached, side.rank + off)",
+    "2 * self.axes * max(least, side.rank + off)",
     "side.rank // 8",
     "a rectangle leaves out more than it says",
 )

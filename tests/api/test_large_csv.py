@@ -111,7 +111,7 @@ def test_memory_does_not_grow_with_the_rows_of_a_csv_file(tmp_path: Path) -> Non
 
 
 @wrong(
-    "local_dp.curator.multisets:Multiset._merged",
+    "local_dp.curator.multisets:Multiset._merge",
     "np.add",
     "np.maximum",
     "a value in many parts of a table counts as in one of them",

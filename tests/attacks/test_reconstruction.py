@@ -40,10 +40,8 @@ def test_a_subset_counts_its_rows() -> None:
     subset are not in it, and it travels as data."""
     for bits, members in product(product((False, True), repeat=3), repeat=2):
         query = Subset.of(np.array(members))
-        table = secret_bits(np.array(bits))
-        assert query.values(table).tolist() == [
-            bit and member for bit, member in zip(bits, members, strict=True)
-        ]
+        values = query.values(secret_bits(np.array(bits)))
+        assert np.array_equal(values, np.logical_and(bits, members))
         assert QUERIES.build("subset", query.params()) == query
     far = Records({"row": np.array([2, 8, 1 << 40]), "secret": np.ones(3, dtype=np.uint8)})
     assert Subset.of(np.ones(3, dtype=np.bool_)).values(far).tolist() == [1, 0, 0]
@@ -59,12 +57,12 @@ def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
         for subsets in (everything, whole):
             sums = subsets @ (bits.astype(np.float64) + others) / 2
             error = float(np.abs(sums - subsets @ bits.astype(np.float64)).max())
-            missed = wrong(attacks.exhaustive, bits, subsets, sums)
+            misses = wrong(attacks.exhaustive, bits, subsets, sums)
             if subsets is whole:
-                beyond += missed > 4 * error
+                beyond += misses > 4 * error
             else:
-                assert missed <= 4 * error
-                ratios.append(missed / error if error else 0.0)
+                assert misses <= 4 * error
+                ratios.append(misses / error if error else 0.0)
     assert (max(ratios) == 4.0, beyond > 0) == (n > 1, n > 1)
 
 
@@ -75,23 +73,17 @@ def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
 def test_each_decoder_minimises_its_norm(decoder: attacks.Decoder, norm: float) -> None:
     """No further from the answers than the truth in its own norm; every other decoder is further
     from them than it in that norm."""
-    bits, subsets, generator = (
-        secret(40, 1),
-        attacks.random_subsets(160, 40, np.random.default_rng(2)),
-        np.random.default_rng(3),
-    )
-    matrix = subsets.astype(np.float64)
+    bits, generator = secret(40, 1), np.random.default_rng(3)
+    matrix = attacks.random_subsets(160, 40, np.random.default_rng(2)).astype(np.float64)
     sums = matrix @ bits + generator.uniform(-3, 3, 160)
 
     def away(table: Floats) -> float:
         return float(np.linalg.norm(matrix @ table - sums, norm))
 
-    reached, others = (
-        away(decoder(matrix, sums)),
-        {attacks.least_largest, attacks.least_sum, attacks.least_squares} - {decoder},
-    )
-    assert reached <= away(bits.astype(np.float64)) + 1e-6
-    assert min(away(np.clip(other(matrix, sums), 0, 1)) for other in others) > reached + 1e-3
+    distance = away(decoder(matrix, sums))
+    assert distance <= away(bits.astype(np.float64)) + 1e-6
+    for other in {attacks.least_largest, attacks.least_sum, attacks.least_squares} - {decoder}:
+        assert away(np.clip(other(matrix, sums), 0, 1)) > distance + 1e-3
 
 
 @pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400)])
@@ -115,13 +107,10 @@ def test_one_attack_in_three_models() -> None:
     bits = secret(n, 7)
     table = secret_bits(bits)
     public = secret_bits(np.zeros(n, dtype=np.bool_))
-    attack = typing_attacks.attacks(
-        attacks.random_subsets(k, n, np.random.default_rng(8)),
-        np.full(2, 0.5),
-        np.ones((1, 2), dtype=np.bool_),
-    )[0]
+    subsets, one = attacks.random_subsets(k, n, np.random.default_rng(8)), np.ones((1, 2), np.bool_)
+    attack = typing_attacks.attacks(subsets, np.full(2, 0.5), one)[0]
 
-    def missed(each: float, client: float) -> list[int]:
+    def misses(each: float, client: float) -> list[int]:
         trusted = TrustedOracle(table, Account(Pure(k * nano_epsilon(each))), Draws(KeyedNoise(9)))
         clients = PopulationOracle(Rows(table), KeyedNoise(10), 0, client)
         guesses = typing_attacks.three_models(
@@ -130,12 +119,12 @@ def test_one_attack_in_three_models() -> None:
         return [int(np.sum(guess != bits)) for guess in guesses]
 
     part = optimal_part(approximate(1.0, 1e-6), k).epsilon
-    exact, curated, local = missed(part, 1.0)
+    exact, central, local = misses(part, 1.0)
     assert exact == 0
-    assert stats.binom.cdf(curated, n, 0.45) > FAILURE
+    assert stats.binom.cdf(central, n, 0.45) > FAILURE
     assert stats.binomtest(local, n, 1 / (1 + np.e)).pvalue > FAILURE
-    exact, curated, local = missed(20.0, 3.0)
-    assert exact == curated == 0
+    exact, central, local = misses(20.0, 3.0)
+    assert exact == central == 0
     assert stats.binomtest(local, n, 1 / (1 + np.e)).pvalue < FAILURE
 
 
@@ -145,9 +134,8 @@ def test_partial_discrepancy_is_the_minimum(k: int, share: float) -> None:
     errors of half its witness do not tell two tables apart."""
     subsets = attacks.random_subsets(k, 7, np.random.default_rng(k))
     least, z = attacks.partial_discrepancy(subsets, share)
-    changes = np.array(
-        [change for change in product((-1, 0, 1), repeat=7) if sum(map(abs, change)) > share * 7]
-    )
+    every = np.array(list(product((-1, 0, 1), repeat=7)))
+    changes = every[np.abs(every).sum(axis=1) > share * 7]
     assert least == np.abs(changes @ subsets.T.astype(int)).max(axis=1).min()
     assert np.abs(z).sum() > share * 7
     here, there = (z > 0).astype(np.float64), (z < 0).astype(np.float64)

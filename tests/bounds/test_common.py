@@ -42,8 +42,8 @@ def test_the_counts_at_epsilon_1_and_90_percent(
 
 @wrong(
     "local_dp.curator.selection.common:naming",
-    "math.ceil((UNIT - named[-1]) / growth) + few[records - count]",
-    "math.ceil((UNIT - named[-1]) / growth)",
+    "math.ceil((UNIT - weights[-1]) / growth) + few[records - count]",
+    "math.ceil((UNIT - weights[-1]) / growth)",
     "the chance of no name falls too fast where other values are named too: the last steps "
     "lose more than delta",
 )

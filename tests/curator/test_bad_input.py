@@ -14,11 +14,12 @@ from local_dp.bounds.curator import parity_examples
 from local_dp.bounds.frequencies import label_examples
 from local_dp.curator.account import DeclaredAccount
 from local_dp.curator.clipped import NoisySum
-from local_dp.curator.counts import ColumnCounts, DiscreteGaussianCounts, KNormCounts, LaplaceCounts
+from local_dp.curator.counts import ColumnCounts, DiscreteGaussianCounts, KNormCounts
 from local_dp.curator.intervals import CountTree, IntervalCounts, Level, PrefixFactorization
 from local_dp.curator.inversion import rounded_normals
-from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset, naturals, points_of
+from local_dp.curator.multisets import LabelledMultiset, Multiset, naturals, points_of
 from local_dp.curator.oracle_efficient.separated import Parities
+from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import (
     Examples,
     ParityLearner,
@@ -43,8 +44,6 @@ from local_dp.curator.sanitizers.point_counts import (
     PerCellHistogram,
     ThresholdedHistogram,
 )
-from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
-from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.selection.exponential import ExponentialMechanism, Labelled, log_probabilities
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.curator.selection.stable import Lead, Parts, Promise, RecConcave
@@ -77,7 +76,6 @@ WRONG: list[tuple[Any, str]] = [
     ([8], "of 4 bits"),
     ([-1], "-1"),
     ([0.5], "whole"),
-    ([math.nan], "whole"),
     ([True], "whole"),
     (["a"], "whole"),
 ]
@@ -86,7 +84,6 @@ BAD: list[tuple[Callable[[], object], str]] = [
     *((partial(naturals, points, 3), word) for points, word in WRONG),
     (lambda: naturals([1 << 64], 64), "65 bits"),
     (lambda: naturals([1], 0), "bits is 0"),
-    (lambda: naturals([1], MAX_BITS + 1), "bits"),
     *(
         (partial(LabelledMultiset.of, [1, 2], labels, 3), "label of 0 or 1")
         for labels in ([0], [0, 2])
@@ -98,6 +95,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
         "label of 0 or 1",
     ),
     (lambda: Examples(65, np.zeros((2, 1), dtype=np.uint64), np.zeros(2, dtype=np.uint8)), "shape"),
+    (lambda: gf2.solve(np.zeros((2, 1), dtype=np.uint64), ZEROS[:2], 65), "need rows of shape"),
     (lambda: shaped("round", 10, 8, 0), "no shape"),
     (lambda: DeclaredAccount(Pure(10), 11), "fewer"),
     (lambda: DeclaredAccount(Pure(10), 0), "queries is 0"),
@@ -114,11 +112,9 @@ BAD: list[tuple[Callable[[], object], str]] = [
         (partial(Goals, *goals), word)
         for goals, word in (
             ((0.0, 0.1), "alpha is 0"),
-            ((1.5, 0.1), "alpha is 1.5"),
             ((0.1, 1.0), "beta is 1"),
         )
     ),
-    (lambda: PrintedChoice(1.0, 0.0, GOALS).loss, "delta is 0"),
     (lambda: PrintedChoice(1e-9, 1e-6, GOALS), "half"),
     (lambda: Promise(3, 3), "whole numbers"),
     (
@@ -170,12 +166,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     ),
     (lambda: KPointSanitizer(0, ThresholdedHistogram(1.0, 1e-6)), "k is 0"),
     *(
-        (partial(Medians, 1.0, *given), word)
-        for given, word in (((0,), "levels is 0"), ((17,), "17"), ((3, 21), "low is 21"))
-    ),
-    *(
-        (partial(kind, 1.0, 0.0, GOALS), "delta is 0")
-        for kind in (SanPoints, PrintedSanPoints, SanThresholds, PrintedSanThresholds)
+        (partial(Medians, 1.0, *arguments), word)
+        for arguments, word in (((0,), "levels is 0"), ((3, 21), "low is 21"))
     ),
     # counts, intervals and numbers
     (lambda: NoisySum(Category("v", ("a", "b", "c")), 1.0), "levels"),
@@ -183,11 +175,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: KNormCounts(0, 1.0), "k is 0"),
     (lambda: KNormCounts(3, 1.0).release(ColumnCounts(1, np.array([0, 1])), DRAWS), "2 counts"),
     (lambda: KNormCounts(4096, 0.01), "262,144"),
-    *(
-        (partial(mechanism.law, ColumnCounts(1, ZEROS)), "4096 outcomes")
-        for mechanism in (KNormCounts(13, 1.0), LaplaceCounts(13, 1.0))
-    ),
-    *((partial(DiscreteGaussianCounts, 3, rho), "rho is") for rho in (0.0, 2000.0, math.nan)),
+    (lambda: KNormCounts(13, 1.0).law(ColumnCounts(1, ZEROS)), "4096 outcomes"),
+    *((partial(DiscreteGaussianCounts, 3, rho), "rho is") for rho in (2000.0, math.nan)),
     (lambda: rounded_normals(DRAWS, 0, 5), "variance is 0"),
     (lambda: CountTree(23, 1.0), "bits is 23"),
     (lambda: CountTree(4, 1.0, 1), "branching is 1"),
@@ -196,7 +185,6 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Level(2, 0, 1.0), "width is 0"),
     (lambda: Level(2, 1, 1.0).law(Multiset.of([0] * 9, 2)), "4096 outcomes"),
     (lambda: IntervalCounts(np.zeros(5)).count(3, 2), "low <= x < high"),
-    (lambda: PREFIX.release(Multiset.of([1], 5), DRAWS), "one domain"),
     (
         lambda: PREFIX.release(
             Multiset(4, np.array([1], dtype=np.uint64), np.array([1 << 33])), DRAWS
@@ -216,13 +204,11 @@ BAD: list[tuple[Callable[[], object], str]] = [
         ),
         "8 records",
     ),
-    (lambda: tuned(0.1, 1.0, 1e-6).release(LabelledMultiset.of_pairs([], 3), DRAWS), "0 records"),
     (lambda: tuned(0.0, 1.0, 1e-6), "alpha"),
-    (lambda: tuned(0.1, 1.0, 0.0), "delta"),
     (lambda: printed_records(0, 0.1, 1.0, 1e-6), "bits"),
     *(
-        (partial(DyadicThresholds, *given, 1.0, 1e-3), word)
-        for given, word in (((0, 0.1), "bits is 0"), ((8, 1.0), "alpha"))
+        (partial(DyadicThresholds, *arguments, 1.0, 1e-3), word)
+        for arguments, word in (((0, 0.1), "bits is 0"), ((8, 1.0), "alpha"))
     ),
     (lambda: DyadicThresholds(8, 0.1, 1.0, 0.9), "delta"),
     (lambda: DyadicThresholds(4, 0.1, 1.0, 1e-3).release(ONE, DRAWS), "2\\^3 - 1"),
@@ -242,6 +228,6 @@ BAD: list[tuple[Callable[[], object], str]] = [
 
 @pytest.mark.parametrize(("make", "word"), BAD, ids=[word for _, word in BAD])
 def test_bad_input_is_refused_in_one_line(make: Callable[[], object], word: str) -> None:
-    with pytest.raises(InputError, match=word) as refused:
+    with pytest.raises(InputError, match=word) as error:
         make()
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(error.value)

@@ -63,10 +63,10 @@ class Watched(Draws):
     def __init__(self, account: Account) -> None:
         super().__init__(KeyedNoise(0))
         self.account = account
-        self.spent: list[Loss] = []
+        self.losses: list[Loss] = []
 
     def words(self, count: int) -> Words:
-        self.spent.append(self.account.spent)
+        self.losses.append(self.account.spent)
         return super().words(count)
 
 
@@ -120,7 +120,7 @@ def test_a_round_is_paid_for_whole_before_it_is_drawn() -> None:
     refused(oracle, "on top of", *[Pure(1)] * 3)
     refused(oracle, "exceeds the budget", Approximate(1, 1))
     oracle.answer((Coin(Pure(2)),))
-    assert draws.spent == [*[Pure(3)] * 3, Pure(5)]
+    assert draws.losses == [*[Pure(3)] * 3, Pure(5)]
 
 
 def test_a_failed_release_is_not_refunded() -> None:
@@ -132,12 +132,8 @@ def test_a_failed_release_is_not_refunded() -> None:
 
 def test_losses_of_other_neighbours_are_refused() -> None:
     """A budget of graphs pays for no loss that compares records: nothing is drawn."""
-    refused(
-        TrustedOracle(0, Account(Pure(5), "edge"), seeded(0)),
-        "'replace'",
-        Pure(1),
-        code="neighbours",
-    )
+    oracle = TrustedOracle(0, Account(Pure(5), "edge"), seeded(0))
+    refused(oracle, "'replace'", Pure(1), code="neighbours")
 
 
 def test_a_curators_algorithms_are_run_by_the_one_interpreter() -> None:
@@ -167,18 +163,16 @@ def test_a_declared_account_pays_for_places() -> None:
     and one with a delta are refused and commit nothing."""
     account = DeclaredAccount(approximate(1, 1e-6), 100)
     part, oracle = account.part, TrustedOracle(0, account, seeded(0))
-    spent = list[Loss]()
+    prices = list[Loss]()
     for times in (10, 88):
         oracle.answer((Coin(part),) * times)
-        spent.append(account.spent)
-    assert spent == [Pure(10 * part.nano), Approximate(NANO, optimal_delta(part, 98, Pure(NANO)))]
+        prices.append(account.spent)
+    assert prices == [Pure(10 * part.nano), Approximate(NANO, optimal_delta(part, 98, Pure(NANO)))]
     for losses in ([part] * 3, [Pure(part.nano + 1)], [Approximate(1, 1)]):
         refused(oracle, "declared", *losses)
     oracle.answer((Coin(Pure(1)), Coin(part)))
-    assert (
-        account.spent.nano <= account.budget.nano,
-        account.spent.atto <= account.budget.atto,
-    ) == (True, True)
+    assert account.spent.nano <= account.budget.nano
+    assert account.spent.atto <= account.budget.atto
     refused(oracle, "exceed the 100", part)
 
 
@@ -214,13 +208,13 @@ def small(
 
 
 def are_neighbours(one: Rows, other: Rows, kind: Neighbours) -> bool:
-    gone, come = (
-        list((Counter(one) - Counter(other)).elements()),
-        list((Counter(other) - Counter(one)).elements()),
+    less, more = (
+        [*(Counter(here) - Counter(there)).elements()]
+        for here, there in ((one, other), (other, one))
     )
     if kind in ("edge", "add-remove"):
-        return len(gone) + len(come) == 1
-    return len(gone) == len(come) == 1 and (kind == "replace" or gone[0][0] == come[0][0])
+        return len(less) + len(more) == 1
+    return len(less) == len(more) == 1 and (kind == "replace" or less[0][0] == more[0][0])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -274,14 +268,13 @@ class Leak(Mechanism[Rows, int | None, Approximate]):
 def test_a_delta_is_found_exactly() -> None:
     """A mechanism that fails with probability delta has that delta at every epsilon; one that fails
     twice as often is caught; its ratios are infinite."""
-    assert (
-        small(2).worst_delta(Leak(10**12))
-        == Fraction(1, 10**6)
-        == small(2).worst_delta(Leak(10**12), Approximate(3 * 10**9, 0))
-    )
-    assert small(2).worst_delta(Leak(2 * 10**12), Leak(10**12).loss) > Fraction(1, 10**6)
+    leak, two = Leak(10**12), small(2)
+    for loss in (leak.loss, Approximate(3 * 10**9, 0)):
+        assert two.worst_delta(leak, loss) == Fraction(1, 10**6)
+    assert two.worst_delta(leak) == Fraction(1, 10**6)
+    assert two.worst_delta(Leak(2 * 10**12), leak.loss) > Fraction(1, 10**6)
     refuse(
-        ("the loss is infinite", lambda: small(2).worst_ratios(Leak(10**12))),
+        ("the loss is infinite", lambda: two.worst_ratios(leak)),
         *(
             (
                 "nothing or too many to enumerate",
@@ -294,11 +287,8 @@ def test_a_delta_is_found_exactly() -> None:
             for law in ({0: Fraction(5, 6)}, {0: Fraction(1), 1: Fraction(1, 10**30)})
         ),
     )
-    assert whole_weights({0: Fraction(1, 2), 1: Fraction(1, 3), 2: Fraction(1, 6)}) == {
-        0: 3,
-        1: 2,
-        2: 1,
-    }
+    thirds = {0: Fraction(1, 2), 1: Fraction(1, 3), 2: Fraction(1, 6)}
+    assert whole_weights(thirds) == {0: 3, 1: 2, 2: 1}
 
 
 @dataclass(frozen=True)
@@ -332,7 +322,7 @@ def test_what_is_asked_depends_on_what_was_told() -> None:
         Adaptive(again_after_one),
     )
     assert transcripts(both, 1) == {
-        ((x, y),): Fraction(3 if x else 1, 8) for x in (0, 1) for y in (0, 1)
+        ((x, y),): Fraction(1 + 2 * x, 8) for x in (0, 1) for y in (0, 1)
     }
     assert transcripts(algorithm, 1) == {
         ((0,),): Fraction(1, 4),
@@ -353,18 +343,11 @@ def test_points_are_sorted_and_counted(bits: int) -> None:
     cut; labels are counted apart."""
     top = (1 << bits) - 1
     points = Multiset.of([top, 0, 5, top, top - 1], bits)
-    assert (points.values.tolist(), points.counts.tolist(), points.size) == (
-        [0, 5, top - 1, top],
-        [1, 1, 1, 2],
-        5,
-    )
+    assert points.values.tolist() == [0, 5, top - 1, top]
+    assert (points.counts.tolist(), points.size) == ([1, 1, 1, 2], 5)
     assert points.values.dtype == (np.uint64 if bits <= 64 else object)
     pairs = LabelledMultiset.of_pairs([(top, 1), (2, 0), (top, 0), (top, 1)], bits)
-    assert (pairs.values.tolist(), pairs.zeros.tolist(), pairs.ones.tolist(), pairs.size) == (
-        [2, top],
-        [1, 1],
-        [0, 2],
-        4,
-    )
+    assert (pairs.values.tolist(), pairs.size) == ([2, top], 4)
+    assert (pairs.zeros.tolist(), pairs.ones.tolist()) == ([1, 1], [0, 2])
     assert [pairs.labelled(label).values.tolist() for label in (0, 1)] == [[2, top], [top]]
     assert Multiset.of([], bits).size == LabelledMultiset.of_pairs([], bits).size == 0

@@ -225,11 +225,11 @@ class Pieces(Tree):
     """The draws from enumerated pieces: e^-gamma counts as (3/4)^(gamma / `unit`); a second `first`
     ends the path, which leaves the law up to a factor."""
 
-    first, unit, forgotten = 0, Fraction(1), Fraction(1, 10**5)
+    first, unit, least = 0, Fraction(1), Fraction(1, 10**5)
     discrete_laplace = Draws.discrete_laplace
 
     def below(self, limit: int) -> Any:
-        if limit == self.first and ("below", limit) in self.asked:
+        if limit == self.first and ("below", limit) in self.asks:
             raise Cut
         return super().below(limit)
 
@@ -243,7 +243,7 @@ class Pieces(Tree):
 @pytest.mark.parametrize("numerator", [0, 1, 3, 2**39 + 1, 2**40])
 def test_coins_have_their_bias(numerator: int) -> None:
     bias = Fraction(numerator, 2**40)
-    exact = type("Exact", (Tree,), {"forgotten": Fraction(0)})
+    exact = type("Exact", (Tree,), {"least": Fraction(0)})
     assert law_of(lambda draws: draws.coin(bias), kind=exact).get(True, 0) == bias
 
 

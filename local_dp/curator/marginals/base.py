@@ -30,11 +30,8 @@ class BinaryTable:
 
     def __post_init__(self) -> None:
         check_whole("d", self.d, 1, _WORD)
-        if (
-            self.rows.ndim != 1
-            or self.rows.dtype != np.uint64
-            or (self.d < _WORD and np.any(self.rows >> np.uint64(self.d)))
-        ):
+        words = self.rows.ndim == 1 and self.rows.dtype == np.uint64
+        if not words or np.any(self.rows >> np.uint64(self.d)):
             raise InputError(
                 f"some row is no word of {self.d} bits; give one number from 0 to 2^{self.d} - 1 "
                 "for each record"
@@ -44,11 +41,8 @@ class BinaryTable:
     def of(cls, columns: Ints | Bools) -> Self:
         """From a matrix of 0 and 1, shape (n, d). Raises InputError for anything else."""
         bits = np.asarray(columns)
-        if (
-            bits.ndim != 2
-            or not 1 <= bits.shape[1] <= _WORD
-            or not np.all((bits == 0) | (bits == 1))
-        ):
+        matrix = bits.ndim == 2 and 1 <= bits.shape[1] <= _WORD
+        if not matrix or not np.all((bits == 0) | (bits == 1)):
             raise InputError(
                 f"a binary table has 1 to {_WORD} columns of 0 and 1; this has shape "
                 f"{bits.shape}, or other values"
@@ -65,9 +59,7 @@ class BinaryTable:
     @property
     def bits(self) -> Ints:
         """Shape (n, d), of 0 and 1."""
-        return (self.rows[:, None] >> np.arange(self.d, dtype=np.uint64) & np.uint64(1)).astype(
-            np.int8
-        )
+        return (self.rows[:, None] >> np.arange(self.d, dtype=np.uint64) & 1).astype(np.int8)
 
     @cached_property
     def histogram(self) -> Counts:
@@ -82,21 +74,16 @@ class BinaryTable:
     def pair_sums(self) -> Counts:
         """The sums over all records of the characters of two columns, shape (d, d); n on the
         diagonal."""
-        return products(
-            self.d,
-            (
-                1.0 - 2.0 * BinaryTable(self.d, self.rows[start : start + _BLOCK]).bits
-                for start in range(0, self.size, _BLOCK)
-            ),
-        )
+        starts = range(0, self.size, _BLOCK)
+        blocks = (BinaryTable(self.d, self.rows[start : start + _BLOCK]) for start in starts)
+        return products(self.d, (1.0 - 2.0 * block.bits for block in blocks))
 
     def characters(self, masks: Words) -> Counts:
         """The sums over all records of (-1)^<A, x>, one for each mask A, exactly: from a histogram
         by one transform where that is cheaper."""
         if self.d <= DENSE and self.d << self.d < len(masks) * max(1, self.size):
-            return walsh_hadamard(self.histogram.astype(np.float64))[masks.astype(np.int64)].astype(
-                np.int64
-            )
+            transform = walsh_hadamard(self.histogram.astype(np.float64))
+            return transform[masks.astype(np.int64)].astype(np.int64)
         odd = np.zeros(len(masks), dtype=np.int64)
         for start in range(0, self.size, _BLOCK):
             block = self.rows[start : start + _BLOCK]
@@ -281,7 +268,6 @@ class Weights:
     """Positive weights of sum 1 of all 2^d rows, uniform at first."""
 
     def __init__(self, d: int) -> None:
-        check_whole("d", d, 1, DENSE)
         self.d = d
         self.flat = np.full(1 << d, 0.5**d)
 

@@ -95,10 +95,8 @@ class DependentPair(ByScore[BinaryTable, int]):
         return ExponentialChoice(self.epsilon, 2)
 
     def candidates(self, database: BinaryTable) -> Listed:
-        places = np.array(self.pairs)
-        return numbered(
-            np.abs(database.pair_sums[places[:, 0], places[:, 1]] - np.array(self.expected))
-        )
+        sums = database.pair_sums[tuple(np.array(self.pairs).T)]
+        return numbered(np.abs(sums - np.array(self.expected)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,19 +126,14 @@ class TreeTable:
         for (i, j), joint in zip(self.edges, self.joint.tolist(), strict=True):
             near[i].append((j, joint))
             near[j].append((i, joint))
-        steps, visited, queue = [], {0}, [0]
+        steps, tree, queue = [], {0}, [0]
         for parent in queue:
             for column, joint in near[parent]:
-                if column not in visited:
-                    visited.add(column)
+                if column not in tree:
+                    tree.add(column)
                     queue.append(column)
-                    steps.append(
-                        (
-                            column,
-                            parent,
-                            _conditional(self.means[parent], self.means[column], joint),
-                        )
-                    )
+                    law = _conditional(self.means[parent], self.means[column], joint)
+                    steps.append((column, parent, law))
         return tuple(reversed(steps))
 
     def _marginal(self, mask: int) -> Floats:
@@ -152,32 +145,28 @@ class TreeTable:
         for column, parent, conditional in self._steps:
             if column in laws:
                 order[parent] = order.get(parent, []) + order.pop(column)
-                laws[parent] = _joined(
-                    laws.get(parent), np.tensordot(conditional, laws.pop(column), axes=1)
-                )
+                below = np.tensordot(conditional, laws.pop(column), axes=1)
+                laws[parent] = _product_of(laws[parent], below) if parent in laws else below
         if 0 not in laws:
             return np.ones(1)
-        joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, laws[0], axes=1)
+        first = np.array([1 + self.means[0], 1 - self.means[0]]) / 2
+        joint = np.tensordot(first, laws[0], axes=1)
         # the lowest column runs fastest
         return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())
 
 
-def _joined(one: Floats | None, other: Floats) -> Floats:
+def _product_of(one: Floats, other: Floats) -> Floats:
     """The product of two laws that are independent given the first axis."""
-    if one is None:
-        return other
-    return one.reshape(*one.shape, *(1,) * (other.ndim - 1)) * other.reshape(
-        2, *(1,) * (one.ndim - 1), *other.shape[1:]
-    )
+    products = one.reshape(2, -1, 1) * other.reshape(2, 1, -1)
+    return products.reshape(*one.shape, *other.shape[1:])
 
 
 def _conditional(parent: float, column: float, joint: float) -> Floats:
     """Pr[column | parent] by the means of their signs; one half where the parent's value does not
     occur."""
     signs = np.array([1.0, -1.0])
-    both = np.maximum(
-        1 + parent * signs[:, None] + column * signs + joint * np.outer(signs, signs), 0
-    )
+    alone = 1 + parent * signs[:, None] + column * signs
+    both = np.maximum(alone + joint * np.outer(signs, signs), 0)
     totals = both.sum(axis=1, keepdims=True)
     return np.where(totals > 0, both / np.where(totals > 0, totals, 1), 0.5)
 
@@ -217,32 +206,27 @@ class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
         (columns,) = yield (CharacterSums(tuple((column,) for column in range(self.d)), third),)
         assert isinstance(columns, NoisySums)
         size, sums = columns.size, np.clip(columns.sums, -columns.size, columns.size)
-        joined, edges, nano = (
-            list(range(self.d)),
-            list[Pair](),
-            math.isqrt(8 * third // (self.d - 1)),
-        )
+        component, edges = list(range(self.d)), list[Pair]()
+        each = math.isqrt(8 * third // (self.d - 1)) / NANO
         while len(edges) < self.d - 1:
-            pairs = tuple(
-                (i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j]
-            )
+            every = combinations(range(self.d), 2)
+            pairs = tuple((i, j) for i, j in every if component[i] != component[j])
             # if they were independent
             expected = tuple(
                 round(int(sums[i]) * int(sums[j]) / size) if size else 0 for i, j in pairs
             )
-            (number,) = yield (BoundedRange(DependentPair(pairs, expected, nano / NANO)),)
+            (number,) = yield (BoundedRange(DependentPair(pairs, expected, each)),)
             assert isinstance(number, int)
-            pair = pairs[number]
-            edges.append(pair)
-            joined = [joined[pair[0]] if part == joined[pair[1]] else part for part in joined]
+            edges.append(pairs[number])
+            one, other = (component[column] for column in pairs[number])
+            component = [one if part == other else part for part in component]
         (joint,) = yield (CharacterSums(tuple(edges), third),)
         assert isinstance(joint, NoisySums)
         means = sums / max(size, 1)
-        one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
+        first, last = means[np.array(edges).T]
         # so that no cell is below 0
-        possible = np.clip(
-            joint.sums / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other)
-        )
+        least, most = np.abs(first + last) - 1, 1 - np.abs(first - last)
+        possible = np.clip(joint.sums / max(size, 1), least, most)
         return TreeTable(size, means, tuple(edges), possible)
 
 
@@ -280,14 +264,14 @@ class OneMarginal(Mechanism[BinaryTable, NoisyCounts, Pure]):
 
     def _values(self, database: BinaryTable) -> Multiset:
         check_columns(database, self.d)
-        places, packed = places_of(self.mask), database.rows
+        places, words = places_of(self.mask), database.rows
         if len(places) < self.d:
-            packed = np.zeros(database.size, dtype=np.uint64)
+            words = np.zeros(database.size, dtype=np.uint64)
             for place, column in enumerate(places):
-                packed |= (database.rows >> np.uint64(column) & np.uint64(1)) << np.uint64(place)
-        counts = np.bincount(packed.view(np.int64), minlength=1 << len(places))
-        used = np.flatnonzero(counts)
-        return Multiset(len(places), used.astype(np.uint64), counts[used])
+                words |= (database.rows >> column & 1) << place
+        counts = np.bincount(words.view(np.int64), minlength=1 << len(places))
+        values = np.flatnonzero(counts)
+        return Multiset(len(places), values.astype(np.uint64), counts[values])
 
 
 @dataclass(frozen=True)
@@ -305,9 +289,8 @@ class PlainGaussian(WithinDelta[BinaryTable, Floats]):
 
     def release(self, database: BinaryTable, draws: Draws) -> Floats:
         variance = least_variance(2 * len(self.workload.masks), self.loss)
-        return self.workload.answers(database) + rounded_normals(
-            draws, variance, self.workload.cells
-        )
+        noise = rounded_normals(draws, variance, self.workload.cells)
+        return self.workload.answers(database) + noise
 
 
 def of_total(weights: Floats | Counts, size: float) -> Floats:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import accumulate, combinations, pairwise
+from operator import mul
 
 import numpy as np
 
@@ -35,9 +36,8 @@ def smooth_or(degree: int, width: int, ones: int) -> Fraction:
     `bias` of 1 at 1..t, the best of degree k."""
     if width == 1:
         return Fraction(ones)
-    return 1 - chebyshev(degree, Fraction(2 * ones - width - 1, width - 1)) / chebyshev(
-        degree, Fraction(-width - 1, width - 1)
-    )
+    here, there = (chebyshev(degree, Fraction(2 * z - width - 1, width - 1)) for z in (ones, 0))
+    return 1 - here / there
 
 
 def bias(degree: int, width: int) -> Fraction:
@@ -59,10 +59,11 @@ def coefficients(degree: int, width: int) -> tuple[Fraction, ...]:
     if degree == width:
         return tuple(Fraction((-1) ** (r + 1)) for r in range(1, width + 1))
     values = [smooth_or(degree, width, z) for z in range(degree + 1)]
-    return tuple(
-        sum(((-1) ** (r - j) * math.comb(r, j) * values[j] for j in range(r + 1)), Fraction(0))
-        for r in range(1, degree + 1)
-    )
+    differences = []
+    for _ in range(degree):
+        values = [after - before for before, after in pairwise(values)]
+        differences.append(values[0])
+    return tuple(differences)
 
 
 MOST_MONOMIALS = 1 << 22
@@ -103,7 +104,7 @@ class NoisyMonomials:
     """Noisy counts of the records that are 1 in all columns of a set: for r = 1, 2, ... an array
     over the sets of r columns, in colexicographic order."""
 
-    asked: Disjunctions
+    queries: Disjunctions
     size: int
     counts: tuple[Counts, ...]
 
@@ -111,12 +112,13 @@ class NoisyMonomials:
         """The estimated number of records that are 1 in any of these columns. Raises InputError for
         unknown columns and more than the width."""
         y = sorted(set(columns))
-        if len(y) > self.asked.width or (y and not 0 <= y[0] <= y[-1] < self.asked.d):
+        inside = not y or 0 <= y[0] <= y[-1] < self.queries.d
+        if len(y) > self.queries.width or not inside:
             raise InputError(
-                f"the columns are {y}; give at most {self.asked.width} of 0..{self.asked.d - 1}"
+                f"the columns are {y}; give at most {self.queries.width} of 0..{self.queries.d - 1}"
             )
         total = 0.0
-        for r, c in enumerate(coefficients(self.asked.degree, self.asked.width)[: len(y)], 1):
+        for r, c in enumerate(coefficients(self.queries.degree, self.queries.width)[: len(y)], 1):
             ranks = [
                 sum(math.comb(column, place) for place, column in enumerate(subset, 1))
                 for subset in combinations(y, r)
@@ -142,7 +144,7 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
     """
 
     summary = "Counts products of columns, with noise by their size"
-    asked: Disjunctions
+    queries: Disjunctions
     epsilon: float
     delta: float
 
@@ -150,41 +152,35 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
     def variances(self) -> tuple[int, ...]:
         """V_r before rounding, for r = 1..k, from 1 / V_r proportional to sqrt(c_r^2 C(t, r) / C(d,
         r)): the sum of C(d, r) / V_r is at most mu^2."""
-        weights = zip(
-            enumerate(coefficients(self.asked.degree, self.asked.width), 1),
-            self.asked.sizes,
-            strict=True,
-        )
-        precisions = [
-            abs(float(c)) * math.sqrt(math.comb(self.asked.width, r) / size)
-            for (r, c), size in weights
-        ]
+        precisions = []
+        for r, c in enumerate(coefficients(self.queries.degree, self.queries.width), 1):
+            times = math.comb(self.queries.width, r) / math.comb(self.queries.d, r)
+            precisions.append(abs(float(c)) * math.sqrt(times))
         scale = (1 << 16) / min(precision for precision in precisions if precision > 0)
         shares = [max(1, math.ceil(precision * scale)) for precision in precisions]
-        whole = sum(
-            size * share for size, share in zip(self.asked.sizes, shares, strict=True)
-        ) / mu_squared(self.loss)
+        whole = sum(map(mul, self.queries.sizes, shares)) / mu_squared(self.loss)
         return tuple(math.ceil(whole / share) for share in shares)
 
     @property
     def deviation(self) -> float:
         """The standard error of an answer of full width, in records."""
-        terms = zip(coefficients(self.asked.degree, self.asked.width), self.variances, strict=True)
-        return math.sqrt(
-            sum(
-                float(c) ** 2 * math.comb(self.asked.width, r) * (variance + 1 / 12)
-                for r, (c, variance) in enumerate(terms, 1)
-            )
+        terms = zip(
+            coefficients(self.queries.degree, self.queries.width), self.variances, strict=True
         )
+        squares = (
+            float(c) ** 2 * math.comb(self.queries.width, r) * (variance + 1 / 12)
+            for r, (c, variance) in enumerate(terms, 1)
+        )
+        return math.sqrt(sum(squares))
 
     def release(self, database: BinaryTable, draws: Draws) -> NoisyMonomials:
-        check_columns(database, self.asked.d)
-        counts = monomial_counts(database, self.asked.degree)
+        check_columns(database, self.queries.d)
+        counts = monomial_counts(database, self.queries.degree)
         noisy = (
             each + rounded_normals(draws, variance, len(each))
             for each, variance in zip(counts, self.variances, strict=True)
         )
-        return NoisyMonomials(self.asked, database.size, tuple(noisy))
+        return NoisyMonomials(self.queries, database.size, tuple(noisy))
 
 
 def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
@@ -198,27 +194,22 @@ def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
             + 3 * WeightedMonomials(disjunctions, loss.epsilon, loss.delta).deviation / size
         )
 
-    possible = [
-        k
-        for k in range(1, width + 1)
-        if sum(math.comb(d, r) for r in range(1, k + 1)) <= MOST_MONOMIALS
-    ]
+    sizes = accumulate(math.comb(d, r) for r in range(1, width + 1))
+    possible = [k for k, size in enumerate(sizes, 1) if size <= MOST_MONOMIALS]
     return min(possible, key=error)
 
 
 def monomial_counts(table: BinaryTable, degree: int) -> tuple[Counts, ...]:
     """The records that are 1 in all columns of each set of r columns, r = 1..degree: arrays in
     colexicographic order, by and-ing packed columns."""
-    packed = np.packbits(table.bits.T.astype(np.bool_), axis=1)
-    columns = np.ascontiguousarray(np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))).view(
-        np.uint64
-    )
+    octets = np.packbits(table.bits.T.astype(np.bool_), axis=1)
+    whole = np.pad(octets, ((0, 0), (0, -octets.shape[1] % 8)))
+    columns = np.ascontiguousarray(whole).view(np.uint64)
     counts = tuple(np.zeros(math.comb(table.d, r), dtype=np.int64) for r in range(1, degree + 1))
     for conjunction, below, place in _prefixes(columns, degree):
         r, rank = place
-        counts[r - 1][rank : rank + below] = np.bitwise_count(columns[:below] & conjunction).sum(
-            axis=1
-        )
+        both = np.bitwise_count(columns[:below] & conjunction)
+        counts[r - 1][rank : rank + below] = both.sum(axis=1)
     return counts
 
 
@@ -230,23 +221,14 @@ def _prefixes(columns: Words, degree: int) -> Iterator[tuple[Words, int, tuple[i
     one lower column stand in a row. A set is built from its highest column down; its rank depends
     on its final size.
     """
-    stack: list[tuple[tuple[int, ...], Words]] = [
-        ((), np.full(columns.shape[1], np.uint64(0xFFFFFFFFFFFFFFFF)))
-    ]
+    every = ~np.zeros(columns.shape[1], dtype=np.uint64)
+    stack: list[tuple[tuple[int, ...], Words]] = [((), every)]
     while stack:
         columns_of_set, conjunction = stack.pop()
         below, r = (columns_of_set[-1] if columns_of_set else len(columns)), len(columns_of_set) + 1
         if below:
-            yield (
-                conjunction,
-                below,
-                (
-                    r,
-                    sum(
-                        math.comb(column, r - place) for place, column in enumerate(columns_of_set)
-                    ),
-                ),
-            )
+            rank = sum(math.comb(column, r - place) for place, column in enumerate(columns_of_set))
+            yield conjunction, below, (r, rank)
         if r < degree:
             stack += [
                 ((*columns_of_set, column), conjunction & columns[column])

@@ -49,9 +49,8 @@ def weights_of(workload: Marginals) -> Counts:
     else:
         costs = np.zeros(len(sizes))
         for mask in workload.masks:
-            costs += 2.0 ** -mask.bit_count() * (
-                (workload.characters & np.uint64(mask)) == workload.characters
-            )
+            inside = (workload.characters & np.uint64(mask)) == workload.characters
+            costs += 2.0 ** -mask.bit_count() * inside
         shares = np.sqrt(costs)
     whole: Counts = np.ceil(shares * (_LARGEST / shares[1:].max(initial=1e-300))).astype(np.int64)
     whole[0] = 0
@@ -61,10 +60,9 @@ def weights_of(workload: Marginals) -> Counts:
 def is_symmetric(workload: Marginals) -> bool:
     """Whether it is all t-way marginals, each once: then the best weight of a character depends on
     its size alone, by convexity."""
-    t = workload.masks[0].bit_count()
-    return len(set(workload.masks)) == len(workload.masks) == math.comb(workload.d, t) and all(
-        mask.bit_count() == t for mask in workload.masks
-    )
+    masks, sizes = set(workload.masks), {mask.bit_count() for mask in workload.masks}
+    every = sum(math.comb(workload.d, t) for t in sizes)
+    return len(sizes) == 1 and len(masks) == len(workload.masks) == every
 
 
 @lru_cache(maxsize=64)
@@ -98,13 +96,11 @@ def largest_move(workload: Marginals, weights: Counts) -> int:
     if is_symmetric(workload):
         sizes = np.bitwise_count(workload.characters)
         by_size = [int(weights[sizes == s][0]) for s in range(1, int(sizes.max()) + 1)]
-        return max(
-            (
-                sum(a * odd_meetings(workload.d, s, w) for s, a in enumerate(by_size, 1))
-                for w in range(1, workload.d + 1)
-            ),
-            default=0,
-        )
+
+        def meets(w: int) -> int:
+            return sum(a * odd_meetings(workload.d, s, w) for s, a in enumerate(by_size, 1))
+
+        return max(map(meets, range(1, workload.d + 1)))
     if workload.d > DENSE:
         return total
     spread = np.zeros(1 << workload.d)
@@ -137,9 +133,7 @@ class NoisyCharacters:
         of a marginal."""
         # the cell of zeros: the sum over its characters by 2^|T|
         first = self.workload.of_characters(self.variances)[self.workload.starts[:-1]]
-        return np.asarray(
-            np.sqrt(first / np.array([1 << mask.bit_count() for mask in self.workload.masks]))
-        )
+        return np.asarray(np.sqrt(first / np.diff(self.workload.starts)))
 
     @property
     def spread(self) -> Floats:
@@ -181,10 +175,8 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
         weights = weights_of(self.workload)
         whole = 4 * largest_move(self.workload, weights) / mu_squared(self.loss)
         kinds, places = np.unique(weights, return_inverse=True)
-        return np.array(
-            [math.ceil(whole / weight) if weight else 0 for weight in kinds.tolist()],
-            dtype=np.int64,
-        )[places]
+        variances = [math.ceil(whole / weight) if weight else 0 for weight in kinds.tolist()]
+        return np.array(variances, dtype=np.int64)[places]
 
     def release(self, database: BinaryTable, draws: Draws) -> NoisyCharacters:
         check_columns(database, self.workload.d)
@@ -199,9 +191,7 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
     def deviation(self) -> float:
         """The root mean square of the standard errors of all cells, in records: a public number."""
         exact = NoisyCharacters(
-            self.workload,
-            np.zeros(len(self.variances), dtype=np.int64),
-            rounded_variances(self.variances),
+            self.workload, np.zeros_like(self.variances), rounded_variances(self.variances)
         )
         sizes = np.diff(self.workload.starts)
         return math.sqrt(float((exact.deviations**2 * sizes).sum() / sizes.sum()))
@@ -237,10 +227,11 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
         raise InputError(f"there are {d} columns; a table of all 2^d rows takes up to {DENSE}")
     size = max(noisy.size, 1)
     places, answers = noisy.workload.characters[1:].astype(np.int64), noisy.sums[1:] / size
-    scale, spread = size / np.sqrt(noisy.variances[1:]), float(np.sqrt(noisy.variances[1:].mean()))
+    variances = noisy.variances[1:]
+    scale, spread = size / np.sqrt(variances), float(np.sqrt(variances.mean()))
     tau = max(len(answers) / (2 * d * math.log(2)), 2 * size / spread)
 
-    def softened(dual: Floats) -> tuple[Floats, float]:
+    def soften(dual: Floats) -> tuple[Floats, float]:
         """The weights, of sum 1, of these duals, and tau ln of their sum before."""
         exponents = np.zeros(1 << d)
         exponents[places] = dual * scale / tau
@@ -253,7 +244,7 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
         return weights / total, tau * (most + math.log(total))
 
     def price(dual: Floats) -> tuple[float, Floats]:
-        weights, level = softened(dual)
+        weights, level = soften(dual)
         off = scale * (walsh_hadamard(weights)[places] - answers)
         return level - float(dual @ (scale * answers)) + float(dual @ dual) / 2, off + dual
 
@@ -264,7 +255,7 @@ def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floa
         method="L-BFGS-B",
         options={"maxiter": _ITERATIONS, "maxcor": _KEPT},
     )
-    return np.asarray(noisy.size * softened(solution.x)[0])
+    return np.asarray(noisy.size * soften(solution.x)[0])
 
 
 Kind: TypeAlias = Literal["fourier", "nearest", "mst"]

@@ -31,11 +31,8 @@ class SignTable:
     signs: Ints
 
     def __post_init__(self) -> None:
-        if (
-            self.signs.ndim != 2
-            or not 1 < self.signs.shape[1] <= MAX_COLUMNS
-            or not np.all(np.abs(self.signs) == 1)
-        ):
+        matrix = self.signs.ndim == 2 and 1 < self.signs.shape[1] <= MAX_COLUMNS
+        if not matrix or not np.all(np.abs(self.signs) == 1):
             raise InputError(
                 f"a table of signs has 2 to {MAX_COLUMNS} columns of -1 and 1; this has shape "
                 f"{self.signs.shape}, or other values"
@@ -58,13 +55,8 @@ class SignTable:
     def sums(self) -> Counts:
         """The sums of v_i v_j over all records, shape (d, d), n on the diagonal."""
         step = max(1, _BLOCK // self.d)
-        return products(
-            self.d,
-            (
-                self.signs[start : start + step].astype(np.float64)
-                for start in range(0, self.size, step)
-            ),
-        )
+        blocks = (self.signs[start : start + step] for start in range(0, self.size, step))
+        return products(self.d, (block.astype(np.float64) for block in blocks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,11 +101,8 @@ class PairGaussian(WithinDelta[SignTable, NoisyPairs]):
                 f"{self.d}; give as many, and a row at least"
             )
         above = np.triu_indices(self.d, 1)
-        return pairs_of(
-            database.sums[above] + rounded_normals(draws, self.variance, len(above[0])),
-            database.size,
-            self.variance + 1 / 12,
-        )
+        sums = database.sums[above] + rounded_normals(draws, self.variance, len(above[0]))
+        return pairs_of(sums, database.size, self.variance + 1 / 12)
 
 
 def pairs_of(sums: Counts | Floats, size: int, variance: float) -> NoisyPairs:
@@ -156,9 +145,8 @@ def onto_elliptope(means: Floats) -> Floats:
     def price(dual: Floats) -> tuple[float, Floats]:
         values, vectors = np.linalg.eigh(symmetric + np.diag(dual))
         positive = np.maximum(values, 0)
-        return float(positive @ positive) / 2 - float(dual.sum()), (
-            (vectors * positive) * vectors
-        ).sum(axis=1) - 1
+        diagonal = ((vectors * positive) * vectors).sum(axis=1)
+        return float(positive @ positive) / 2 - float(dual.sum()), diagonal - 1
 
     solution = minimize(
         price,
@@ -185,22 +173,20 @@ def onto_hull(means: Floats) -> Floats:
 
     symmetric = _symmetric(means)
     check_whole("the number of columns", len(symmetric), 2, MOST_ENUMERATED)
-    signs = np.array(
-        [(1, *rest) for rest in product((1, -1), repeat=len(symmetric) - 1)], dtype=np.float64
-    )
+    signs = np.array(list(product((1.0,), *[(1.0, -1.0)] * (len(symmetric) - 1))))
     above = np.triu_indices(len(symmetric), 1)
     target, vertices = symmetric[above], np.array([signs[0]])
     for _ in range(_ROUNDS):
         columns = (vertices[:, :, None] * vertices[:, None, :])[:, *above].T
-        weights = nnls(np.vstack([columns, np.full(len(vertices), 1e4)]), np.append(target, 1e4))[0]
+        system = np.vstack([columns, np.full(len(vertices), 1e4)])
+        weights = nnls(system, np.append(target, 1e4))[0]
         weights /= weights.sum()
         off = np.zeros_like(symmetric)
         off[above] = target - columns @ weights
         slopes = ((signs @ off) * signs).sum(axis=1)  # <residual, v v^T> over i < j
         best = int(slopes.argmax())
-        if slopes[best] - float(weights @ ((vertices @ off) * vertices).sum(axis=1)) < _GAP * len(
-            target
-        ):
+        own = float(weights @ ((vertices @ off) * vertices).sum(axis=1))
+        if slopes[best] - own < _GAP * len(target):
             break
         vertices = np.vstack([vertices[weights > 0], signs[best]])
         weights = np.append(weights[weights > 0], 0.0)
@@ -208,12 +194,8 @@ def onto_hull(means: Floats) -> Floats:
 
 
 def _symmetric(means: Floats) -> Floats:
-    if (
-        means.ndim != 2
-        or means.shape[0] != means.shape[1]
-        or not np.all(np.isfinite(means))
-        or not np.allclose(means, means.T)
-    ):
+    square = means.ndim == 2 and means.shape[0] == means.shape[1]
+    if not square or not np.all(np.isfinite(means)) or not np.allclose(means, means.T):
         raise InputError(
             f"the means have shape {means.shape}; give a symmetric matrix of finite numbers"
         )

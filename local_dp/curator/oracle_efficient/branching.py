@@ -75,20 +75,17 @@ class _Node:
         """A lower bound on the key of every conjunction of the node; the key of `best`, where no
         point fails two undecided literals."""
         several = self.weights[self.open > 1]
-        total = int(
-            self.weights[self.open == 0].sum()
-            + np.minimum(self.linear, 0).sum()
-            + np.minimum(several, 0).sum()
-        )
-        return total, self.literals if len(several) else self.best
+        total = self.weights[self.open == 0].sum()
+        total += np.minimum(self.linear, 0).sum() + np.minimum(several, 0).sum()
+        return int(total), self.literals if len(several) else self.best
 
     def split(self, literal: int) -> tuple["_Node", "_Node"]:
         fails = self.zeros[:, literal]
         others = self.zeros.copy()
         others[:, literal] = False
-        return _Node(self.literals, others, self.weights), _Node(
-            self.literals | 1 << literal, self.zeros[~fails], self.weights[~fails]
-        )
+        taken_in = self.literals | 1 << literal
+        within = _Node(taken_in, self.zeros[~fails], self.weights[~fails])
+        return _Node(self.literals, others, self.weights), within
 
     def literal(self) -> int:
         """The literal with the most weight."""

@@ -27,11 +27,8 @@ class LossSequence:
     losses: Counts
 
     def __post_init__(self) -> None:
-        if (
-            self.losses.ndim != 2
-            or not 1 <= self.losses.size <= MAX_CELLS
-            or np.any((self.losses != 0) & (self.losses != 1))
-        ):
+        matrix = self.losses.ndim == 2 and 1 <= self.losses.size <= MAX_CELLS
+        if not matrix or np.any((self.losses != 0) & (self.losses != 1)):
             raise InputError(
                 f"the losses have shape {self.losses.shape}; give 0 or 1 for T rounds and N "
                 "experts, at most 2^24 in all"
@@ -64,13 +61,9 @@ class LossSequence:
 def separator_noise(queries: Separated, epsilon: float, count: int, draws: Draws) -> Floats:
     """What RSPM at epsilon adds to the total of each query, `count` times, shape (count, N): sums
     of whole noise on m separators, exact in floats."""
-    m = len(queries.separators)
-    weights = discrete_laplaces(
-        draws, Fraction(nano_epsilon(epsilon), queries.shift) / NANO, count * m
-    ).reshape(count, m)
-    return np.asarray(
-        weights.astype(np.float64) @ queries.values(queries.separators).astype(np.float64).T
-    )
+    m, each = len(queries.separators), Fraction(nano_epsilon(epsilon), queries.shift) / NANO
+    weights = discrete_laplaces(draws, each, count * m).reshape(count, m).astype(np.float64)
+    return np.asarray(weights @ queries.values(queries.separators).astype(np.float64).T)
 
 
 def leader_attack(values: Ints, rounds: int) -> LossSequence:
@@ -82,10 +75,8 @@ def leader_attack(values: Ints, rounds: int) -> LossSequence:
     """
     # of labels 0 and 1, shape (2 points, N)
     errors = np.concatenate([values, 1 - values], axis=1).T.astype(np.int64)
-    totals, losses = (
-        np.zeros(errors.shape[1], dtype=np.int64),
-        np.empty((rounds, errors.shape[1]), dtype=np.int64),
-    )
+    totals = np.zeros(errors.shape[1], dtype=np.int64)
+    losses = np.empty((rounds, len(totals)), dtype=np.int64)
     for place in range(rounds):
         wrong = errors[errors[:, int(np.argmin(totals))] == 1]
         losses[place] = wrong[int(np.argmin(wrong.sum(axis=1)))]
@@ -105,7 +96,8 @@ def path_game(
     """
     check_dimension(d, 12)
     following = _ways(d, generator)
-    totals, losses = np.zeros(1 << d, dtype=np.int64), np.ones((rounds, 1 << d), dtype=np.int64)
+    losses = np.ones((rounds, 1 << d), dtype=np.int64)
+    totals = np.zeros(1 << d, dtype=np.int64)
     for place in range(rounds):
         losses[place, following[likeliest(totals)]] = 0
         totals += losses[place]
@@ -118,8 +110,7 @@ def _ways(d: int, generator: np.random.Generator) -> Ints:
     for bit in generator.integers(0, d, round(2 ** (d / 2))).tolist():
         walk.append(walk[-1] ^ 1 << bit)
     visits = {vertex: place for place, vertex in reversed(list(enumerate(walk)))}
-    ranks = np.array(
-        [visits.get(vertex, -(vertex ^ walk[0]).bit_count()) for vertex in range(1 << d)]
-    )
-    neighbours = np.arange(1 << d)[:, None] ^ np.append(0, 1 << np.arange(d))  # with itself, first
-    return np.asarray(neighbours[np.arange(1 << d), ranks[neighbours].argmax(axis=1)])
+    vertices = np.arange(1 << d)
+    ranks = [visits.get(vertex, -(vertex ^ walk[0]).bit_count()) for vertex in vertices.tolist()]
+    neighbours = vertices[:, None] ^ np.append(0, 1 << np.arange(d))  # with itself, first
+    return np.asarray(neighbours[vertices, np.array(ranks)[neighbours].argmax(axis=1)])

@@ -186,12 +186,12 @@ class DataPlayer:
     def universe(self) -> Ints:
         return np.arange(1 << self.d, dtype=np.int64)
 
-    def points(self, played: Floats | Counts, generator: np.random.Generator) -> Ints:
+    def points(self, plays: Floats | Counts, generator: np.random.Generator) -> Ints:
         """The draws of a round, shape (draws,); `played` is how many of the queries played are 1 on
         each point."""
         bits = (self.universe[:, None] >> np.arange(self.d)) & 1
         noise = generator.laplace(0.0, self.scale, (self.draws, self.d))
-        return np.asarray(np.argmin(played - noise @ bits.T, axis=1))
+        return np.asarray(np.argmin(plays - noise @ bits.T, axis=1))
 
 
 @dataclass(frozen=True)
@@ -226,10 +226,10 @@ class SyntheticGame:
         self, player: DataPlayer, generator: np.random.Generator
     ) -> Play[PerturbedMinimum, int, Counts]:
         values = self.queries.values(player.universe)
-        played = np.zeros(len(player.universe), dtype=np.int64)
+        plays = np.zeros(len(player.universe), dtype=np.int64)
         counts = np.zeros(len(player.universe), dtype=np.int64)
         for _ in range(self.rounds):
-            points = player.points(played, generator)
+            points = player.points(plays, generator)
             counts += np.bincount(points, minlength=len(counts))
             beside = Beside(
                 player.draws, Weighted(points, np.full(len(points), -self.n, dtype=np.int64))
@@ -237,7 +237,7 @@ class SyntheticGame:
             (choice,) = yield (
                 PerturbedMinimum(Perturbation(self.queries, self.epsilon, beside), self.oracle),
             )
-            played += values[choice]
+            plays += values[choice]
         return counts
 
 

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import product
+from itertools import chain, product, repeat
+from operator import sub
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.clipped import laplace_tail, least_tail
 from local_dp.curator.mechanism import Law, Mechanism, mixture, probabilities, whole_weights
 from local_dp.curator.oracle_efficient.separated import Fail
-from local_dp.curator.selection.exponential import Labelled
+from local_dp.curator.selection.exponential import Labelled, expand
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Pure, nano_epsilon, nano_of_ratio
@@ -22,6 +23,7 @@ from local_dp.loss import ATTO, NANO, Approximate, Pure, nano_epsilon, nano_of_r
 MAX_WAYS = 1 << 14
 Piece: TypeAlias = tuple[tuple[int, int], ...]
 _Counts: TypeAlias = tuple[int, ...]
+_Way: TypeAlias = tuple[tuple[_Counts, ...], _Counts]  # the pieces, and what remains
 
 
 def cuts(
@@ -30,9 +32,8 @@ def cuts(
     """Each unordered choice of disjoint `pieces` of `records` records, with its probability in a
     uniform order. Raises InputError above 2^14 of them."""
     kinds = sorted(Counter(zip(database.x.tolist(), database.y.tolist(), strict=True)).items())
-    ways: dict[tuple[tuple[_Counts, ...], _Counts], int] = {
-        ((), tuple(count for _, count in kinds)): 1
-    }
+    rest = tuple(count for _, count in kinds)
+    ways: dict[_Way, int] = {((), rest): 1}
     for _ in range(pieces):
         ways = _one_more(ways, records)
         if len(ways) > MAX_WAYS:
@@ -41,42 +42,26 @@ def cuts(
                 f"{pieces} pieces; give fewer"
             )
     total = sum(ways.values())
+    records_of = [record for record, _ in kinds]
     for (cut_pieces, _), share in ways.items():
-        yield (
-            tuple(
-                tuple(
-                    record
-                    for (record, _), count in zip(kinds, piece, strict=True)
-                    for _ in range(count)
-                )
-                for piece in cut_pieces
-            ),
-            Fraction(share, total),
-        )
+        records_in = (chain(*map(repeat, records_of, piece)) for piece in cut_pieces)
+        yield tuple(map(tuple, records_in)), Fraction(share, total)
 
 
-def _one_more(
-    ways: dict[tuple[tuple[_Counts, ...], _Counts], int], records: int
-) -> dict[tuple[tuple[_Counts, ...], _Counts], int]:
+def _one_more(ways: dict[_Way, int], records: int) -> dict[_Way, int]:
     """One more piece of the remaining records, in each way."""
-    more: dict[tuple[tuple[_Counts, ...], _Counts], int] = {}
+    more: dict[_Way, int] = {}
     for (cut_pieces, rest), share in ways.items():
         for piece in _pieces(rest, records):
-            after = (
-                tuple(sorted((*cut_pieces, piece))),
-                tuple(have - take for have, take in zip(rest, piece, strict=True)),
-            )
+            after = tuple(sorted((*cut_pieces, piece))), tuple(map(sub, rest, piece))
             more[after] = more.get(after, 0) + share * math.prod(map(math.comb, rest, piece))
     return more
 
 
 @cache
 def _pieces(counts: _Counts, records: int) -> tuple[_Counts, ...]:
-    return tuple(
-        piece
-        for piece in product(*(range(min(count, records) + 1) for count in counts))
-        if sum(piece) == records
-    )
+    ranges = [range(min(count, records) + 1) for count in counts]
+    return tuple(piece for piece in product(*ranges) if sum(piece) == records)
 
 
 R = TypeVar("R")
@@ -157,10 +142,8 @@ def apart(epsilon: float, records: int, pieces: int) -> float:
     spread, room = records * epsilon**2, (_APART - epsilon) / 2
     if room <= spread / 4:
         return 1.0
-    return min(
-        1.0,
-        _UP * pieces * math.exp(room - 2 * room**2 / spread) * (3 + 1 / (4 * room / spread - 1)),
-    )
+    tail = _UP * pieces * math.exp(room - 2 * room**2 / spread)
+    return min(1.0, tail * (3 + 1 / (4 * room / spread - 1)))
 
 
 def piece_epsilon(terms: Terms, records: int) -> float:
@@ -212,9 +195,8 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     def release(self, database: Labelled, draws: Draws) -> R | None:
         pieces = self._pieces(len(database.x))
         order = draws.order(len(database.x))[: pieces * self.records].reshape(pieces, self.records)
-        outcomes = [
-            self._outcome(Labelled(database.x[rows], database.y[rows]), draws) for rows in order
-        ]
+        cut_pieces = [Labelled(database.x[rows], database.y[rows]) for rows in order]
+        outcomes = [self._outcome(piece, draws) for piece in cut_pieces]
         survivors = [answer for answer in outcomes if not isinstance(answer, Fail)]
         noisy = len(survivors) + draws.discrete_laplace(Fraction(self.terms.nano, NANO))
         if noisy <= self.terms.threshold or not survivors:
@@ -224,10 +206,11 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     def law(self, database: Labelled) -> Law[R | None]:
         """By all ways to cut a small database."""
         ways = cuts(database, self._pieces(len(database.x)), self.records)
-        shares = mixture(
-            (share, self.answer_law([self.base.law(Labelled.of(piece)) for piece in pieces]))
+        laws = (
+            (share, [self.base.law(Labelled.of(piece)) for piece in pieces])
             for pieces, share in ways
         )
+        shares = mixture((share, self.answer_law(each)) for share, each in laws)
         return whole_weights({**shares, None: 1 - sum(shares.values(), Fraction(0))})
 
     def answer_law(self, laws: Sequence[Law[R | Fail]]) -> dict[R, Fraction]:
@@ -235,15 +218,12 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
         survive = [(1 - failing(law)) ** self.terms.runs for law in laws]
         parts = []
         for i, law in enumerate(laws):
-            others = enumerate(_survivors(survive[:i] + survive[i + 1 :]))
-            chance = sum(
-                (share * self.terms.pass_chance(t + 1) / (t + 1) for t, share in others),
-                Fraction(0),
-            )
-            answered = {
-                answer: weight for answer, weight in law.items() if not isinstance(answer, Fail)
-            }
-            parts.append((survive[i] * chance, probabilities(answered)))
+            others = expand((1 - p, p) for p in survive[:i] + survive[i + 1 :])
+            chance = Fraction(0)
+            for t, share in enumerate(others, 1):
+                chance += share * self.terms.pass_chance(t) / t
+            answers = {answer: w for answer, w in law.items() if not isinstance(answer, Fail)}
+            parts.append((survive[i] * chance, probabilities(answers)))
         return mixture(parts)
 
     def _epsilon(self) -> Pure:
@@ -254,11 +234,8 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
         terms = self.terms
         unlike = terms.pieces * math.exp(terms.runs * math.log1p(-terms.delta)) + terms.delta
         disagree = apart(self.base.loss.epsilon, self.records, terms.pieces)
-        return _UP * (
-            float(terms.pass_chance(terms.enough))
-            + disagree
-            + (1 + math.exp(self._epsilon().epsilon)) * unlike
-        )
+        unlike *= 1 + math.exp(self._epsilon().epsilon)
+        return _UP * (float(terms.pass_chance(terms.enough)) + disagree + unlike)
 
     def _pieces(self, n: int) -> int:
         if n < self.terms.pieces * self.records:
@@ -278,20 +255,5 @@ class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
 
 
 def failing(law: Law[R | Fail]) -> Fraction:
-    return Fraction(
-        sum(weight for answer, weight in law.items() if isinstance(answer, Fail)), sum(law.values())
-    )
-
-
-def _survivors(survive: list[Fraction]) -> list[Fraction]:
-    law = [Fraction(1)]
-    for chance in survive:
-        law = [
-            stay + more
-            for stay, more in zip(
-                [(1 - chance) * p for p in law] + [Fraction(0)],
-                [Fraction(0)] + [chance * p for p in law],
-                strict=True,
-            )
-        ]
-    return law
+    failures = sum(weight for answer, weight in law.items() if isinstance(answer, Fail))
+    return Fraction(failures, sum(law.values()))

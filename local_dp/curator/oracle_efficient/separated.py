@@ -96,9 +96,8 @@ class Separated(ABC):
     def values(self, points: Ints) -> Bools:
         """Of each query on each point, shape (size, n)."""
         one = np.ones(1, dtype=np.int64)
-        return np.stack(
-            [self.totals(Weighted(points[i : i + 1], one)) == 1 for i in range(len(points))], axis=1
-        )
+        each = [self.totals(Weighted(points[i : i + 1], one)) for i in range(len(points))]
+        return np.asarray(np.stack(each, axis=1) == 1)
 
 
 def labelled(x: Ints, y: Ints) -> Weighted:
@@ -113,21 +112,12 @@ class Closed(Separated):
     and one point `agreed` on which all its queries agree."""
 
     queries: Separated
-    agreed: int
+    common: int
 
     def __post_init__(self) -> None:
-        if (
-            len(
-                np.unique(
-                    self.queries.totals(
-                        Weighted(np.array([self.agreed]), np.ones(1, dtype=np.int64))
-                    )
-                )
-            )
-            != 1
-        ):
+        if len(np.unique(self.queries.values(np.array([self.common])))) != 1:
             raise InputError(
-                f"the queries do not agree on {self.agreed}: give a point where all are 1, as "
+                f"the queries do not agree on {self.common}: give a point where all are 1, as "
                 "1...1 for conjunctions, or all 0, as 0 for parities"
             )
 
@@ -137,7 +127,7 @@ class Closed(Separated):
 
     @cached_property
     def separators(self) -> Ints:
-        return np.append(self.queries.separators, self.agreed)
+        return np.append(self.queries.separators, self.common)
 
     @property
     def shift(self) -> int:
@@ -173,9 +163,9 @@ def _butterfly(
     half = 1
     while half < len(values):
         pairs = values.reshape(-1, 2, half)
-        combined = np.empty_like(pairs)
-        combined[:, 0], combined[:, 1] = combine(pairs[:, 0], pairs[:, 1])
-        values = combined.reshape(-1)
+        result = np.empty_like(pairs)
+        result[:, 0], result[:, 1] = combine(pairs[:, 0], pairs[:, 1])
+        values = result.reshape(-1)
         half *= 2
     return values
 
@@ -224,10 +214,10 @@ class Parities(_Cube):
         return np.left_shift(1, np.arange(self.d, dtype=np.int64))
 
     def totals(self, data: Weighted) -> Counts:
-        transformed = _butterfly(
+        transform = _butterfly(
             _spread(self, data, data.points), lambda low, high: (low + high, low - high)
         )
-        return np.asarray((transformed[0] - transformed) // 2)
+        return np.asarray((transform[0] - transform) // 2)
 
 
 @dataclass(frozen=True)
@@ -255,16 +245,13 @@ class Thresholds(Separated):
         return 2
 
     def totals(self, data: Weighted) -> Counts:
-        weights = np.zeros(self.size, dtype=np.int64)
-        if (
-            len(data.points)
-            and not 0 <= int(data.points.min()) <= int(data.points.max()) < self.points
-        ):
+        weights, points = np.zeros(self.size, dtype=np.int64), data.points
+        if len(points) and not 0 <= int(points.min()) <= int(points.max()) < self.points:
             raise InputError(
                 f"a point lies outside 0 .. {self.points - 1}; give the number of points that "
                 "there are"
             )
-        np.add.at(weights, data.points.astype(np.int64), data.weights)
+        np.add.at(weights, points.astype(np.int64), data.weights)
         return np.cumsum(weights[::-1])[::-1]
 
 
@@ -327,9 +314,9 @@ class Verified:
     """A plain oracle whose claims are checked against all totals: a lying solver can only fail. For
     tests and small classes."""
 
-    claimed: Plain
+    plain: Plain
     exact: Perfect
 
     def minimise(self, data: Weighted) -> Certified | Fail:
         truth = self.exact.minimise(data)
-        return truth if self.claimed.minimise(data).choice == truth.choice else FAIL
+        return truth if self.plain.minimise(data).choice == truth.choice else FAIL

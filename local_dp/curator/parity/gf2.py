@@ -17,10 +17,10 @@ def pack(bits: Ints) -> Words:
     """Rows of 0/1 entries, shape (..., d), as words, shape (..., width(d)): bit j of a row is bit j
     % 64 of word j // 64."""
     d = bits.shape[-1]
-    packed = np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
-    padded = np.zeros((*bits.shape[:-1], 8 * width(d)), dtype=np.uint8)
-    padded[..., : packed.shape[-1]] = packed
-    return padded.view("<u8")
+    octets = np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
+    words = np.zeros((*bits.shape[:-1], 8 * width(d)), dtype=np.uint8)
+    words[..., : octets.shape[-1]] = octets
+    return words.view("<u8")
 
 
 def unpack(rows: Words, d: int) -> Ints:
@@ -68,10 +68,10 @@ def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
     rows: (m, width(d)), bits beyond d zero; sides: (m,) of 0/1. Gauss-Jordan elimination: O(m d^2 /
     128) word operations. Raises InputError where the shapes disagree.
     """
-    if d < 1 or rows.shape != (len(sides), width(d)):
+    shape = (len(sides), width(d))
+    if d < 1 or rows.shape != shape:
         raise InputError(
-            f"{len(sides)} equations in {d} unknowns need rows of shape {(len(sides), width(d))}, "
-            f"not {rows.shape}"
+            f"{len(sides)} equations in {d} unknowns need rows of shape {shape}, not {rows.shape}"
         )
     system = np.column_stack([rows, np.asarray(sides, dtype=np.uint64)])
     unused = np.ones(len(system), dtype=np.bool_)
@@ -88,6 +88,5 @@ def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
             columns.append(column)
     if np.any(system[unused, -1]):
         return None
-    return Solutions(
-        d, system[order, :-1], system[order, -1].astype(np.uint8), np.array(columns, dtype=np.int64)
-    )
+    pivots = np.array(columns, dtype=np.int64)
+    return Solutions(d, system[order, :-1], system[order, -1].astype(np.uint8), pivots)

@@ -34,10 +34,11 @@ class Examples:
     y: Ints
 
     def __post_init__(self) -> None:
-        if self.x.shape != (len(self.y), gf2.width(self.d)):
+        shape = (len(self.y), gf2.width(self.d))
+        if self.x.shape != shape:
             raise InputError(
-                f"{len(self.y)} examples over {{0,1}}^{self.d} need x of shape "
-                f"{(len(self.y), gf2.width(self.d))}, not {self.x.shape}"
+                f"{len(self.y)} examples over {{0,1}}^{self.d} need x of shape {shape}, not "
+                f"{self.x.shape}"
             )
 
     @classmethod
@@ -52,9 +53,8 @@ class Examples:
 
 def draw_examples(d: int, r: Words, n: int, generator: np.random.Generator) -> Examples:
     """n examples (x, <r, x>), x uniform; r packed, shape (width(d),)."""
-    x = generator.integers(0, 1 << 64, (n, gf2.width(d)), dtype=np.uint64) & gf2.pack(
-        np.ones(d, dtype=np.uint8)
-    )
+    words = generator.integers(0, 1 << 64, (n, gf2.width(d)), dtype=np.uint64)
+    x = words & gf2.pack(np.ones(d, dtype=np.uint8))
     return Examples(d, x, gf2.products(x, r))
 
 
@@ -100,7 +100,8 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
         """
         p, s, k = self.p, self.s, self.runs
         silent = p + (1 - p) * s
-        answers = (1 + p) / (1 - p) * (1 - silent**k) / ((1 - p) * (1 - s**k))
+        once = (1 + p) / (1 - p)
+        answers = once * (1 - silent**k) / ((1 - p) * (1 - s**k))
         return max((silent / s) ** k, answers)
 
     @property
@@ -139,18 +140,13 @@ class ParityLearner(Mechanism[Examples, int | None, Pure]):
         for keeps in product((False, True), repeat=n):
             sample = [equation for equation, keep in zip(equations, keeps, strict=True) if keep]
             solutions = [r for r in once if all((x & r).bit_count() % 2 == y for x, y in sample)]
+            share = (1 - self.s) * self.p ** len(sample) * (1 - self.p) ** (n - len(sample))
             for r in solutions:
-                once[r] += (
-                    (1 - self.s)
-                    * self.p ** len(sample)
-                    * (1 - self.p) ** (n - len(sample))
-                    / len(solutions)
-                )
+                once[r] += share / len(solutions)
         silent = 1 - sum(once.values())
         runs = sum(silent**run for run in range(self.runs))
-        return whole_weights(
-            {**{r: share * runs for r, share in once.items()}, None: silent**self.runs}
-        )
+        answers = {r: share * runs for r, share in once.items()}
+        return whole_weights({**answers, None: silent**self.runs})
 
 
 def _down(value: Fraction) -> Fraction:
@@ -196,10 +192,9 @@ def two_runs(epsilon: float, s: float = 0.28) -> ParityLearner:
     """Two runs of eps / 2 each, budgets added up: p = min(tanh(eps / 4), s (e^(eps/2) - 1) / (1 -
     s)), the improved A of limits 4.1."""
     check_share("s", s)
-    growth, silent = exp_epsilon(nano_epsilon(split_epsilon(epsilon, 2))), _up(Fraction(s))
-    return ParityLearner(
-        _down(min((growth - 1) / (growth + 1), silent * (growth - 1) / (1 - silent))), silent, 2
-    )
+    more, silent = exp_epsilon(nano_epsilon(split_epsilon(epsilon, 2))) - 1, _up(Fraction(s))
+    p = min(more / (more + 2), silent * more / (1 - silent))
+    return ParityLearner(_down(p), silent, 2)
 
 
 def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLearner:
@@ -207,21 +202,16 @@ def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLear
     largest with `ratio` <= e^epsilon."""
     check_share("beta", beta)
     check_whole("runs", runs, 1, 1 << 20)
-    growth, silent = (
-        exp_epsilon(nano_epsilon(epsilon)),
-        _down(Fraction((2 * beta / 3) ** (1 / runs))),
-    )
-    most = (
-        least_clients(
-            lambda kept: (
-                kept >= _GRID or ParityLearner(Fraction(kept, _GRID), silent, runs).ratio > growth
-            )
-        )
-        - 1
-    )
+    growth = exp_epsilon(nano_epsilon(epsilon))
+    silent = _down(Fraction((2 * beta / 3) ** (1 / runs)))
+
+    def learner(keeps: int) -> ParityLearner:
+        return ParityLearner(Fraction(keeps, _GRID), silent, runs)
+
+    most = least_clients(lambda keeps: keeps >= _GRID or learner(keeps).ratio > growth) - 1
     if not most:
         raise InputError(
             f"no keeping probability is private at epsilon {epsilon}; give a larger epsilon or "
             f"fewer runs than {runs}"
         )
-    return ParityLearner(Fraction(most, _GRID), silent, runs)
+    return learner(most)

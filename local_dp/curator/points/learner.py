@@ -11,7 +11,14 @@ import numpy as np
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.mechanism import Law, Neighbours, R_co, WithinDelta, check_listed
-from local_dp.curator.multisets import LabelledMultiset, Multiset, absent, check_bits, check_same
+from local_dp.curator.multisets import (
+    LabelledMultiset,
+    Multiset,
+    absent,
+    check_bits,
+    check_same,
+    upto,
+)
 from local_dp.curator.selection.exponential import LISTED, ByScore, numbered
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.stable import Lead, StableChoice, best_acceptance
@@ -37,21 +44,14 @@ class BucketClass:
 
     def __post_init__(self) -> None:
         check_bits(self.bits)
-        if (
-            not self.masks
-            or not self.masks[0]
-            or len({len(masks) for masks in self.masks}) > 1
-            or self.width > 10
-        ):
+        widths = {len(masks) for masks in self.masks}
+        if len(widths) != 1 or not 1 <= self.width <= 10:
             raise InputError(
                 "the hashes have no masks, different numbers of masks, or more than 10; give each "
                 "hash the same number, 1 to 10"
             )
-        if any(
-            type(mask) is not int or not 0 <= mask < 1 << self.bits
-            for masks in self.masks
-            for mask in masks
-        ):
+        every = [mask for masks in self.masks for mask in masks]
+        if any(type(mask) is not int or not 0 <= mask < 1 << self.bits for mask in every):
             raise InputError(
                 f"a mask does not fit the domain; give whole numbers of {self.bits} bits"
             )
@@ -62,9 +62,8 @@ class BucketClass:
         check_bits(bits)
         check_whole("hashes", hashes, 1, 1 << 10)
         check_whole("width", width, 1, 10)
-        return cls(
-            bits, tuple(tuple(coins.below(1 << bits) for _ in range(width)) for _ in range(hashes))
-        )
+        masks = (tuple(coins.below(1 << bits) for _ in range(width)) for _ in range(hashes))
+        return cls(bits, tuple(masks))
 
     @property
     def width(self) -> int:
@@ -135,17 +134,14 @@ class AllPoints(Groups[int]):
         others = (1 << points.bits) - len(points.values)
         fits = points.values.dtype != object and others >> 64 == 0
         self.scores: Ints = np.append(points.counts, 0)
-        self.sizes: Naturals = np.array(
-            [1] * len(points.values) + [others], dtype=np.uint64 if fits else object
-        )
+        sizes = [1] * len(points.values) + [others]
+        self.sizes: Naturals = np.array(sizes, dtype=np.uint64 if fits else object)
         self._values = points.values
 
     def member(self, group: int, place: int) -> int:
-        return (
-            int(self._values[group])
-            if group < len(self._values)
-            else absent(self._values, [place])[0]
-        )
+        if group < len(self._values):
+            return int(self._values[group])
+        return absent(self._values, [place])[0]
 
 
 @dataclass(frozen=True)
@@ -171,11 +167,9 @@ def leading_point(examples: LabelledMultiset) -> Lead[int]:
     """The point most often labelled 1, the lowest of those that tie, and its lead; 0 without a lead
     if no label is 1."""
     second, first = np.partition(np.append(examples.ones, (0, 0)), -2)[-2:].tolist()
-    return (
-        Lead(int(examples.values[np.argmax(examples.ones)]), first - second)
-        if first
-        else Lead(0, 0)
-    )
+    if not first:
+        return Lead(0, 0)
+    return Lead(int(examples.values[np.argmax(examples.ones)]), first - second)
 
 
 @dataclass(frozen=True)
@@ -208,11 +202,9 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int | None:
         point = self.choice.release(database, draws)
-        return (
-            draws.below(1 << database.bits)
-            if point is None and self.otherwise == "uniform"
-            else point
-        )
+        if point is None and self.otherwise == "uniform":
+            return draws.below(1 << database.bits)
+        return point
 
     def law(self, database: LabelledMultiset) -> Law[int | None]:
         law = self.choice.law(database)
@@ -266,21 +258,19 @@ class Thresholds:
         check_whole("apart", self.apart, 1, 1 << 40)
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
-        passed = upto(points.counts) // self.apart
-        starts = np.flatnonzero(np.append(True, passed[1:] > passed[:-1]))
-        places = np.append(
-            np.searchsorted(examples.values, points.values), len(examples.values)
-        ).astype(np.int64)[starts]
-        errors = (
-            upto(examples.ones)[places] + int(examples.zeros.sum()) - upto(examples.zeros)[places]
-        )
+        step = upto(points.counts) // self.apart
+        starts = np.flatnonzero(np.append(True, step[1:] > step[:-1]))
+        every = np.searchsorted(examples.values, points.values)
+        places = np.append(every, len(examples.values)).astype(np.int64)[starts]
+        zeros = upto(examples.zeros)
+        errors = upto(examples.ones)[places] + zeros[-1] - zeros[places]
         last = len(points.values)  # the place of the dichotomy without a 1
-        return Candidates(
-            errors,
-            lambda number: (
-                int(points.values[starts[number]]) if starts[number] < last else 1 << examples.bits
-            ),
-        )
+
+        def concept(number: int) -> int:
+            start = starts[number]
+            return int(points.values[start]) if start < last else 1 << examples.bits
+
+        return Candidates(errors, concept)
 
 
 @dataclass(frozen=True)
@@ -291,9 +281,8 @@ class ListedClass:
     concepts: tuple[Callable[[Naturals], Bools], ...]
 
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
-        labels = np.array(
-            [concept(points.values) for concept in self.concepts], dtype=bool
-        ).reshape(len(self.concepts), len(points.values))
+        labels = np.array([concept(points.values) for concept in self.concepts], dtype=bool)
+        labels = labels.reshape(len(self.concepts), len(points.values))
         _, numbers = np.unique(labels, axis=0, return_index=True)
         numbers = np.sort(numbers)
         errors = [
@@ -301,11 +290,6 @@ class ListedClass:
             for number in numbers.tolist()
         ]
         return Candidates(np.array(errors, dtype=np.int64), lambda number: int(numbers[number]))
-
-
-def upto(counts: Counts) -> Counts:
-    """The sums of the first 0, 1, ..., all counts."""
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
 
 
 @dataclass(frozen=True)

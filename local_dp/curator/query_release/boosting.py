@@ -2,7 +2,6 @@
 those before answer badly, and their median."""
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -66,50 +65,32 @@ Asks: TypeAlias = Mechanism[Counts, Any, Pure]
 
 
 @dataclass(frozen=True)
-class Base(ABC):
-    """The base generator: mechanisms, each of loss `epsilon`, and the weights on the points, shape
-    (N,) of sum 1, that their answers come to."""
+class CountedBase:
+    """The base generator: a noisy count of each sampled query, of loss `epsilon`, and the weights
+    on the points, shape (N,) of sum 1, fitted to all counts. It is MWEM that measures all it is
+    asked."""
 
     epsilon: float
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
 
-    @abstractmethod
-    def asks(self, queries: CountingQueries) -> tuple[Asks, ...]:
-        """About the sampled queries: as many as `parts`."""
-
-    @abstractmethod
-    def parts(self, samples: int) -> int: ...
-
-    @abstractmethod
-    def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats: ...
-
-
-@dataclass(frozen=True)
-class CountedBase(Base):
-    """A noisy count of each sampled query, and weights fitted to all counts: MWEM that measures all
-    it is asked."""
-
     def asks(self, queries: CountingQueries) -> tuple[Asks, ...]:
         return tuple(NoisyCount(queries, query, self.epsilon) for query in range(queries.k))
 
-    def parts(self, samples: int) -> int:
-        return samples
-
-    def synopsis(self, queries: CountingQueries, answers: Sequence[Any], size: int) -> Floats:
-        measured = [
+    def synopsis(self, queries: CountingQueries, answers: Sequence[int], size: int) -> Floats:
+        measurements = [
             (np.flatnonzero(row), count / size)
             for row, count in zip(queries.values, answers, strict=True)
         ]
-        return fitted(np.full(queries.points, 1 / queries.points), measured, _PASSES)
+        return fitted(np.full(queries.points, 1 / queries.points), measurements, _PASSES)
 
 
-def fitted(weights: Floats, measured: Sequence[tuple[Ints, float]], passes: int) -> Floats:
+def fitted(weights: Floats, measurements: Sequence[tuple[Ints, float]], passes: int) -> Floats:
     """Some passes over queries, each by its points and its share: their weights are multiplied by
     e^(the share they should have, less the share they have)."""
     weights, total = weights.copy(), 1.0
-    for places, share in list(measured) * passes:
+    for places, share in list(measurements) * passes:
         old = weights[places]
         has = float(np.add.reduce(old))
         growth = math.exp(share - has / total)
@@ -131,7 +112,7 @@ class BoostingTerms:
     margin: int
     width: int
     step: float
-    base: Base
+    base: CountedBase
 
     def __post_init__(self) -> None:
         check_whole("rounds", self.rounds, 1, 1 << 10)
@@ -149,9 +130,7 @@ class BoostingTerms:
     def losses(self) -> Counter[Pure]:
         """Of all k (T - 1) queries that are sampled by scores, and of T synopses. The queries of
         the first round see no record."""
-        losses = Counter(
-            {Pure(nano_epsilon(self.base.epsilon)): self.rounds * self.base.parts(self.samples)}
-        )
+        losses = Counter({Pure(nano_epsilon(self.base.epsilon)): self.rounds * self.samples})
         for synopses in range(1, self.rounds):
             losses[Pure(synopses * nano_epsilon(self.each))] += self.samples
         return losses
@@ -165,14 +144,14 @@ class BoostingTerms:
         """
 
         def keeps(factor: float) -> bool:
-            return rules.epsilon(self._scaled(factor).losses, budget.delta) <= budget.epsilon
+            return rules.epsilon(self._scale(factor).losses, budget.delta) <= budget.epsilon
 
         rho = sum(count * loss.epsilon**2 / 2 for loss, count in self.losses.items())
         # by adding up rho, which is never less than the exact price
         enough = math.sqrt(rho_within(budget).rho / rho)
-        return self._scaled(crossing(0.99 * enough, 1.4 * enough, keeps, 12)[0])
+        return self._scale(crossing(0.99 * enough, 1.4 * enough, keeps, 12)[0])
 
-    def _scaled(self, factor: float) -> Self:
+    def _scale(self, factor: float) -> Self:
         wider = replace(self, width=math.ceil(self.width / factor))
         nano = nano_epsilon(wider.each)
         steps = max(1, round(factor * self.base.epsilon * NANO / nano))
@@ -195,11 +174,8 @@ class Boosted:
         shape (T,). For analysis: the true counts are secret."""
         off = np.abs(self.answers - truth) - terms.margin
         before = np.cumsum(np.clip(off, 0, terms.width), axis=0)[:-1]
-        weights = np.exp(
-            terms.each
-            / 2
-            * np.vstack([np.zeros(len(truth)), before - before.max(axis=1, keepdims=True)])
-        )
+        scores = np.vstack([np.zeros(len(truth)), before - before.max(axis=1, keepdims=True)])
+        weights = np.exp(terms.each / 2 * scores)
         return np.asarray((weights * (off <= 0)).sum(axis=1) / weights.sum(axis=1))
 
 
@@ -250,14 +226,14 @@ class Boosting(Mechanism[Counts, Boosted, Approximate]):
         sample = coins.integers(0, queries.k, terms.samples)
         for number in range(terms.rounds):
             if number:
-                (drawn,) = yield (
+                (numbers,) = yield (
                     BadlyAnswered(
                         queries, answers, terms.margin, terms.width, terms.samples, terms.each
                     ),
                 )
-                sample = np.array(drawn)
-            asked = CountingQueries(queries.values[sample])
-            told = yield terms.base.asks(asked)
-            expected = np.rint(size * queries.shares(terms.base.synopsis(asked, told, size)))
+                sample = np.array(numbers)
+            part = CountingQueries(queries.values[sample])
+            replies = yield terms.base.asks(part)
+            expected = np.rint(size * queries.shares(terms.base.synopsis(part, replies, size)))
             answers = np.concatenate([answers, expected[None].astype(np.int64)])
         return Boosted(answers)

@@ -240,7 +240,7 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
 
     def candidates(self, database: Counts) -> Multisets:
         size, true = self.queries.size_of(database), self.queries.counts(database)
-        counts, sizes, answers = self._listed
+        counts, sizes, answers = self._multisets
         worst = np.zeros(len(counts), dtype=np.int64)
         # a query at a time: no matrix of all their errors
         for query, count in enumerate(true.tolist()):
@@ -251,15 +251,13 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
         """Of the multisets. Raises InputError above 2^10 of them."""
         groups = self.candidates(database)
         check_listed(f"{len(groups.counts)} databases", len(groups.counts), 1 << 10)
-        alone = np.eye(len(groups.counts), dtype=np.uint64)
-        shares = [
-            self.choice.share(groups, groups.sizes * alone[group])
-            for group in range(len(groups.counts))
-        ]
-        return whole_weights({groups.member(group, 0): share for group, share in enumerate(shares)})
+        shares = dict[tuple[int, ...], Fraction]()
+        for group, alone in enumerate(np.eye(len(groups.counts), dtype=np.uint64)):
+            shares[groups.member(group, 0)] = self.choice.share(groups, groups.sizes * alone)
+        return whole_weights(shares)
 
     @cached_property
-    def _listed(self) -> tuple[Counts, Naturals, Counts]:
+    def _multisets(self) -> tuple[Counts, Naturals, Counts]:
         """All multisets as counts, their numbers of orders, and the rows that each query counts in
         each, shape (k, M)."""
         counts = np.array(list(_compositions(self.rows, self.queries.points)), dtype=np.int64)

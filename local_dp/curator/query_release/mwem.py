@@ -55,11 +55,12 @@ class CountingMwem(WithinDelta[Counts, Floats]):
 
     def _play(self, size: int) -> Play[Asks, Any, Floats]:
         queries, each = self.queries, self.part.epsilon
-        weights, measured = np.full(queries.points, 1 / queries.points), list[tuple[Ints, float]]()
+        weights = np.full(queries.points, 1 / queries.points)
+        measurements = list[tuple[Ints, float]]()
         for _ in range(self.rounds):
             expected = np.rint(size * queries.shares(weights)).astype(np.int64)
             ((query,),) = yield (BadlyAnswered(queries, expected[None], 0, size, 1, each),)
             (count,) = yield (NoisyCount(queries, query, each),)
-            measured.append((np.flatnonzero(queries.values[query]), count / size))
-            weights = fitted(weights, measured, 1)
+            measurements.append((np.flatnonzero(queries.values[query]), count / size))
+            weights = fitted(weights, measurements, 1)
         return weights

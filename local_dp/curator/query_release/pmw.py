@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.mechanism import Law, Mechanism, check_listed, whole_weights
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries
-from local_dp.curator.selection.exponential import without
+from local_dp.curator.selection.exponential import expand
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
@@ -66,7 +65,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
     """
 
     summary = "Finds the first query that is predicted badly"
-    asked: Asked
+    questions: Asked
     threshold: int
     epsilon: float
 
@@ -81,7 +80,7 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
     def release(self, database: Counts, draws: Draws) -> int | None:
         noise = Fraction(self._nano, NANO)
         threshold = self.threshold + draws.discrete_laplace(noise)
-        for first, gaps in self.asked.blocks(database):
+        for first, gaps in self.questions.blocks(database):
             far = np.abs(gaps + discrete_laplaces(draws, noise, len(gaps))) >= threshold
             if far.any():
                 return first + int(far.argmax())
@@ -94,9 +93,9 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         Thresholds of 0 and less are passed by the first query. Thresholds beyond all gaps are
         passed with chances c_i r^t, so polynomials in r^t sum up.
         """
-        gaps = [gap for _, block in self.asked.blocks(database) for gap in block.tolist()]
+        gaps = [gap for _, block in self.questions.blocks(database) for gap in block.tolist()]
         check_listed(f"{len(gaps)} queries", len(gaps), _LISTED)
-        names = [self.asked.start + place for place in range(len(gaps))]
+        names = [self.questions.start + place for place in range(len(gaps))]
         top = max(self.threshold, *map(abs, gaps))
         ratio = 1 / exp_epsilon(self._nano)
         shares = dict.fromkeys([*names, None], Fraction(0))
@@ -104,43 +103,32 @@ class FirstFar(Mechanism[Counts, int | None, Pure]):
         shares[names[0]] = laplace_tail(self._nano, self.threshold)
         for t in range(1, top + 1):
             chance = (1 - ratio) / (1 + ratio) * ratio ** abs(t - self.threshold)
-            far = [
-                laplace_tail(self._nano, t - gap) + laplace_tail(self._nano, t + gap)
-                for gap in gaps
-            ]
-            for place, name in enumerate([*names, None]):
-                shares[name] += (
-                    chance
-                    * prod(1 - each for each in far[:place])
-                    * (far[place] if name is not None else 1)
-                )
-        for place, name in enumerate([*names, None]):
-            heads = [(ratio**-gap + ratio**gap) / (1 + ratio) for gap in gaps[: place + 1]]
-            shares[name] += self._beyond(
-                heads[:place], heads[place] if name is not None else None, top + 1, ratio
-            )
+            for gap, name in zip(gaps, names, strict=True):
+                far = laplace_tail(self._nano, t - gap) + laplace_tail(self._nano, t + gap)
+                shares[name] += chance * far
+                chance *= 1 - far
+            shares[None] += chance
+        # beyond all gaps a query fires with chance head r^t
+        heads = [(ratio**-gap + ratio**gap) / (1 + ratio) for gap in gaps]
+        for place, name in enumerate(names):
+            terms = expand((1, -head) for head in heads[:place])
+            fires = [Fraction(0), *(heads[place] * term for term in terms)]
+            shares[name] += self._beyond(fires, top + 1, ratio)
+        shares[None] += self._beyond(expand((1, -head) for head in heads), top + 1, ratio)
         return whole_weights(shares)
 
     @property
     def _nano(self) -> int:
         return nano_epsilon(self.epsilon)
 
-    def _beyond(
-        self, passed: list[Fraction], fired: Fraction | None, start: int, ratio: Fraction
-    ) -> Fraction:
-        """The sum over t >= start of Pr[W = t - threshold] prod(1 - c r^t) times c' r^t, if one
-        fired."""
-        product = without(passed)
-        if fired is not None:
-            product = [Fraction(0), *(fired * term for term in product)]
+    def _beyond(self, terms: list[Fraction], start: int, ratio: Fraction) -> Fraction:
+        """The sum over t >= start of Pr[W = t - threshold] times the polynomial of these terms in
+        r^t."""
         first = (1 - ratio) / (1 + ratio) * ratio ** (start - self.threshold)
-        return sum(
-            (
-                term * first * ratio ** (power * start) / (1 - ratio ** (power + 1))
-                for power, term in enumerate(product)
-            ),
-            Fraction(0),
-        )
+        total = Fraction(0)
+        for power, term in enumerate(terms):
+            total += term * first * ratio ** (power * start) / (1 - ratio ** (power + 1))
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,9 +147,8 @@ class NoisyCount(ClippedAnswer[Counts]):
 
     def noisy(self, database: Counts) -> tuple[int, ClippedLaplace]:
         size = self.queries.size_of(database)
-        return int(database[self.queries.values[self.query]].sum()), ClippedLaplace(
-            nano_epsilon(self.epsilon), 1, size
-        )
+        count = int(database[self.queries.values[self.query]].sum())
+        return count, ClippedLaplace(nano_epsilon(self.epsilon), 1, size)
 
 
 Asks: TypeAlias = FirstFar | NoisyCount
@@ -209,7 +196,6 @@ class Terms:
     def of(cls, alpha: float, updates: int, budget: Loss) -> Self:
         """The terms with which this many updates are within the budget: a pure one by adding up, an
         approximate one in rho, from a `ConcentratedAccount`."""
-        check_share("alpha", alpha)
         check_whole("updates", updates, 1, _MOST_UPDATES)
         return cls(alpha, updates, _each(budget, updates) / NANO, 2 * alpha)
 
@@ -255,11 +241,10 @@ class Terms:
 def _each(budget: Loss, updates: int) -> int:
     """Of 3 and 1 for each update, in nano-nats: 4 e in epsilon, (9 + 1) e^2 / 2 in rho, rounded up
     twice."""
-    nano = (
-        budget.nano // (4 * updates)
-        if isinstance(budget, Pure)
-        else math.isqrt(max(0, rho_within(budget).atto_rho // updates - 2) // 5)
-    )
+    if isinstance(budget, Pure):
+        nano = budget.nano // (4 * updates)
+    else:
+        nano = math.isqrt(max(0, rho_within(budget).atto_rho // updates - 2) // 5)
     if nano < 1:
         raise InputError(
             f"{budget} for {updates:,} updates leaves less than 1e-9 nats for each; give a larger "
@@ -319,12 +304,8 @@ class MultiplicativeWeights:
 
     def _play(self) -> Play[Asks, int | None, Answered]:
         queries, terms = self.queries, self.terms
-        weights, shares, at, updates = (
-            np.full(queries.points, 1 / queries.points),
-            np.full(queries.k, np.nan),
-            0,
-            0,
-        )
+        weights, shares = np.full(queries.points, 1 / queries.points), np.full(queries.k, np.nan)
+        at = updates = 0
         threshold = max(1, round(terms.alpha * self.size))
         while at < queries.k and updates < terms.updates:
             (number,) = yield (FirstFar(Asked(queries, at, weights), threshold, terms.epsilon),)
@@ -340,9 +321,9 @@ class MultiplicativeWeights:
         return Answered(shares, at, weights, updates)
 
 
-def moved(weights: Floats, counted: Floats | np.ndarray, share: float, step: float) -> Floats:
+def moved(weights: Floats, marks: Floats | np.ndarray, share: float, step: float) -> Floats:
     """The weights after one change, of sum 1: those of the counted points times e^step if their
     share is larger than expected, e^-step if not."""
-    up = share > float(weights[counted].sum())
-    changed = weights * np.where(counted, math.exp(step if up else -step), 1.0)
-    return np.asarray(changed / changed.sum())
+    up = share > float(weights[marks].sum())
+    product = weights * np.where(marks, math.exp(step if up else -step), 1.0)
+    return np.asarray(product / product.sum())

@@ -4,7 +4,7 @@ DualQuery, pure."""
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Generic, Self, TypeAlias, TypeVar
+from typing import Generic, Self, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from local_dp.curator.marginals.base import (
     spread,
 )
 from local_dp.curator.marginals.baselines import OneMarginal
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.mechanism import L_co, Mechanism
 from local_dp.curator.selection.exponential import (
     BoundedRange,
     ByScore,
@@ -92,7 +92,6 @@ class GaussianMarginal(Mechanism[BinaryTable, NoisyCounts, Concentrated]):
         return NoisyCounts(cells + rounded_normals(draws, self.variance, len(cells)))
 
 
-L_co = TypeVar("L_co", bound=Pure | Concentrated, covariant=True)
 Answer: TypeAlias = int | NoisyCounts
 _MOST_ROUNDS = 1 << 16
 _REPLAYS = 200
@@ -146,8 +145,8 @@ class PureRounds(Rounds[Pure]):
     """Epsilons add up: `chosen` for each choice and `measured` for each measurement, with discrete
     Laplace noise."""
 
-    chosen: float
-    measured: float
+    choosing: float
+    measuring: float
 
     @classmethod
     def within(cls, epsilon: float, rounds: int, share: float = 0.5) -> Self:
@@ -163,18 +162,18 @@ class PureRounds(Rounds[Pure]):
 
     @property
     def loss(self) -> Pure:
-        return Pure(self.rounds * (nano_epsilon(self.chosen) + nano_epsilon(self.measured)))
+        return Pure(self.rounds * (nano_epsilon(self.choosing) + nano_epsilon(self.measuring)))
 
     @property
     def deviation(self) -> float:
         # the root of 1 / (cosh(e / 2) - 1)
-        return 1 / (math.sqrt(2) * math.sinh(self.measured / 4))
+        return 1 / (math.sqrt(2) * math.sinh(self.measuring / 4))
 
     def choose(self, workload: Marginals, expected: Counts) -> WorstMarginal:
-        return WorstMarginal(workload, expected, self.chosen)
+        return WorstMarginal(workload, expected, self.choosing)
 
     def measure(self, workload: Marginals, number: int) -> OneMarginal:
-        return OneMarginal(workload.d, workload.masks[number], self.measured)
+        return OneMarginal(workload.d, workload.masks[number], self.measuring)
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
     """Rhos add up: choices of epsilon `chosen`, of rho chosen^2 / 8, and measurements with rounded
     normal noise of this whole variance, of rho 1 / variance."""
 
-    chosen: float
+    choosing: float
     variance: int
 
     @classmethod
@@ -198,7 +197,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
     @property
     def loss(self) -> Concentrated:
         return Concentrated(
-            self.rounds * (-(-(nano_epsilon(self.chosen) ** 2) // 8) - (-ATTO // self.variance))
+            self.rounds * (-(-(nano_epsilon(self.choosing) ** 2) // 8) - (-ATTO // self.variance))
         )
 
     @property
@@ -206,7 +205,7 @@ class ConcentratedRounds(Rounds[Concentrated]):
         return math.sqrt(self.variance)
 
     def choose(self, workload: Marginals, expected: Counts) -> BoundedRange[BinaryTable, int]:
-        return BoundedRange(WorstMarginal(workload, expected, self.chosen))
+        return BoundedRange(WorstMarginal(workload, expected, self.choosing))
 
     def measure(self, workload: Marginals, number: int) -> GaussianMarginal:
         return GaussianMarginal(workload.d, workload.masks[number], self.variance)
@@ -287,9 +286,8 @@ def concentrated_rounds(d: int, size: int, rho: float) -> int:
 def pure_rounds(d: int, size: int, epsilon: float) -> int:
     """T = (n eps)^(2/3) (d ln 2)^(1/3) / 40, from 1 to 200: as `concentrated_rounds`, for noise of
     T / (n eps)."""
-    return min(
-        200, max(1, round(math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 40))
-    )
+    rounds = math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 40
+    return min(200, max(1, round(rounds)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,12 +346,8 @@ class DualQuery:
     def within(cls, workload: Marginals, size: int, epsilon: float) -> "DualQuery":
         """The largest eta for epsilon and n records, with `dual_terms` rounds and samples."""
         rounds, samples = dual_terms(size, epsilon)
-        return cls(
-            workload,
-            rounds,
-            samples,
-            nano_epsilon(epsilon) / NANO * size / (samples * rounds * (rounds - 1)),
-        )
+        eta = nano_epsilon(epsilon) / NANO * size / (samples * rounds * (rounds - 1))
+        return cls(workload, rounds, samples, eta)
 
     def losses(self, size: int) -> tuple[Pure, ...]:
         """Of all rounds but the first, which sees no record: fixed beforehand."""
@@ -377,26 +371,18 @@ class DualQuery:
         sample = tuple(coins.integers(0, 2 * self.workload.cells, self.samples).tolist())
         for row in range(self.rounds):
             if row:
-                expected = np.rint(self.workload.of_histogram(rows) * (self.rounds / row)).astype(
-                    np.int64
-                )
-                (sample,) = yield (
-                    SampledQueries(
-                        self.workload, expected, self.samples, 2 * self.eta * row / size
-                    ),
-                )
-            best = int(np.argmax(self._satisfied(sample) + coins.random(1 << d) / 2))
+                cells = self.workload.of_histogram(rows) * (self.rounds / row)
+                expected, each = np.rint(cells).astype(np.int64), 2 * self.eta * row / size
+                (sample,) = yield (SampledQueries(self.workload, expected, self.samples, each),)
+            best = int(np.argmax(self._count_satisfied(sample) + coins.random(1 << d) / 2))
             rows[best] += size / self.rounds
         return Synthetic(d, rows)
 
-    def _satisfied(self, sample: tuple[int, ...]) -> Floats:
+    def _count_satisfied(self, sample: tuple[int, ...]) -> Floats:
         """How many of the queries each row satisfies, up to a number that all rows share."""
-        cells, d = np.array(sample), self.workload.d
-        signs = np.bincount(
-            cells % self.workload.cells,
-            np.where(cells < self.workload.cells, 1.0, -1.0),
-            self.workload.cells,
-        ).astype(np.float64)
+        numbers, d, cells = np.array(sample), self.workload.d, self.workload.cells
+        weights = np.where(numbers < cells, 1.0, -1.0)
+        signs = np.bincount(numbers % cells, weights, cells).astype(np.float64)
         total = np.zeros((2,) * d)
         for mask, start in zip(
             self.workload.masks, self.workload.starts[:-1].tolist(), strict=True

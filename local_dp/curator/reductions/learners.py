@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations, product
-from math import prod
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -17,10 +16,12 @@ import numpy as np
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.mechanism import (
+    D,
     Law,
     Mechanism,
     check_listed,
     image,
+    independent,
     probabilities,
     whole_weights,
 )
@@ -71,48 +72,34 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         return self.sanitizer.loss + self.sanitizer.loss + Pure(2 * nano_epsilon(self.epsilon))
 
     def release(self, database: LabelledMultiset, draws: Draws) -> ByLabel[E]:
-        releases: list[E | None] = []
-        sizes = []
-        for label in (0, 1):
+        noise = ClippedLaplace(nano_epsilon(self.epsilon), 1, database.size)
+
+        def part(label: int) -> tuple[int, E | None]:
             points = database.labelled(label)
-            sizes.append(
-                self._rounded(
-                    ClippedLaplace(nano_epsilon(self.epsilon), 1, database.size).add(
-                        points.size, draws
-                    )
-                )
-            )
-            releases.append(
-                self.sanitizer.release(resized(points, sizes[-1]), draws) if sizes[-1] else None
-            )
-        return ByLabel(releases[0], releases[1], (sizes[0], sizes[1]))
+            size = self._rounded(noise.add(points.size, draws))
+            return size, self.sanitizer.release(resized(points, size), draws) if size else None
+
+        (zeros, zero), (ones, one) = part(0), part(1)
+        return ByLabel(zero, one, (zeros, ones))
 
     def law(self, database: LabelledMultiset) -> Law[ByLabel[E]]:
         """With e^eps, for the numbers of records, replaced by a fraction just below it (relative
         gap 1e-50)."""
         zeros, ones = (self._label_law(database.labelled(label), database.size) for label in (0, 1))
         return {
-            ByLabel(zero, one, (size, other)): weight * more
-            for (size, zero), weight in zeros.items()
-            for (other, one), more in ones.items()
+            ByLabel(zero, one, (size, other)): weight
+            for ((size, zero), (other, one)), weight in independent([zeros, ones])
         }
 
     def _label_law(self, points: Multiset, total: int) -> Law[tuple[int, E | None]]:
         """Of the number of records and the release of one label."""
         check_listed(f"{total} records", total, _LISTED)
-        sizes = probabilities(
-            image(
-                ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size), self._rounded
-            )
-        )
+        noisy = ClippedLaplace(nano_epsilon(self.epsilon), 1, total).law(points.size)
+        sizes = probabilities(image(noisy, self._rounded))
         outcomes: dict[tuple[int, E | None], Fraction] = {(0, None): sizes.pop(0, Fraction(0))}
         for size, share in sizes.items():
-            outcomes |= {
-                (size, released): share * chance
-                for released, chance in probabilities(
-                    self.sanitizer.law(resized(points, size))
-                ).items()
-            }
+            law = probabilities(self.sanitizer.law(resized(points, size)))
+            outcomes |= {(size, release): share * chance for release, chance in law.items()}
         return whole_weights(outcomes)
 
     def _rounded(self, noisy: int) -> int:
@@ -129,10 +116,8 @@ def resized(points: Multiset, size: int) -> Multiset:
         return Multiset(points.bits, points.values[counts > 0], counts[counts > 0])
     values, counts = np.insert(points.values, 0, 0), np.insert(points.counts, 0, missing)
     if len(points.values) and not points.values[0]:
-        values, counts = (
-            points.values,
-            points.counts + np.eye(1, len(points.counts), dtype=np.int64)[0] * missing,
-        )
+        values, counts = points.values, points.counts.copy()
+        counts[0] += missing
     return Multiset(points.bits, values[counts > 0], counts[counts > 0])
 
 
@@ -171,9 +156,8 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
             )
         points = np.repeat(database.values, database.counts)
         shuffled = points[draws.order(len(points))].reshape(parts, self.records)
-        return self.average(
-            [self.sanitizer.release(Multiset.of(part, database.bits), draws) for part in shuffled]
-        )
+        cuts = [Multiset.of(part, database.bits) for part in shuffled]
+        return self.average([self.sanitizer.release(part, draws) for part in cuts])
 
     def law(self, database: Multiset) -> Law[E]:
         """By all orders of at most 6 records."""
@@ -186,14 +170,11 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
                 for start in range(0, database.size, self.records)
             ]
             laws = [probabilities(self.sanitizer.law(part)) for part in parts]
-            for outcomes in product(*(law.items() for law in laws)):
-                averages[self.average([outcome for outcome, _ in outcomes])] += prod(
-                    (share for _, share in outcomes), start=Fraction(1, len(orders))
-                )
+            for releases, share in independent(laws):
+                averages[self.average(releases)] += share / len(orders)
         return whole_weights(averages)
 
 
-D = TypeVar("D")
 H = TypeVar("H")
 
 
@@ -239,18 +220,14 @@ def threshold_error(release: ByLabel[Steps], threshold: int) -> float:
     """The estimated share of wrong labels: zeros from the threshold on, ones below it."""
     zeros, ones = release.sizes
     wrong = zeros * (1 - release.zeros.share(threshold)) if release.zeros else 0.0
-    return (wrong + (ones * release.ones.share(threshold) if release.ones else 0.0)) / max(
-        1, zeros + ones
-    )
+    wrong += ones * release.ones.share(threshold) if release.ones else 0.0
+    return wrong / max(1, zeros + ones)
 
 
 def averaged(releases: Sequence[Steps]) -> Steps:
     starts = sorted({start for steps in releases for start in steps.starts})
-    return Steps(
-        releases[0].bits,
-        tuple(starts),
-        tuple(sum(steps.share(start) for steps in releases) / len(releases) for start in starts),
-    )
+    shares = (sum(steps.share(start) for steps in releases) / len(releases) for start in starts)
+    return Steps(releases[0].bits, tuple(starts), tuple(shares))
 
 
 def learner_of_thresholds(
@@ -300,12 +277,13 @@ class MediansByLabel(Mechanism[LabelledMultiset, ByLabel[Steps], Pure]):
     def law(self, database: LabelledMultiset) -> Law[ByLabel[Steps]]:
         zeros, ones = (self._medians().law(database.labelled(label)) for label in (0, 1))
         numbers = ClippedLaplace(self._number.nano, 1, database.size).law(int(database.ones.sum()))
-        return {
-            ByLabel(zero, one, (database.size - number, number)): less * more * weight
-            for (zero, less), (one, more), (number, weight) in product(
-                zeros.items(), ones.items(), numbers.items()
-            )
-        }
+        law, laws = (
+            dict[ByLabel[Steps], int](),
+            product(zeros.items(), ones.items(), numbers.items()),
+        )
+        for (zero, less), (one, more), (number, weight) in laws:
+            law[ByLabel(zero, one, (database.size - number, number))] = less * more * weight
+        return law
 
     @property
     def _number(self) -> Pure:

@@ -14,7 +14,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.mechanism import L_co, Law, Mechanism, image, independent
-from local_dp.curator.multisets import WORD, Multiset
+from local_dp.curator.multisets import WORD, Multiset, upto
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.groups import Groups, Runs
 from local_dp.curator.selection.sparse import SparseChoice
@@ -26,13 +26,13 @@ from local_dp.loss import NANO, Approximate, Pure, approximate, exp_epsilon, nan
 
 def ranks(points: Multiset, thresholds: Sequence[int]) -> Ints:
     """The number of records below each threshold of 0..2^bits, exactly."""
-    upto = np.concatenate([[0], np.cumsum(points.counts)])
+    sums = upto(points.counts)
     inside = np.array(
         [min(threshold, (1 << points.bits) - 1) for threshold in thresholds],
         dtype=points.values.dtype,
     )
-    below: Ints = upto[np.searchsorted(points.values, inside)]
-    below[[threshold >> points.bits > 0 for threshold in thresholds]] = upto[-1]
+    below: Ints = sums[np.searchsorted(points.values, inside)]
+    below[[threshold >> points.bits > 0 for threshold in thresholds]] = sums[-1]
     return below
 
 
@@ -71,10 +71,8 @@ class Steps:
         lasts = [*(start - 1 for start in self.starts[1:]), 1 << self.bits]
         estimates: Floats = np.array(self.shares)
         size = max(1, points.size)
-        return max(
-            float(np.abs(ranks(points, ends) / size - estimates).max())
-            for ends in (self.starts, lasts)
-        )
+        errors = (ranks(points, ends) / size - estimates for ends in (self.starts, lasts))
+        return max(float(np.abs(each).max()) for each in errors)
 
 
 @lru_cache(maxsize=8)
@@ -103,9 +101,13 @@ class Spread:
     def bits(self) -> int:
         return self.points.bits + self.low
 
+    @property
+    def root(self) -> "Node":
+        return Node(0, 1 << self.bits, 0, self.points.size)
+
     @cached_property
     def upto(self) -> Counts:
-        return np.concatenate([[0], np.cumsum(self.points.counts)])
+        return upto(self.points.counts)
 
     def rank(self, threshold: int) -> int:
         """The number of records below a threshold of 0..2^bits."""
@@ -140,16 +142,14 @@ class Spread:
         number = np.arange(len(which)) - np.repeat(np.cumsum(cells) - cells, cells)
         part = reversed_bits(self.low)[number]
         order = np.argsort((which << self.low) + part)
-        each = ((counts[which] >> self.low) + (number < (counts[which] & ((1 << self.low) - 1))))[
-            order
-        ]
-        upto = int(self.upto[start]) + np.cumsum(each)
-        below = upto - each
-        inside = (upto > first) & (below < last)
+        more = number < (counts[which] & ((1 << self.low) - 1))
+        each = ((counts[which] >> self.low) + more)[order]
+        ends = int(self.upto[start]) + np.cumsum(each)
+        below = ends - each
+        inside = (ends > first) & (below < last)
         places = order[inside]
-        return values[which[places]].astype(word) * (1 << self.low) + part[places].astype(
-            word
-        ), below[inside]
+        points = values[which[places]].astype(word) * (1 << self.low)
+        return points + part[places].astype(word), below[inside]
 
 
 MAX_LEVELS, MAX_LOW = 16, 20
@@ -206,25 +206,19 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
 
     def release(self, database: Multiset, draws: Draws) -> Steps:
         records = Spread(database, self.low)
-        nodes = [Node(0, 1 << records.bits, 0, records.points.size)]
+        nodes, choice = [records.root], self.choice(records.bits)
         for _ in range(self.levels):
-            cuts_here = [
-                self.cut(
-                    node, self.choice(records.bits).choose(self.candidates(records, node), draws)
-                )
-                for node in nodes
-            ]
-            nodes = [
-                part
-                for node, cut in zip(nodes, cuts_here, strict=True)
-                for part in node.split(records, cut)
-            ]
+            parts = list[Node]()
+            for node in nodes:
+                candidate = choice.choose(self.candidates(records, node), draws)
+                parts += node.split(records, self.cut(node, candidate))
+            nodes = parts
         return self._steps(database.bits, tuple(node.high for node in nodes[:-1]))
 
     def law(self, database: Multiset) -> Law[Steps]:
         records = Spread(database, self.low)
         return image(
-            self._law(records, Node(0, 1 << records.bits, 0, records.points.size), self.levels),
+            self._law(records, records.root, self.levels),
             lambda cuts: self._steps(database.bits, cuts),
         )
 
@@ -256,14 +250,7 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
             fine = threshold << self.low
             return (bisect_left(cuts, fine) + bisect_right(cuts, fine) + 1) / 2 / (1 << self.levels)
 
-        return Steps.of(
-            bits,
-            (
-                (threshold, share(threshold))
-                for threshold in sorted({1, *near})
-                if 0 < threshold < 1 << bits
-            ),
-        )
+        return Steps.of(bits, ((t, share(t)) for t in {1, *near} if 0 < t < 1 << bits))
 
 
 @dataclass(frozen=True)
@@ -298,13 +285,9 @@ class Medians(TreeOfMedians[Pure]):
         A node's best cut is off by half a finer point, the drawn one by the `shortfall` more; its
         target by half of the errors of two cuts of higher levels.
         """
-        own = (
-            (size >> self.low)
-            + 1
-            + self.choice().shortfall(
-                (1 << (bits + self.low)) + 1, misses / ((1 << self.levels) - 1)
-            )
-        ) / 2
+        each = misses / ((1 << self.levels) - 1)
+        shortfall = self.choice().shortfall((1 << (bits + self.low)) + 1, each)
+        own = ((size >> self.low) + 1 + shortfall) / 2
         errors = [0.0, own]
         for _ in range(1, self.levels):
             errors.append(own + (errors[-1] + errors[-2]) / 2)
@@ -320,18 +303,11 @@ class Medians(TreeOfMedians[Pure]):
         from the median that their scores are clamped."""
         middle = (node.first + node.last) // 2
         near = self.choice().reach(node.high - node.low + 1) // 2 + 2 * records.cell(middle) + 2
-        points, below = records.between(
-            max(node.first, middle - near), min(node.last, middle + near)
-        )
-        upto = (
-            np.append(below, min(node.last, middle + near))
-            if len(below)
-            else np.array([node.first])
-        )
-        offsets = (
-            points - points.dtype.type(node.low) if records.bits <= WORD else points - node.low
-        )
-        return Runs(offsets, -np.abs(2 * upto - node.first - node.last), node.high - node.low)
+        last = min(node.last, middle + near)
+        points, below = records.between(max(node.first, middle - near), last)
+        ranks = np.append(below, last) if len(below) else np.array([node.first])
+        scores = -np.abs(2 * ranks - node.first - node.last)
+        return Runs(points - node.low, scores, node.high - node.low)
 
 
 ROOM = 2.5
@@ -399,8 +375,6 @@ class SparseMedians(TreeOfMedians[Approximate]):
         near = height + floor + 2 * records.cell(middle) + 2
         last = min(node.last, middle + near)
         points, below = records.between(max(node.first, middle - near), last)
-        upto = np.append(below, last)
-        return middles(
-            Multiset(records.bits, points, np.diff(upto)),
-            height - np.abs(2 * upto - node.first - node.last),
-        )
+        ranks = np.append(below, last)
+        off = np.abs(2 * ranks - node.first - node.last)
+        return middles(Multiset(records.bits, points, np.diff(ranks)), height - off)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, partial
-from itertools import product
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from local_dp.curator.mechanism import (
     WithinEpsilon,
     check_listed,
     image,
+    independent,
     whole_weights,
 )
 from local_dp.curator.multisets import Multiset, absent, check_bits, check_same, naturals
@@ -60,9 +60,8 @@ class NoisyCounts:
         """The largest |noisy - true| count over all sets of exactly `together` points of the
         domain: the largest errors of one sign."""
         either = np.unique(np.concatenate([self.values, points.values]))
-        errors = look_up(self.values, self.counts, either) - look_up(
-            points.values, points.counts, either
-        )
+        truth = look_up(points.values, points.counts, either)
+        errors = look_up(self.values, self.counts, either) - truth
         # points without records and without a released count: no error
         others = min(together, (1 << self.bits) - len(either))
         ordered = np.sort(np.concatenate([errors, np.zeros(others, dtype=np.int64)]))
@@ -97,17 +96,17 @@ class CellNoise:
     def law(self, count: int, top: int) -> Mapping[int, Fraction]:
         """Pr[each outcome] of a cell; 0 stands for no release."""
         top = max(top, self.least)
-        reached = {noisy: self.beyond(noisy - count) for noisy in range(self.least, top + 1)}
-        inside = {noisy: reached[noisy] - reached[noisy + 1] for noisy in range(self.least, top)}
-        return {0: 1 - reached[self.least], **inside, top: reached[top]}
+        tails = {noisy: self.beyond(noisy - count) for noisy in range(self.least, top + 1)}
+        inside = {noisy: tails[noisy] - tails[noisy + 1] for noisy in range(self.least, top)}
+        return {0: 1 - tails[self.least], **inside, top: tails[top]}
 
     def beyond(self, y: int) -> Fraction:
         """Pr[Y >= y]."""
         return laplace_tail(self.nano, y)
 
-    def interval(self, released: int, top: int) -> tuple[int, int]:
+    def interval(self, answer: int, top: int) -> tuple[int, int]:
         """The 95 % interval of a count in 0..top, given that it is released, and noisy as
-        `released`: each end misses with probability 2.5 % at most.
+        `answer`: each end misses with probability 2.5 % at most.
 
         Up to `least` all counts have one law when they are released, for the noise has no memory:
         the interval has all of them or none.
@@ -115,22 +114,17 @@ class CellNoise:
         step = float(self.nano) / NANO
         both = math.log1p(math.exp(step))
 
+        def log_tail(y: int) -> float:
+            return step * (1 - y) - both if y > 0 else math.log1p(-math.exp(step * y - both))
+
         def reaches(noisy: int, count: int) -> float:
             """Pr[noisy or more | released], of two logarithms: the chances are too small for
             floats."""
-            far, near = (
-                step * (1 - y) - both
-                if (y := least - count) > 0
-                else math.log1p(-math.exp(step * y - both))
-                for least in (noisy, self.least)
-            )
-            return math.exp(far - near)
+            return math.exp(log_tail(noisy - count) - log_tail(self.least - count))
 
-        low = bisect_right(range(released), 0.025, key=lambda count: reaches(released, count))
-        more = range(released, top)  # where `top` is released, the end above is `top`
-        high = released + bisect_left(
-            more, 0.975, key=lambda count: reaches(released + 1, count + 1)
-        )
+        low = bisect_right(range(answer), 0.025, key=lambda count: reaches(answer, count))
+        more = range(answer, top)  # where `top` is released, the end above is `top`
+        high = answer + bisect_left(more, 0.975, key=lambda count: reaches(answer + 1, count + 1))
         return low, min(high, top)
 
 
@@ -166,8 +160,8 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
 
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
         noisy = self.noise.drawn(database.counts, database.size, draws)
-        released = noisy > 0
-        return NoisyCounts(database.bits, database.values[released], noisy[released], database.size)
+        mask = noisy > 0
+        return NoisyCounts(database.bits, database.values[mask], noisy[mask], database.size)
 
     def law(self, database: Multiset) -> Law[NoisyCounts]:
         return law_of_cells(database, self.noise, database.values, database.counts.tolist())
@@ -189,11 +183,10 @@ def law_of_cells(
         " outcomes",
     )
     shares: dict[NoisyCounts, Fraction] = {}
-    for outcome in product(*(law.items() for law in laws)):
-        noisy = np.array([count for count, _ in outcome], dtype=np.int64)
-        shares[NoisyCounts(database.bits, cells[noisy > 0], noisy[noisy > 0], database.size)] = (
-            math.prod((share for _, share in outcome), start=Fraction(1))
-        )
+    for outcome, share in independent(laws):
+        noisy = np.array(outcome, dtype=np.int64)
+        mask = noisy > 0
+        shares[NoisyCounts(database.bits, cells[mask], noisy[mask], database.size)] = share
     return whole_weights(shares)
 
 
@@ -236,12 +229,11 @@ class PerCellHistogram(WithinEpsilon[Multiset, NoisyCounts]):
     def release(self, database: Multiset, draws: Draws) -> NoisyCounts:
         check_same(database.bits, self.bits)
         noisy = self.noise.drawn(database.counts, database.size, draws)
-        released = noisy > 0
+        mask = noisy > 0
         strangers = self._strangers(database, draws)
-        values = naturals([*database.values[released].tolist(), *strangers], self.bits)
-        counts = np.append(
-            noisy[released], [self._beyond(database, draws) for _ in strangers]
-        ).astype(np.int64)
+        values = naturals([*database.values[mask].tolist(), *strangers], self.bits)
+        beyond = [self._beyond(database, draws) for _ in strangers]
+        counts = np.append(noisy[mask], beyond).astype(np.int64)
         order = np.argsort(values, kind="stable")
         return NoisyCounts(self.bits, values[order], counts[order], database.size)
 

@@ -16,7 +16,7 @@ from local_dp.curator.multisets import Multiset
 from local_dp.curator.selection.groups import Groups, Listed
 from local_dp.curator.selection.sparse import Goals, PrintedChoice, SparseChoice
 from local_dp.draws import Draws
-from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate
+from local_dp.loss import ATTO, NANO, Approximate, Pure
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,10 @@ class PointShares:
         """The largest error over all points of the domain, exactly. For analysis: not private."""
         size = max(1, points.size)
         truth = dict(zip(points.values.tolist(), points.counts.tolist(), strict=True))
-        return max(
-            (
-                abs(truth.get(point, 0) / size - self.share(point))
-                for point in {*truth, *self.shares}
-            ),
-            default=0.0,
+        errors = (
+            abs(truth.get(point, 0) / size - self.share(point)) for point in {*truth, *self.shares}
         )
+        return max(errors, default=0.0)
 
 
 @dataclass(frozen=True)
@@ -76,21 +73,18 @@ class InParts(WithinDelta[Multiset, R_co]):
 
     @property
     def loss(self) -> Approximate:
-        return Approximate(
-            super().loss.nano, self.composed + self.repetitions * self.choice(self.growth).loss.atto
-        )
+        choices = self.repetitions * self.choice(self.growth).loss.atto
+        return Approximate(super().loss.nano, self.composed + choices)
 
     @property
     def composed(self) -> int:
         """The delta of the composition, in units of 1e-18."""
-        return approximate(self.epsilon, self.delta).atto // self.delta_shares
+        return super().loss.atto // self.delta_shares
 
     @property
     def part(self) -> Pure:
-        return self.compose(
-            Approximate(approximate(self.epsilon, self.delta).nano, self.composed),
-            self.steps * self.repetitions,
-        )
+        budget = Approximate(super().loss.nano, self.composed)
+        return self.compose(budget, self.steps * self.repetitions)
 
 
 class Printed(InParts[R_co]):
@@ -144,25 +138,16 @@ class PointByPoint(InParts[PointShares]):
 
     def release(self, database: Multiset, draws: Draws) -> PointShares:
         shares: dict[int, float] = {}
-        left, size, noise = (
-            np.ones(len(database.values), dtype=bool),
-            max(1, database.size),
-            Fraction(self.part.nano, NANO),
-        )
+        left, noise = np.ones(len(database.values), dtype=bool), Fraction(self.part.nano, NANO)
         for _ in range(self.repetitions):
-            point = self.choose(
-                Listed(database.counts[left], database.values[left]),
-                self.growth,
-                database.size,
-                draws,
-            )
+            candidates = Listed(database.counts[left], database.values[left])
+            point = self.choose(candidates, self.growth, database.size, draws)
             if point is None:
                 break
             at = int(np.searchsorted(database.values, database.values.dtype.type(point)))
             left[at] = False
-            shares[point] = min(
-                1.0, max(0.0, (int(database.counts[at]) + draws.discrete_laplace(noise)) / size)
-            )
+            count = int(database.counts[at]) + draws.discrete_laplace(noise)
+            shares[point] = min(1.0, max(0.0, count / database.size))
         return PointShares(shares)
 
 
@@ -179,12 +164,8 @@ class PrintedSanPoints(Printed[PointShares], PointByPoint):
 
     def choice(self, growth: int) -> PrintedChoice:
         alpha = 2 / self.repetitions
-        return PrintedChoice(
-            self.part.epsilon,
-            alpha * self.delta / 5,
-            Goals(alpha / 2, alpha * self.goals.beta / 4),
-            growth,
-        )
+        goals = Goals(alpha / 2, alpha * self.goals.beta / 4)
+        return PrintedChoice(self.part.epsilon, alpha * self.delta / 5, goals, growth)
 
 
 @dataclass(frozen=True)

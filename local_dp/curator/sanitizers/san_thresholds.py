@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
-from local_dp.curator.multisets import WORD, Multiset
+from local_dp.curator.multisets import WORD, Multiset, upto
 from local_dp.curator.sanitizers.medians import Steps
 from local_dp.curator.sanitizers.san_points import InParts, Printed, Rebuilt
 from local_dp.curator.selection.exponential import ExponentialChoice, numbered
@@ -60,18 +60,13 @@ def inside(points: Multiset, interval: Interval) -> Multiset:
 def fullest_windows(points: Multiset, lengths: int) -> Counts:
     """I(S, j), j = 0..lengths - 1: the most records in an interval of 2^j points. O(s log s) for
     each j, until one contains all records."""
-    upto = np.concatenate([[0], np.cumsum(points.counts)])
-    values, size = points.values, int(upto[-1])
+    sums, values = upto(points.counts), points.values
 
     def window(j: int) -> int:
-        room = (
-            values[-1] - values
-            if j >= WORD and values.dtype != object
-            else np.minimum(values[-1] - values, values.dtype.type((1 << j) - 1))
-        )
-        return int((upto[np.searchsorted(values, values + room, side="right")] - upto[:-1]).max())
+        last = values + np.minimum(values[-1] - values, (1 << j) - 1)
+        return int((sums[np.searchsorted(values, last, side="right")] - sums[:-1]).max())
 
-    return _fullest(size, lengths, window)
+    return _fullest(points.size, lengths, window)
 
 
 def fullest_blocks(points: Multiset, lengths: int) -> Counts:
@@ -97,46 +92,27 @@ def blocks(points: Multiset, interval: Interval, z: int) -> Blocks:
     `points` are counted from the low end (`inside`). A record lies in two of the intervals, in one
     if z is 0.
     """
-    low, high = interval
+    (low, high), values, counts = interval, points.values, points.counts
     if not z:
-        return Blocks(
-            points.counts, points.values, np.full(len(points.values), low, dtype=object), 0, high
-        )
-    parts = [_bucketed(points.values, points.counts, z + 1)]
-    later = (
-        np.searchsorted(points.values, _as(points.values, 1 << z))
-        if z < WORD or points.values.dtype == object
-        else len(points.values)
+        return Blocks(counts, values, np.full(len(values), low, dtype=object), 0, high)
+    half = 1 << z
+    fits = z < WORD or values.dtype == object
+    later = np.searchsorted(values, values.dtype.type(half)) if fits else len(values)
+    parts = (
+        _bucket(values, counts, z + 1),
+        _bucket(values[later:] - (half if fits else 0), counts[later:], z + 1),
     )
-    parts.append(
-        _bucketed(
-            points.values[later:] - _as(points.values, 1 << z if later < len(points.values) else 0),
-            points.counts[later:],
-            z + 1,
-        )
-    )
-    origins = np.repeat(
-        np.array([low, low + (1 << z)], dtype=object), [len(places) for places, _ in parts]
-    )
+    lows = np.array([low, low + half], dtype=object)
+    origins = np.repeat(lows, [len(places) for places, _ in parts])
     places, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Blocks(scores, places, origins, z + 1, high)
 
 
-def _as(values: Naturals, number: int) -> int:
-    """The number in the type of the values."""
-    typed: int = values.dtype.type(number) if values.dtype != object else number
-    return typed
-
-
-def _bucketed(values: Naturals, counts: Counts, width: int) -> tuple[Naturals, Counts]:
+def _bucket(values: Naturals, counts: Counts, width: int) -> tuple[Naturals, Counts]:
     """The intervals of 2^width points from 0 on that have records, and how many."""
     if not len(values):
         return values, counts
-    places = (
-        values >> _as(values, width)
-        if width < WORD or values.dtype == object
-        else np.zeros_like(values)
-    )
+    places = values >> width  # of a word by 64 bits or more: 0
     starts: Ints = np.flatnonzero(np.concatenate([[True], places[1:] != places[:-1]]))
     return places[starts], np.add.reduceat(counts, starts)
 
@@ -191,11 +167,9 @@ class BlockByBlock(InParts[Steps]):
     def run(self, database: Multiset, draws: Draws) -> tuple[Steps, int]:
         """The release, and the number of calls, which it reveals. A range without an answer is
         tried again after the others."""
-        aim, noise, records = (
-            self.aim(database.size, database.bits),
-            Fraction(self.part.nano, NANO),
-            Counter[int](),
-        )
+        aim, noise = self.aim(database.size, database.bits), Fraction(self.part.nano, NANO)
+        length = ExponentialChoice(self.length(database.bits).epsilon)
+        records = Counter[int]()
 
         def noisy(count: int) -> int:
             return max(0, count + draws.discrete_laplace(noise))
@@ -210,32 +184,22 @@ class BlockByBlock(InParts[Steps]):
                 return []
             fullest = self.fullest(points, (high - low).bit_length() + 1)
             scores = np.minimum(fullest - aim.least, aim.most - np.concatenate([[0], fullest[:-1]]))
-            z = ExponentialChoice(self.length(database.bits).epsilon).choose(
-                numbered(scores), draws
-            )
+            z = length.choose(numbered(scores), draws)
             block = self.choose(blocks(points, interval, z), 2 if z else 1, database.size, draws)
             if block is None:
                 return [interval]
             records.update(self.synthetic(block, noisy(inside(database, block).size)))
-            return [
-                rest for rest in ((low, block[0] - 1), (block[1] + 1, high)) if rest[0] <= rest[1]
-            ]
+            sides = (low, block[0] - 1), (block[1] + 1, high)
+            return [side for side in sides if side[0] <= side[1]]
 
         ranges, calls = deque([(0, (1 << database.bits) - 1)]), 0
         while ranges and calls < self.repetitions:
             calls += 1
             ranges.extend(call(ranges.popleft()))
-        upto, total = (
-            accumulate(count for _, count in sorted(records.items())),
-            max(1, records.total()),
-        )
-        return Steps.of(
-            database.bits,
-            (
-                (point + 1, below / total)
-                for point, below in zip(sorted(records), upto, strict=True)
-            ),
-        ), calls
+        points, total = sorted(records), max(1, records.total())
+        sums = accumulate(records[point] for point in points)
+        steps = ((point + 1, below / total) for point, below in zip(points, sums, strict=True))
+        return Steps.of(database.bits, steps), calls
 
 
 @dataclass(frozen=True)
@@ -260,7 +224,7 @@ class PrintedSanThresholds(Printed[Steps], BlockByBlock):
         return Aim(r, 3 * r, math.ceil(share_of(self.goals.alpha, size) / 8))
 
     def length(self, bits: int) -> Pure:
-        return Pure(self.part.nano // (3 * _iterated(bits)))
+        return Pure(self.part.nano // (3 * _log_star(bits)))
 
     def synthetic(self, block: Interval, count: int) -> Mapping[int, int]:
         return {block[1]: count}
@@ -311,7 +275,7 @@ def share_of(alpha: float, size: int) -> Fraction:
     return Fraction(repr(alpha)) * size
 
 
-def _iterated(bits: int) -> int:
+def _log_star(bits: int) -> int:
     """log* of the number of bits: the number of times that log2 is taken to reach 1."""
     times, left = 0, float(bits)
     while left > 1:

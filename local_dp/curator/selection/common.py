@@ -26,14 +26,14 @@ def naming(loss: Approximate, records: int) -> tuple[int, ...]:
     b, where b is the most that all other values are named.
     """
     growth, spare = exp_epsilon(loss.nano), Fraction(loss.atto * UNIT, 10**18)
-    few, named = [0], [0]
+    few, weights = [0], [0]
     for _ in range(records):
         few.append(math.floor(few[-1] * growth + spare))
     for count in range(records):
-        likelier = math.floor(named[-1] * growth + spare)
-        unnamed = math.ceil((UNIT - named[-1]) / growth) + few[records - count]
-        named.append(likelier if 2 * count < records else max(0, min(likelier, UNIT - unnamed)))
-    return tuple(named)
+        likelier = math.floor(weights[-1] * growth + spare)
+        others = math.ceil((UNIT - weights[-1]) / growth) + few[records - count]
+        weights.append(likelier if 2 * count < records else max(0, min(likelier, UNIT - others)))
+    return tuple(weights)
 
 
 def partitions(total: int, most: int) -> Iterator[tuple[int, ...]]:
@@ -46,16 +46,16 @@ def partitions(total: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 @lru_cache(maxsize=64)
-def spent(named: tuple[int, ...], growth: Fraction) -> Fraction:
+def spent(weights: tuple[int, ...], growth: Fraction) -> Fraction:
     """The least delta of values named like this, over all databases of n records and all replaced
     records, exactly. Raises InputError for chances above 1.
 
     A database is a partition of n: how often each of its values occurs. One value loses a record,
     and another one, or a new one, gains it.
     """
-    records, worst, over, under = len(named) - 1, 0, growth.numerator, growth.denominator
+    records, worst, over, under = len(weights) - 1, 0, growth.numerator, growth.denominator
     for parts in partitions(records, records):
-        none = UNIT - sum(named[part] for part in parts)
+        none = UNIT - sum(weights[part] for part in parts)
         if none < 0:
             raise InputError(
                 f"values that occur {parts} times would be named with a probability above 1; give "
@@ -65,8 +65,12 @@ def spent(named: tuple[int, ...], growth: Fraction) -> Fraction:
             others = list(parts)
             others.remove(less)
             for more in {*others, 0}:
-                left = none + named[less] - named[less - 1] + named[more] - named[more + 1]
-                pairs = (named[less], named[less - 1]), (named[more], named[more + 1]), (none, left)
+                left = none + weights[less] - weights[less - 1] + weights[more] - weights[more + 1]
+                pairs = (
+                    (weights[less], weights[less - 1]),
+                    (weights[more], weights[more + 1]),
+                    (none, left),
+                )
                 worst = max(worst, sum(max(0, under * one - over * other) for one, other in pairs))
     return Fraction(worst, under * UNIT)
 
@@ -114,9 +118,5 @@ class CommonRecord(WithinDelta[D, R | None], Generic[D, R]):
         return law | {None: UNIT - sum(law.values())}
 
     def release(self, database: D, draws: Draws) -> R | None:
-        left = draws.below(UNIT)
-        for value, weight in self.law(database).items():
-            left -= weight
-            if left < 0:
-                return value
-        raise AssertionError("the weights sum to the unit")
+        law = self.law(database)
+        return list(law)[draws.among(list(law.values()))]

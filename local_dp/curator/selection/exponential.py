@@ -3,7 +3,7 @@ in whole numbers, analysed in the log domain."""
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -110,19 +110,10 @@ class ExponentialChoice:
         The worst scores: one candidate is the best, and all others lie t + 1 below. Then it is (k -
         1) a^(t + 1) / (1 + (k - 1) a^(t + 1)) exactly.
         """
-        return (
-            max(
-                0,
-                math.ceil(
-                    math.log((candidates - 1) * (1 - misses) / misses)
-                    / -math.log1p(float(self.decay - 1))
-                    + _SLACK
-                )
-                - 1,
-            )
-            if candidates > 1
-            else 0
-        )
+        if candidates == 1:
+            return 0
+        odds = (candidates - 1) * (1 - misses) / misses
+        return max(0, math.ceil(math.log(odds) / -math.log1p(float(self.decay - 1)) + _SLACK) - 1)
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
         """A candidate of these groups, which have at least one."""
@@ -130,26 +121,23 @@ class ExponentialChoice:
 
     def choose_many(self, groups: Groups[R], count: int, draws: Draws) -> tuple[R, ...]:
         """`count` independent choices, each of this loss; the weights are computed once."""
-        ranks, weights = self._weighed(groups)
-        shares = [
-            size * weight
-            for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)
-        ]
+        ranks, weights = self._weigh(groups)
+        shares = list(map(mul, sum_by(groups.sizes, ranks, len(weights)), weights))
         return tuple(groups.pick(ranks == draws.among(shares), draws) for _ in range(count))
 
     def law(self, groups: Groups[R]) -> Law[R]:
         """The law of `choose`. Raises InputError above 65,536 candidates."""
         check_listed(f"{groups.total} candidates", groups.total, LISTED)
-        ranks, weights = self._weighed(groups)
+        ranks, weights = self._weigh(groups)
         return {candidate: weights[ranks[group]] for group, candidate in groups.members()}
 
     def share(self, groups: Groups[R], counts: Naturals) -> Fraction:
         """The probability of choosing one of `counts[g]` candidates of each group g."""
-        ranks, weights = self._weighed(groups)
+        ranks, weights = self._weigh(groups)
         inside, every = (sum_by(sizes, ranks, len(weights)) for sizes in (counts, groups.sizes))
         return Fraction(sum(map(mul, inside, weights)), sum(map(mul, every, weights)))
 
-    def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
+    def _weigh(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
         """The rank of each group among the scores that occur, the best first, and the weight of
         each rank."""
         if not len(groups.scores):
@@ -250,35 +238,33 @@ class BoundedRange(Mechanism[D, R, Concentrated]):
     """
 
     summary = "Chooses a candidate, at the price of concentrated privacy"
-    chosen: ByScore[D, R]
+    mechanism: ByScore[D, R]
 
     def __post_init__(self) -> None:
-        if type(self.chosen.choice) is not ExponentialChoice:
+        if type(self.mechanism.choice) is not ExponentialChoice:
             raise InputError(
-                f"{type(self.chosen.choice).__name__} has no bounded range; choose by the "
+                f"{type(self.mechanism.choice).__name__} has no bounded range; choose by the "
                 "exponential mechanism"
             )
 
     @property
     def loss(self) -> Concentrated:
         # nano-nats squared are units of 1e-18
-        return Concentrated(-(-(self.chosen.loss.nano**2) // 8))
+        return Concentrated(-(-(self.mechanism.loss.nano**2) // 8))
 
     def release(self, database: D, draws: Draws) -> R:
-        return self.chosen.release(database, draws)
+        return self.mechanism.release(database, draws)
 
     def law(self, database: D) -> Law[R]:
-        return self.chosen.law(database)
+        return self.mechanism.law(database)
 
 
-def without(coins: Sequence[Fraction]) -> list[Fraction]:
-    """The coefficients of the product of 1 - t p over these coins p, by the power of t."""
+def expand(factors: Iterable[tuple[Fraction | int, Fraction]]) -> list[Fraction]:
+    """The coefficients of the product of a + b t over these factors (a, b), by the power of t."""
     product = [Fraction(1)]
-    for coin in coins:
-        product = [
-            here - coin * before
-            for here, before in zip([*product, Fraction(0)], [Fraction(0), *product], strict=True)
-        ]
+    for a, b in factors:
+        low, high = [*product, Fraction(0)], [Fraction(0), *product]
+        product = [a * here + b * before for here, before in zip(low, high, strict=True)]
     return product
 
 
@@ -361,16 +347,14 @@ class MaskedParityClass:
 
     def errors(self, x: Ints | Words, y: Ints) -> Counts:
         codes, signs = x.astype(np.int64), 1.0 - 2.0 * y
-        hinted = codes % 2 == 1
-        bits = np.bincount(codes[hinted] // 2 % self.d, weights=signs[hinted], minlength=self.d)
+        is_hint = codes % 2 == 1
+        bits = np.bincount(codes[is_hint] // 2 % self.d, weights=signs[is_hint], minlength=self.d)
         hints = np.zeros(1)
         for bit in bits:  # entry r: the sum over bits j of (-1)^(r_j) bits[j]
             hints = np.concatenate([hints + bit, hints - bit])
-        parity = walsh_hadamard(
-            np.bincount(
-                codes[~hinted] // (2 * self.d), weights=signs[~hinted], minlength=1 << self.d
-            ).astype(np.float64)
-        )
+        rows = codes[~is_hint] // (2 * self.d)
+        counts = np.bincount(rows, weights=signs[~is_hint], minlength=1 << self.d)
+        parity = walsh_hadamard(counts.astype(np.float64))
         # whole numbers up to n: exact in floats
         agreement = np.stack([hints + parity, hints - parity], axis=1).ravel()
         errors: Counts = ((len(y) - agreement) / 2).astype(np.int64)

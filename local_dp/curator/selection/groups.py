@@ -43,14 +43,14 @@ class Groups(ABC, Generic[R_co]):
             for place in range(size):
                 yield group, self.member(group, place)
 
-    def pick(self, chosen: Bools, draws: Draws) -> R_co:
+    def pick(self, mask: Bools, draws: Draws) -> R_co:
         """A uniform candidate of the groups that `chosen` marks, of which at least one is not
         empty."""
-        groups = np.flatnonzero(chosen)
+        groups = np.flatnonzero(mask)
         upto = list(accumulate(map(int, self.sizes[groups].tolist())))
-        drawn = draws.below(upto[-1])
-        at = bisect_right(upto, drawn)
-        return self.member(int(groups[at]), drawn - (upto[at - 1] if at else 0))
+        number = draws.below(upto[-1])
+        at = bisect_right(upto, number)
+        return self.member(int(groups[at]), number - (upto[at - 1] if at else 0))
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,9 @@ class Joined(Groups[R_co]):
 
     def member(self, group: int, place: int) -> R_co:
         before = len(self.one.scores)
-        return (
-            self.one.member(group, place)
-            if group < before
-            else self.other.member(group - before, place)
-        )
+        if group < before:
+            return self.one.member(group, place)
+        return self.other.member(group - before, place)
 
 
 def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
@@ -104,11 +102,14 @@ def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    placed = sizes[order]
-    if placed.dtype == object:
-        parts = [int(part) for part in np.add.reduceat(placed, starts)]
+    ordered_sizes = sizes[order]
+    if ordered_sizes.dtype == object:
+        parts = [int(part) for part in np.add.reduceat(ordered_sizes, starts)]
     else:
-        low, high = np.add.reduceat(placed & _LOW, starts), np.add.reduceat(placed >> _HALF, starts)
+        low, high = (
+            np.add.reduceat(ordered_sizes & _LOW, starts),
+            np.add.reduceat(ordered_sizes >> _HALF, starts),
+        )
         parts = [
             less + (more << 32) for less, more in zip(low.tolist(), high.tolist(), strict=True)
         ]
@@ -121,7 +122,8 @@ def powers(decay: Fraction, gaps: Ints, reach: int) -> list[int]:
     """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale, within 2^-96 and of
     over 128 bits; `decay` is a multiple of 2^-40."""
     shift = (decay.denominator - 1).bit_length()
-    weight, at, weights = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
+    bits = _GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1
+    weight, at, weights = 1 << bits, 0, []
     for gap in gaps.tolist():
         if gap > at:
             weight = (weight * decay.numerator ** (gap - at)) >> shift * (gap - at)
@@ -143,20 +145,13 @@ class Runs(Groups[int]):
     last: int
 
     def __post_init__(self) -> None:
-        lengths = self.ends[1:] - self.ends[:-1]
-        first, rest = (
-            (int(self.ends[0]) + 1, self.last - int(self.ends[-1]))
-            if len(self.ends)
-            else (self.last + 1, 0)
-        )
-        fits = self.ends.dtype != object and max(first, rest) >> WORD == 0
-        ends = [first, rest] if len(self.ends) else [first]
-        outer = np.array(ends, dtype=np.uint64 if fits else object)
-        object.__setattr__(
-            self,
-            "sizes",
-            np.concatenate([outer[:1], lengths if fits else lengths.astype(object), outer[1:]]),
-        )
+        outer = [self.last + 1]
+        if len(self.ends):
+            outer = [int(self.ends[0]) + 1, self.last - int(self.ends[-1])]
+        fits = self.ends.dtype != object and max(outer) >> WORD == 0
+        sizes = np.array(outer, dtype=np.uint64 if fits else object)
+        lengths = (self.ends[1:] - self.ends[:-1]).astype(sizes.dtype)
+        object.__setattr__(self, "sizes", np.concatenate([sizes[:1], lengths, sizes[1:]]))
 
     def start(self, run: int) -> int:
         return int(self.ends[run - 1]) + 1 if run else 0
@@ -204,12 +199,9 @@ class Restricted(Groups[int]):
             self.runs.within(*interval)[first : final + 1]
             for interval, (_, first, final) in zip(self.intervals, bounds, strict=True)
         ]
+        scores = [self.runs.scores[first : final + 1] for _, first, final in bounds]
         object.__setattr__(self, "sizes", np.concatenate(parts))
-        object.__setattr__(
-            self,
-            "scores",
-            np.concatenate([self.runs.scores[first : final + 1] for _, first, final in bounds]),
-        )
+        object.__setattr__(self, "scores", np.concatenate(scores))
         object.__setattr__(self, "_bounds", bounds)
 
     def member(self, group: int, place: int) -> int:
@@ -221,10 +213,8 @@ class Restricted(Groups[int]):
 
     def within(self, low: int, high: int) -> Naturals:
         """The number of candidates of each group in low..high."""
-        parts = [(max(low, start), min(high, end)) for start, end in self.intervals]
-        return np.concatenate(
-            [
-                self.runs.within(*part)[first : final + 1]
-                for part, (_, first, final) in zip(parts, self._bounds, strict=True)
-            ]
-        )
+        parts = []
+        for (start, end), (_, first, final) in zip(self.intervals, self._bounds, strict=True):
+            inside = self.runs.within(max(low, start), min(high, end))
+            parts.append(inside[first : final + 1])
+        return np.concatenate(parts)

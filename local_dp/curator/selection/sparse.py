@@ -63,18 +63,15 @@ class SparseChoice:
         return approximate(self.epsilon, self.delta)
 
     def choose(self, groups: Groups[R], draws: Draws) -> R | None:
-        ranks, weights, none = self._weighed(groups)
-        shares = [
-            size * weight
-            for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)
-        ]
-        drawn = draws.among([none, *shares])
-        return groups.pick(ranks == drawn - 1, draws) if drawn else None
+        ranks, weights, none = self._weigh(groups)
+        shares = map(mul, sum_by(groups.sizes, ranks, len(weights)), weights)
+        rank = draws.among([none, *shares])
+        return groups.pick(ranks == rank - 1, draws) if rank else None
 
     def share(self, groups: Groups[R], counts: Naturals) -> tuple[Fraction, Fraction]:
         """The probability of choosing one of `counts[g]` candidates of each group g, and that of no
         answer."""
-        ranks, weights, none = self._weighed(groups)
+        ranks, weights, none = self._weigh(groups)
         inside, every = (
             sum(map(mul, sum_by(sizes, ranks, len(weights)), weights))
             for sizes in (counts, groups.sizes)
@@ -85,7 +82,7 @@ class SparseChoice:
         """The law of `choose`; a candidate may be in several groups. Raises InputError above 65,536
         candidates."""
         check_listed(f"{groups.total} candidates", groups.total, LISTED)
-        ranks, weights, none = self._weighed(groups)
+        ranks, weights, none = self._weigh(groups)
         law: dict[R | None, int] = {None: none}
         for group, candidate in groups.members():
             law[candidate] = law.get(candidate, 0) + weights[ranks[group]]
@@ -106,7 +103,7 @@ class SparseChoice:
         """growth / delta: the weight of None, in candidates of score 1."""
         return Fraction(self.growth * ATTO, self.loss.atto)
 
-    def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int], int]:
+    def _weigh(self, groups: Groups[R]) -> tuple[Ints, list[int], int]:
         """The rank of each group among the scores that occur, the best first; the weight of each
         rank; the weight of None."""
         # the last is the score of None
@@ -186,11 +183,8 @@ class PrintedChoice:
     def least(self) -> int:
         """The least number of records with which it is private."""
         alpha, beta = self.goals.alpha, self.goals.beta
-        return math.ceil(
-            16
-            / (alpha * self.epsilon)
-            * math.log(16 * self.growth / (alpha * beta * self.epsilon * self.delta))
-        )
+        odds = 16 * self.growth / (alpha * beta * self.epsilon * self.delta)
+        return math.ceil(16 / (alpha * self.epsilon) * math.log(odds))
 
     def check(self, size: int) -> None:
         """Raises InputError if there are too few records for privacy."""

@@ -6,7 +6,7 @@ The printed test assumes 1 (Beimel, Nissim, Stemmer, Proposition 2.26; erratum E
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,11 +22,12 @@ from local_dp.curator.mechanism import (
     Mechanism,
     R,
     WithinDelta,
+    independent,
     mixture,
     probabilities,
     whole_weights,
 )
-from local_dp.curator.multisets import WORD
+from local_dp.curator.multisets import WORD, bit_lengths
 from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.groups import Restricted, Runs
 from local_dp.draws import Draws
@@ -47,34 +48,32 @@ def best_acceptance(loss: Approximate) -> tuple[int, ...]:
     where even a gap of 2^20 is not always answered.
     """
     growth, spare = exp_epsilon(loss.nano), Fraction(loss.atto * UNIT, 10**18)
-    numerator, denominator = growth.numerator, growth.denominator
-    likely, accepted = math.floor(spare), [0]
+    likely, acceptance = math.floor(spare), [0]
     while likely < UNIT:
-        if len(accepted) > _MOST:
+        if len(acceptance) > _MOST:
             raise InputError(
                 f"{loss} would answer for certain only at gaps beyond {_MOST}; give a larger "
                 "epsilon or delta"
             )
-        accepted += [likely, likely]
-        likelier = math.floor(Fraction(likely * numerator, denominator) + spare)
-        likely = min(
-            UNIT,
-            likelier,
-            UNIT - math.ceil(max(Fraction(0), (UNIT - likely - spare) * denominator / numerator)),
-        )
-    return (accepted[1], *accepted[1:], UNIT) if len(accepted) > 1 else (UNIT,)
+        acceptance += [likely, likely]
+        likelier = math.floor(likely * growth + spare)
+        unlikelier = math.ceil(max(Fraction(0), (UNIT - likely - spare) / growth))
+        likely = min(UNIT, likelier, UNIT - unlikelier)
+    return (acceptance[1], *acceptance[1:], UNIT) if len(acceptance) > 1 else (UNIT,)
 
 
 def laplace_acceptance(gap: int, loss: Approximate) -> float:
     """The repaired test: gap + Lap(2 / eps) >= 2 + (2 / eps) ln(1 / (2 delta)). Privacy: (eps,
     delta), exactly."""
-    return _tail(2 + 2 / loss.epsilon * math.log(1 / (2 * loss.delta)) - gap, 2 / loss.epsilon)
+    scale = 2 / loss.epsilon
+    return _tail(2 + scale * math.log(1 / (2 * loss.delta)) - gap, scale)
 
 
 def printed_acceptance(gap: int, loss: Approximate) -> float:
     """The test as printed: gap + Lap(1 / eps) >= (1 / eps) ln(1 / delta). NOT (eps, delta)-private:
     it is (2 eps, delta e^(2 eps) / 2), exactly."""
-    return _tail(1 / loss.epsilon * math.log(1 / loss.delta) - gap, 1 / loss.epsilon)
+    scale = 1 / loss.epsilon
+    return _tail(scale * math.log(1 / loss.delta) - gap, scale)
 
 
 def _tail(threshold: float, scale: float) -> float:
@@ -124,22 +123,19 @@ class StableChoice(WithinDelta[D, R | None]):
 
     def law(self, database: D) -> Law[R | None]:
         lead = self.lead(database)
-        answered = self.answered(lead.gap)
-        return {lead.best: answered, None: UNIT - answered}
+        weight = self.answered(lead.gap)
+        return {lead.best: weight, None: UNIT - weight}
 
     def certain(self, misses: float = 0.05) -> int:
         """The least lead from which on the best is released with probability 1 - `misses` or more:
         without an answer the lead is below it, so probably."""
-        return next(
-            gap
-            for gap, answered in enumerate(best_acceptance(self.loss))
-            if answered >= math.ceil((1 - misses) * UNIT)
-        )
+        enough, weights = math.ceil((1 - misses) * UNIT), best_acceptance(self.loss)
+        return next(gap for gap, weight in enumerate(weights) if weight >= enough)
 
     def answered(self, gap: int | None) -> int:
         """The probability of an answer, in units of 2^-64."""
-        accepted = best_acceptance(self.loss)
-        return UNIT if gap is None else accepted[min(gap, len(accepted) - 1)]
+        acceptance = best_acceptance(self.loss)
+        return UNIT if gap is None else acceptance[min(gap, len(acceptance) - 1)]
 
 
 Interval: TypeAlias = tuple[int, int]  # low..high, both included
@@ -162,10 +158,10 @@ class Partition:
         low, high = self.interval(max(runs.start(run), self.offset))
         others = [runs.scores[start : runs.run_of(low - 1) + 1]] if low > self.offset else []
         others += [runs.scores[runs.run_of(high + 1) :]] if high < self.last else []
-        return Lead(
-            (low, high),
-            int(runs.scores[run]) - max(int(scores.max()) for scores in others) if others else None,
-        )
+        if not others:
+            return Lead((low, high), None)
+        second = max(int(scores.max()) for scores in others)
+        return Lead((low, high), int(runs.scores[run]) - second)
 
     def interval(self, candidate: int) -> Interval:
         low = candidate - (candidate - self.offset) % self.length
@@ -180,13 +176,13 @@ def crossing(width: int, last: int) -> tuple[Partition, ...]:
 
 def union(intervals: list[Interval], last: int) -> tuple[Interval, ...]:
     """Their candidates up to `last` in disjoint intervals, ascending."""
-    merged: list[Interval] = []
+    disjoint: list[Interval] = []
     for low, high in sorted((low, min(high, last)) for low, high in intervals if low <= last):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        if disjoint and low <= disjoint[-1][1] + 1:
+            disjoint[-1] = (disjoint[-1][0], max(high, disjoint[-1][1]))
         else:
-            merged.append((low, high))
-    return tuple(merged)
+            disjoint.append((low, high))
+    return tuple(disjoint)
 
 
 def doubled(last: int) -> int:
@@ -200,11 +196,8 @@ def extended(runs: Runs) -> Runs:
     top = 1 << doubled(runs.last)
     if top == runs.last:
         return runs
-    fits = runs.ends.dtype != object and runs.last >> WORD == 0
-    ends = np.append(
-        runs.ends if fits else runs.ends.astype(object),
-        np.array([runs.last], dtype=np.uint64 if fits else object),
-    )
+    kind = np.uint64 if runs.ends.dtype != object and runs.last >> WORD == 0 else object
+    ends = np.append(runs.ends.astype(kind), np.array([runs.last], dtype=kind))
     return Runs(ends, np.append(runs.scores, min(0, int(runs.scores[-1]))), top)
 
 
@@ -228,13 +221,8 @@ def plateaus(runs: Runs) -> Counts:
 def _reaches(scores: Counts) -> tuple[Ints, Ints]:
     """For each run the first and the last run around it that are nowhere lower; of runs that tie,
     for one of them."""
-    first, final = (
-        np.zeros(len(scores), dtype=np.int64),
-        np.full(len(scores), len(scores) - 1, dtype=np.int64),
-    )
-    left, right = first.tolist(), final.tolist()
-    open_runs: list[int] = []
-    levels = scores.tolist()
+    levels, open_runs = scores.tolist(), list[int]()
+    left, right = [0] * len(levels), [len(levels) - 1] * len(levels)
     for run, level in enumerate(levels):
         while open_runs and levels[open_runs[-1]] > level:
             right[open_runs.pop()] = run - 1
@@ -249,34 +237,21 @@ def _whole_log2(runs: Runs, first: Ints, final: Ints) -> Ints:
     them k = log2(`last`)."""
     before, upto = _marks(runs, first, 0), _marks(runs, final, 1)
     lengths = upto - before
+    logs = bit_lengths(lengths) - 1
     if lengths.dtype == object:
-        return np.array([length.bit_length() - 1 for length in lengths.tolist()], dtype=np.int64)
-    logs = (
-        np.searchsorted(
-            np.uint64(1) << np.arange(WORD, dtype=np.uint64), lengths, side="right"
-        ).astype(np.int64)
-        - 1
-    )
+        return logs
     # lengths of 2^64 and of 2^64 + 1, in words
-    wrapped = (lengths == 0) | ((first == 0) & (final == len(runs.ends)))
-    return np.where(wrapped, doubled(runs.last), logs)
+    overflow = (lengths == 0) | ((first == 0) & (final == len(runs.ends)))
+    return np.where(overflow, doubled(runs.last), logs)
 
 
 def _marks(runs: Runs, which: Ints, shift: int) -> Naturals:
     """One after the last candidate of run `which` - 1 + `shift`; in words modulo 2^64."""
-    if runs.ends.dtype == object or runs.last >> WORD > 1:
-        every = np.array(
-            [0, *(int(end) + 1 for end in runs.ends.tolist()), runs.last + 1], dtype=object
-        )
-    else:
-        every = np.concatenate(
-            [
-                np.zeros(1, dtype=np.uint64),
-                runs.ends + np.uint64(1),
-                np.array([(runs.last + 1) % (1 << WORD)], dtype=np.uint64),
-            ]
-        )
-    return every[which + shift]
+    kind, final = object, runs.last + 1
+    if runs.ends.dtype != object and runs.last >> WORD <= 1:
+        kind, final = np.uint64, final % (1 << WORD)
+    marks = [np.zeros(1, kind), runs.ends.astype(kind) + 1, np.array([final], kind)]
+    return np.concatenate(marks)[which + shift]
 
 
 BASE = 32
@@ -328,12 +303,9 @@ class Parts:
     def total(self, levels: int) -> Approximate:
         """The loss of all levels: `levels` exponential mechanisms and 2 (levels - 1) stable
         choices."""
-        inner, final, stable = (
-            Pure(nano_epsilon(self.inner)),
-            Pure(nano_epsilon(self.final)),
-            approximate(self.stable, self.delta),
-        )
-        return sum((final + stable + stable for _ in range(levels - 1)), Approximate(0, 0)) + inner
+        inner, stable = Pure(nano_epsilon(self.inner)), approximate(self.stable, self.delta)
+        level = Pure(nano_epsilon(self.final)) + stable + stable
+        return sum([level] * (levels - 1), Approximate(0, 0)) + inner
 
 
 @dataclass(frozen=True)
@@ -378,17 +350,12 @@ class RecConcave(Mechanism[D, int, Approximate]):
         runs = self.score(database)
         if self.levels == 1:
             return float(self._first.share(runs, runs.within(low, high)))
-        lengths, chance = (
-            self._shares(
-                self._lengths(extended(runs), self.promise), self.promise.inner, self.levels - 1
-            ),
-            0.0,
-        )
-        for length, share in lengths.items():
+        chance, lengths = 0.0, self._lengths(runs, self.promise)
+        for length, share in self._shares(lengths, self.promise.inner, self.levels - 1).items():
             if share > _NEGLIGIBLE:
                 chance += float(share) * sum(
-                    float(part * self._inside(runs, kept, low, high))
-                    for part, kept in self._kept(runs, length)
+                    float(part * self._inside(runs, among, low, high))
+                    for part, among in self._subsets(runs, length)
                 )
         return chance
 
@@ -407,58 +374,48 @@ class RecConcave(Mechanism[D, int, Approximate]):
         if levels == 1:
             return self._first.choose(runs, draws)
         wide = extended(runs)
-        length = self._solve(self._lengths(wide, promise), promise.inner, levels - 1, draws)
-        answers = [
-            self.stable(partition).release(wide, draws)
-            for partition in crossing(1 << length, wide.last)
-        ]
-        among = _among(runs, [answer for answer in answers if answer is not None])
+        length = self._solve(self._lengths(runs, promise), promise.inner, levels - 1, draws)
+        partitions = crossing(1 << length, wide.last)
+        among = _among(runs, [self.stable(each).release(wide, draws) for each in partitions])
         return self._final.choose(among, draws) if among else runs.last // 2
 
-    def _lengths(self, wide: Runs, promise: Promise) -> Runs:
+    def _lengths(self, runs: Runs, promise: Promise) -> Runs:
         """The score of length 2^j, j = 0..k: high if there is a plateau of that length and none of
         twice the length."""
-        height = plateaus(wide)
+        height = plateaus(extended(runs))
         scores = np.minimum(height[:-1] - promise.low, promise.high - height[1:])
         return Runs(np.arange(len(scores) - 1, dtype=np.uint64), scores, len(scores) - 1)
 
     def _shares(self, runs: Runs, promise: Promise, levels: int) -> dict[int, Fraction]:
         if levels == 1:
             return probabilities(self._first.law(runs))
-        lengths = self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1)
+        lengths = self._shares(self._lengths(runs, promise), promise.inner, levels - 1)
         middle = {runs.last // 2: Fraction(1)}
-        kept = (
+        parts = (
             (share * part, among)
             for length, share in lengths.items()
-            for part, among in self._kept(runs, length)
+            for part, among in self._subsets(runs, length)
         )
         return mixture(
             (share, probabilities(self._final.law(among)) if among else middle)
-            for share, among in kept
+            for share, among in parts
         )
 
-    def _kept(self, runs: Runs, length: int) -> Iterator[tuple[Fraction, Restricted | None]]:
+    def _subsets(self, runs: Runs, length: int) -> Iterator[tuple[Fraction, Restricted | None]]:
         """The candidates that the stable choices may leave, each set with its probability."""
-        wide, ways = extended(runs), [(Fraction(1), list[Interval]())]
-        for partition in crossing(1 << length, wide.last):
-            law = probabilities(self.stable(partition).law(wide)).items()
-            ways = [
-                (share * part, intervals if answer is None else [*intervals, answer])
-                for share, intervals in ways
-                for answer, part in law
-                if part
-            ]
-        for share, intervals in ways:
-            yield share, _among(runs, intervals)
+        wide = extended(runs)
+        partitions = crossing(1 << length, wide.last)
+        laws = [probabilities(self.stable(each).law(wide)) for each in partitions]
+        for answers, share in independent(laws):
+            if share:
+                yield share, _among(runs, answers)
 
-    def _inside(self, runs: Runs, kept: Restricted | None, low: int, high: int) -> Fraction:
-        return (
-            self._final.share(kept, kept.within(low, high))
-            if kept
-            else Fraction(low <= runs.last // 2 <= high)
-        )
+    def _inside(self, runs: Runs, among: Restricted | None, low: int, high: int) -> Fraction:
+        if among:
+            return self._final.share(among, among.within(low, high))
+        return Fraction(low <= runs.last // 2 <= high)
 
 
-def _among(runs: Runs, answers: list[Interval]) -> Restricted | None:
-    intervals = union(answers, runs.last)
+def _among(runs: Runs, answers: Iterable[Interval | None]) -> Restricted | None:
+    intervals = union([answer for answer in answers if answer is not None], runs.last)
     return Restricted(runs, intervals) if intervals else None

@@ -22,7 +22,7 @@ from local_dp.curator.mechanism import (
     probabilities,
     whole_weights,
 )
-from local_dp.curator.multisets import Multiset
+from local_dp.curator.multisets import Multiset, upto
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
 from local_dp.draws import Draws
@@ -126,13 +126,8 @@ class CauchyNoise:
     @property
     def loss(self) -> Pure:
         """The exact price, rounded up to a whole nano-nat."""
-        return Pure(
-            nano_of_ratio(
-                worst_ratio(
-                    max(cosh_loss(self.shift, 1, 1), cosh_loss(self.shift, 1, self.stretch))
-                )
-            )
-        )
+        worst = max(cosh_loss(self.shift, 1, other) for other in (1, self.stretch))
+        return Pure(nano_of_ratio(worst_ratio(worst)))
 
     def scale(self, local: LocalSensitivity) -> int:
         """s, in fine steps: the largest of A_k / a divided k times by e^b, rounded up each time.
@@ -143,12 +138,12 @@ class CauchyNoise:
         most, enough, last = self._enough(local.most), self._enough(local.within(0)), 0
         while last < local.reach and most > enough:  # larger distances do not matter
             most, last = self._shrunk(most), last + 1
-        scale = known = self._enough(local.most)
+        scale = bound = self._enough(local.most)
         for k in reversed(range(last)):
             scale = self._shrunk(scale)
-            if scale < known:  # otherwise A_k, which is no larger, changes nothing
-                known = self._enough(local.within(k))
-                scale = max(scale, known)
+            if scale < bound:  # otherwise A_k, which is no larger, changes nothing
+                bound = self._enough(local.within(k))
+                scale = max(scale, bound)
         return max(enough, scale)
 
     def add(self, value: int, scale: int, draws: Draws) -> int:
@@ -270,13 +265,10 @@ class Proposed(OfSensitivity[D_contra, int | None, Approximate], InHalves[D_cont
 
     def law(self, database: D_contra) -> Law[int | None]:
         local = self.local(database)
-        answered, answers = (
-            self.answered(self._distance(local)),
-            probabilities(self._noise(local).law(local.value)),
-        )
-        return whole_weights(
-            {None: 1 - answered, **{answer: answered * share for answer, share in answers.items()}}
-        )
+        chance = self.answered(self._distance(local))
+        law = probabilities(self._noise(local).law(local.value))
+        answers = {answer: chance * share for answer, share in law.items()}
+        return whole_weights({None: 1 - chance, **answers})
 
     def _distance(self, local: LocalSensitivity) -> int:
         """At most three margins: larger distances do not matter."""
@@ -301,7 +293,9 @@ class Median(LocalSensitivity):
     def __init__(self, points: Multiset) -> None:
         check_whole("the number of bits", points.bits, 1, MAX_BITS)
         self.last = self.most = (1 << points.bits) - 1
-        self.reach = _records(points)
+        self.reach = points.size
+        if not self.reach:
+            raise InputError("there are no records; give one or more")
         self._middle = (self.reach + 1) // 2
         self._upto: Counts = np.cumsum(points.counts)
         self._values = np.append(points.values.astype(np.int64), self.last)
@@ -313,21 +307,13 @@ class Median(LocalSensitivity):
         if k >= radius:
             radius = k + 1
             self._near = self._at(np.arange(self._middle - radius, self._middle + radius + 1))
-        return int(
-            (self._near[radius : radius + k + 2] - self._near[radius - k - 1 : radius + 1]).max()
-        )
+        lower, upper = self._near[radius - k - 1 : radius + 1], self._near[radius : radius + k + 2]
+        return int((upper - lower).max())
 
     def _at(self, places: Ints) -> Counts:
         """The points at these places, 1..n, and beyond."""
-        return np.asarray(
-            np.where(places < 1, 0, self._values[np.searchsorted(self._upto, places)])
-        )
-
-
-def _records(points: Multiset) -> int:
-    if not points.size:
-        raise InputError("there are no records; give one or more")
-    return points.size
+        values = self._values[np.searchsorted(self._upto, places)]
+        return np.asarray(np.where(places < 1, 0, values))
 
 
 class OfMedian:
@@ -380,14 +366,12 @@ class ExponentialMedian(ByScore[Multiset, int]):
         middle, last = (database.size + 1) // 2, (1 << database.bits) - 1
         if not database.size:
             return Runs(database.values, np.zeros(1, dtype=np.int64), last)
-        upto = np.cumsum(database.counts)
-        before = np.concatenate([[0], upto[:-1]])
         ends = np.repeat(database.values, 2)
-        ends[::2] -= ends.dtype.type(1) if ends.dtype != object else 1
-        between, at = middle - np.append(0, upto), middle - upto
-        scores = np.empty(2 * len(upto) + 1, dtype=np.int64)
-        scores[::2] = -np.maximum(between, 1 - between)
-        scores[1::2] = -np.maximum(0, np.maximum(at, before + 1 - middle))
+        ends[::2] -= 1
+        below = middle - upto(database.counts)
+        scores = np.empty(len(ends) + 1, dtype=np.int64)
+        scores[::2] = -np.maximum(below, 1 - below)
+        scores[1::2] = -np.maximum(0, np.maximum(below[1:], 1 - below[:-1]))
         if database.values[0] == 0:  # no candidate lies before the first point, or after the last
             ends, scores = ends[1:], scores[1:]
         if int(database.values[-1]) == last:

@@ -39,22 +39,19 @@ class Triangles(LocalSensitivity):
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.last, self.most, self.reach = (
-            math.comb(graph.nodes, 3),
-            max(0, graph.nodes - 2),
-            2 * graph.nodes,
-        )
-        seen, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
+        self.last, self.most = math.comb(graph.nodes, 3), max(0, graph.nodes - 2)
+        self.reach = 2 * graph.nodes
+        corners, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
         for triangles, common, single in _rows(graph):
-            seen += triangles
+            corners += triangles
             np.maximum.at(largest, common.ravel(), single.ravel())
-        self.value = seen // 6
+        self.value = corners // 6
         self._common = np.flatnonzero(largest >= 0)
         self._single = largest[self._common]
 
     def within(self, distance: int) -> int:
-        raised = self._common + (distance + np.minimum(distance, self._single)) // 2
-        return min(self.most, int(raised.max()))
+        shares = self._common + (distance + np.minimum(distance, self._single)) // 2
+        return min(self.most, int(shares.max()))
 
 
 def _rows(graph: Graph) -> Iterator[tuple[int, Counts, Counts]]:
@@ -63,16 +60,16 @@ def _rows(graph: Graph) -> Iterator[tuple[int, Counts, Counts]]:
     from scipy.sparse import csr_array
 
     n, ends = graph.nodes, np.concatenate([graph.edges, graph.edges[:, ::-1]])
-    joined = csr_array((np.ones(len(ends), dtype=np.int64), ends.T), shape=(n, n))
-    degrees = joined.sum(axis=0)
+    adjacency = csr_array((np.ones(len(ends), dtype=np.int64), ends.T), shape=(n, n))
+    degrees = adjacency.sum(axis=0)
     for low in range(0, n, max(1, _CELLS // n)):
-        rows = joined[low : low + max(1, _CELLS // n)]
-        common, near = (rows @ joined).toarray(), rows.toarray()
+        rows = adjacency[low : low + max(1, _CELLS // n)]
+        common, near = (rows @ adjacency).toarray(), rows.toarray()
         single = degrees[low : low + len(near), None] + degrees - 2 * common - 2 * near
-        seen = int((common * near).sum())
+        corners = int((common * near).sum())
         itself = np.arange(len(near)), np.arange(low, low + len(near))
         common[itself] = single[itself] = 0  # a node and itself are no pair
-        yield seen, common, single
+        yield corners, common, single
 
 
 class OfTriangles:
@@ -122,12 +119,9 @@ class NoisyLocalTriangles(OfTriangles, InHalves[Graph | Triangles, int]):
 
     def law(self, database: Graph | Triangles) -> Law[int]:
         local = self.local(database)
-        raised = local.within(0) + self.margin
-        beyond = [
-            Fraction(1),
-            *(laplace_tail(self._half, bound - raised) for bound in range(1, local.most + 1)),
-            Fraction(0),
-        ]
+        centre = local.within(0) + self.margin
+        tails = [laplace_tail(self._half, bound - centre) for bound in range(1, local.most + 1)]
+        beyond = [Fraction(1), *tails, Fraction(0)]
         laws = [
             probabilities(ClippedLaplace(self._half, bound, local.last).law(local.value))
             for bound in range(local.most + 1)
@@ -156,7 +150,7 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
         wide = np.cumsum([0, *(local.within(t) for t in range(rungs))])
         below, above = local.value - wide - 1, local.value + wide
         below, above = below[below >= 0][::-1], above[above < local.last]
-        scores = np.concatenate([np.arange(-len(below), 1), np.arange(-1, -len(above) - 1, -1)])
+        scores = -np.abs(np.arange(-len(below), len(above) + 1))
         return Runs(np.concatenate([below, above]).astype(np.uint64), scores, local.last)
 
     def reach(self, nodes: int, sensitivity: int, misses: float) -> int:
@@ -172,7 +166,8 @@ class LadderTriangles(OfTriangles, ByScore[Graph | Triangles, int]):
         rungs = np.arange(self.choice.reach(math.comb(nodes, 3) + 1) + 1)
         q, worst = decay**rungs, 0
         for a in range(min(sensitivity, most) + 1):
-            beyond = 2 * decay * q * ((a + rungs) / (1 - decay) + decay / (1 - decay) ** 2)
+            each = (a + rungs) / (1 - decay) + decay / (1 - decay) ** 2
+            beyond = 2 * decay * q * each
             up_to = 1 + 2 * a * decay * (1 - q) / (1 - decay)
             last = int(np.argmax(beyond <= (misses - math.exp(-44)) * up_to))
             worst = max(worst, int(np.minimum(most, a + rungs[:last]).sum()))
@@ -194,6 +189,6 @@ class LocalOfTriangles(OfTriangles, ClippedAnswer[Graph | Triangles]):
         local = self.local(database)
         return local.within(0), ClippedLaplace(nano_epsilon(self.epsilon), 1, local.most)
 
-    def at_most(self, released: int, misses: float) -> int:
+    def at_most(self, release: int, misses: float) -> int:
         """What the local sensitivity exceeds with probability `misses` at most."""
-        return released + least_tail(nano_epsilon(self.epsilon), Fraction(misses)) - 1
+        return release + least_tail(nano_epsilon(self.epsilon), Fraction(misses)) - 1

@@ -19,15 +19,21 @@ from local_dp.arrays import Counts, Ints, Naturals
 from local_dp.checks import check_built, check_share
 from local_dp.curator.clipped import least_tail
 from local_dp.curator.mechanism import Law, image
-from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits, check_same
+from local_dp.curator.multisets import (
+    WORD,
+    LabelledMultiset,
+    Multiset,
+    bit_lengths,
+    check_bits,
+    check_same,
+    upto,
+)
 from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.learner import ThresholdLearner, errors_by_gap
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, Pure, nano_epsilon
-
-_WORD = 64
 
 
 @dataclass(frozen=True)
@@ -58,66 +64,42 @@ class Trie:
         forks = fork_heights(values)
         index = np.arange(count, dtype=np.int32)
         # by the last point, by the first, by the first
-        first_of, final_of, top_of = (
-            index.copy(),
-            index.copy(),
-            np.zeros_like(index),
-        )
+        first_of, final_of, top_of = index.copy(), index.copy(), np.zeros_like(index)
         left, right, above_left, above_right = (np.zeros_like(index[1:]) for _ in range(4))
         # of bytes: by counting
-        order = np.argsort(
-            forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable"
-        )
-        # forks of one height lie apart
-        for merged in (
-            np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []
-        ):
-            low, high = first_of[merged], final_of[merged + 1]
-            left[merged], right[merged] = low, high
-            above_left[merged], above_right[merged] = top_of[low], top_of[merged + 1]
-            first_of[high], final_of[low], top_of[low] = low, high, forks[merged[0]]
-        first, final = (
-            np.concatenate([left, index[1:], index[:1]]),
-            np.concatenate([index[:-1], right, index[-1:]]),
-        )
+        small = np.uint8 if forks.max(initial=0) < 256 else np.int32
+        order = np.argsort(forks.astype(small), kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(forks[order])) + 1)
+        # forks of one height lie apart; `split` makes one empty group of none
+        for group in groups[: len(forks)]:
+            low, high = first_of[group], final_of[group + 1]
+            left[group], right[group] = low, high
+            above_left[group], above_right[group] = top_of[low], top_of[group + 1]
+            first_of[high], final_of[low], top_of[low] = low, high, forks[group[0]]
+        first = np.concatenate([left, index[1:], index[:1]])
+        final = np.concatenate([index[:-1], right, index[-1:]])
         root = np.array([bits + 1], dtype=np.int32)
-        above, below = (
-            np.concatenate([above_left, above_right, top_of[:1]]),
-            np.concatenate([forks, forks, root]),
-        )
-        return cls(first, final, above, below, left, right, forks)
+        above = np.concatenate([above_left, above_right, top_of[:1]])
+        return cls(first, final, above, np.concatenate([forks, forks, root]), left, right, forks)
 
 
 def fork_heights(values: Naturals) -> Ints:
     """The height of the smallest dyadic interval that contains both a point and the next one."""
-    apart = values[1:] ^ values[:-1]
-    if apart.dtype == object:
-        return np.array([number.bit_length() for number in apart.tolist()], dtype=np.int32)
-    return np.searchsorted(
-        np.uint64(1) << np.arange(_WORD, dtype=np.uint64), apart, side="right"
-    ).astype(np.int32)
+    return bit_lengths(values[1:] ^ values[:-1]).astype(np.int32)
 
 
 def ones_between(values: Naturals, low: Ints, high: Ints) -> Counts:
     """The number of ones among the bits low..high - 1 of each value, low <= high."""
     if values.dtype == object:
-        every = zip(values.tolist(), low.tolist(), high.tolist(), strict=True)
-        return np.array(
-            [
-                ((value >> start) & ((1 << (stop - start)) - 1)).bit_count()
-                for value, start, stop in every
-            ],
-            dtype=np.int64,
-        )
-    width = high - low
-    masks = np.where(
-        width > 0, ~np.uint64(0) >> (_WORD - np.maximum(width, 1)).astype(np.uint64), np.uint64(0)
-    )
-    return np.asarray(
-        np.bitwise_count((values >> np.minimum(low, _WORD - 1).astype(np.uint64)) & masks).astype(
-            np.int64
-        )
-    )
+        every = zip(values.tolist(), low.tolist(), (high - low).tolist(), strict=True)
+        counts = [
+            (value >> start & ((1 << width) - 1)).bit_count() for value, start, width in every
+        ]
+        return np.array(counts, dtype=np.int64)
+    # a shift by 64 bits leaves 0
+    masks = ~np.uint64(0) >> (WORD - (high - low)).astype(np.uint64)
+    ones = np.bitwise_count(values >> low.astype(np.uint64) & masks)
+    return np.asarray(ones.astype(np.int64))
 
 
 def middle(value: int, height: int) -> int:
@@ -149,36 +131,23 @@ class Middles(Groups[int]):
             fork = group - 2
             return middle(int(self.values[fork]), int(self.trie.heights[fork]))
         left, chain = divmod(group - 2 - forks, chains)
-        value, heights = (
-            int(self.values[self.trie.first[chain]]),
-            range(int(self.trie.above[chain]) + 1, int(self.trie.below[chain])),
-        )
-        return middle(
-            value, [height for height in heights if (value >> (height - 1)) & 1 == left][place]
-        )
+        value = int(self.values[self.trie.first[chain]])
+        heights = range(int(self.trie.above[chain]) + 1, int(self.trie.below[chain]))
+        own = [height for height in heights if value >> (height - 1) & 1 == left]
+        return middle(value, own[place])
 
     def within(self, low: int, high: int) -> Naturals:
         """The number of thresholds of each group in low..high."""
         # the thresholds of gap g are starts[g]..starts[g + 1] - 1
-        starts = [
-            0,
-            *(int(value) + 1 for value in self.values.tolist()),
-        ]
-        ends = [*(start - 1 for start in starts[1:]), 1 << self.bits]
-        whole = np.array(
-            [low <= start and end <= high for start, end in zip(starts, ends, strict=True)]
-        )
-        cut = (
-            np.array(
-                [start <= high and low <= end for start, end in zip(starts, ends, strict=True)]
-            )
-            & ~whole
-        )
+        values = self.values.tolist()
+        starts, ends = [0, *(value + 1 for value in values)], [*values, 1 << self.bits]
+        ranges = list(zip(starts, ends, strict=True))
+        whole = np.array([low <= start and end <= high for start, end in ranges])
+        meets = np.array([start <= high and low <= end for start, end in ranges])
         inside: Naturals = np.where(whole[self.gap], self.sizes, 0).astype(np.uint64)
-        for group in np.flatnonzero(cut[self.gap]).tolist():
-            inside[group] = sum(
-                low <= self.member(group, place) <= high for place in range(int(self.sizes[group]))
-            )
+        for group in np.flatnonzero((meets & ~whole)[self.gap]).tolist():
+            members = (self.member(group, place) for place in range(int(self.sizes[group])))
+            inside[group] = sum(low <= member <= high for member in members)
         return inside
 
 
@@ -186,22 +155,15 @@ def middles(points: Multiset, by_gap: Counts) -> Middles:
     """The candidates of some points, of score min(points in the interval, `by_gap`[distinct points
     below]); the constants have no such limit. O(s log s)."""
     trie, count = Trie.of(points.values, points.bits), len(points.values)
-    before = np.concatenate([[0], np.cumsum(points.counts)])
-    forks, chains = (
-        before[final + 1] - before[first]
-        for first, final in ((trie.left, trie.right), (trie.first, trie.final))
-    )
+    before = upto(points.counts)
+    forks = before[trie.right + 1] - before[trie.left]
+    chains = before[trie.final + 1] - before[trie.first]
     left = ones_between(points.values[trie.first], trie.above, trie.below - 1)
     gap = np.concatenate([[0, count], np.arange(1, len(forks) + 1), trie.final + 1, trie.first])
-    sizes = np.concatenate(
-        [np.ones(2 + len(forks), dtype=np.int64), trie.below - 1 - trie.above - left, left]
-    )
-    scores, place = by_gap[gap], 2
-    for support in (forks, chains, chains):
-        np.minimum(
-            scores[place : place + len(support)], support, out=scores[place : place + len(support)]
-        )
-        place += len(support)
+    right = trie.below - 1 - trie.above - left
+    sizes = np.concatenate([np.ones(2 + len(forks), dtype=np.int64), right, left])
+    scores = by_gap[gap]
+    scores[2:] = np.minimum(scores[2:], np.concatenate([forks, chains, chains]))
     scores[sizes == 0] = scores[0]  # empty groups: the best score is that of a candidate
     return Middles(points.bits, points.values, trie, gap, sizes.view(np.uint64), scores)
 
@@ -273,21 +235,19 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
     def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
         """With their scores, if the best threshold errs on `optimum` records."""
         check_same(sample.bits, self.bits)
-        height = optimum + math.floor(
-            self.alpha * sample.size + spare(self.choice.epsilon, self.delta)
-        )
-        return middles(
-            Multiset(sample.bits, sample.values, sample.zeros + sample.ones),
-            height - errors_by_gap(sample),
-        )
+        points = Multiset(sample.bits, sample.values, sample.zeros + sample.ones)
+        height = optimum + self._room(sample.size)
+        return middles(points, height - errors_by_gap(sample))
+
+    def _room(self, size: int) -> int:
+        """H without the least number of errors."""
+        return math.floor(self.alpha * size + spare(self.choice.epsilon, self.delta))
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int:
-        optimum = (
-            int(errors_by_gap(database).min())
-            + draws.discrete_laplace(Fraction(self.optimum.nano, NANO))
-            if self.agnostic
-            else 0
-        )
+        optimum = 0
+        if self.agnostic:
+            noise = draws.discrete_laplace(Fraction(self.optimum.nano, NANO))
+            optimum = int(errors_by_gap(database).min()) + noise
         return self._answer(self.choice.choose(self.candidates(database, optimum), draws))
 
     def law(self, database: LabelledMultiset) -> Law[int]:
@@ -310,37 +270,37 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         """
         rate = -math.log1p(float(self.choice.decay - 1))
         noise = least_tail(self.optimum.nano, Fraction(misses) / 10) - 1 if self.agnostic else 0
-        room = math.floor(self.alpha * size + spare(self.choice.epsilon, self.delta))
-        silent = (
-            self.choice.growth / self.delta * math.exp(rate * (1 - max(0, room - noise + 1) // 2))
-        )
+        room = self._room(size)
+        least = 1 - max(0, room - noise + 1) // 2
+        silent = self.choice.growth / self.delta * math.exp(rate * least)
         left = misses * (0.8 if self.agnostic else 1.0) - silent
         if left <= 0 or (room + noise + 1) // 2 > size:
             return None
-        excess = (room + noise) // 2 - 1 + math.ceil(math.log((self.bits * size + 2) / left) / rate)
+        beyond = math.ceil(math.log((self.bits * size + 2) / left) / rate)
+        excess = (room + noise) // 2 - 1 + beyond
         return excess if excess < size else None
 
     def _answer(self, threshold: int | None) -> int:
-        return 1 << (self.bits - 1) if threshold is None else threshold
+        return self._middle if threshold is None else threshold
+
+    @property
+    def _middle(self) -> int:
+        return 1 << (self.bits - 1)
 
     def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
-        fallback, total, inside = (
-            self._answer(None),
-            0.0,
-            self.candidates(sample, 0).within(low, high),
-        )
+        inside = self.candidates(sample, 0).within(low, high)
         # the possible estimates of the least number of errors, with their probabilities
         optima = [(0, 1.0)]
         if self.agnostic:
             least, rate = int(errors_by_gap(sample).min()), self.optimum.epsilon
             most = math.ceil(-math.log(_FORGOTTEN) / rate)
-            optima = [
-                (least + noise, math.tanh(rate / 2) * math.exp(-rate * abs(noise)))
-                for noise in range(-most, most + 1)
-            ]
+            noises = range(-most, most + 1)
+            shares = (math.tanh(rate / 2) * math.exp(-rate * abs(noise)) for noise in noises)
+            optima = [(least + noise, share) for noise, share in zip(noises, shares, strict=True)]
+        total = 0.0
         for optimum, share in optima:
-            answered, none = self.choice.share(self.candidates(sample, optimum), inside)
-            total += share * float(answered + (none if low <= fallback <= high else 0))
+            hit, none = self.choice.share(self.candidates(sample, optimum), inside)
+            total += share * float(hit + (none if low <= self._middle <= high else 0))
         return total
 
 

@@ -7,22 +7,20 @@ possible are slightly bad.
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import compress
 
 import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_share
-from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.multisets import LabelledMultiset, check_bits
+from local_dp.curator.mechanism import L_co, Law, Mechanism
+from local_dp.curator.multisets import LabelledMultiset, check_bits, naturals, upto
 from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.groups import Runs
 from local_dp.curator.selection.stable import Parts, Promise, RecConcave, levels_of
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, Loss, Pure
-
-L_co = TypeVar("L_co", bound=Loss, covariant=True)
+from local_dp.loss import Approximate, Pure
 
 
 @dataclass(frozen=True)
@@ -37,9 +35,8 @@ class ThresholdLearner(Mechanism[LabelledMultiset, int, L_co]):
 def errors_by_gap(sample: LabelledMultiset) -> Counts:
     """The errors of the thresholds with g of the s distinct points below them, g = 0..s; a replaced
     record moves each by at most 1."""
-    missed_below = np.concatenate([[0], np.cumsum(sample.ones)])
-    right_above = np.concatenate([[0], np.cumsum(sample.zeros)])
-    return np.asarray(missed_below + (right_above[-1] - right_above))
+    zeros_below = upto(sample.zeros)
+    return np.asarray(upto(sample.ones) + (zeros_below[-1] - zeros_below))
 
 
 def agreements(sample: LabelledMultiset) -> Runs:
@@ -101,9 +98,8 @@ class LearnThresholds(ThresholdLearner[Approximate]):
         """RecConcave for m records. Raises InputError for fewer than `least`."""
         if m < max(1, self.least):
             raise InputError(f"there are {m} records; these parameters need {max(1, self.least)}")
-        return RecConcave(
-            agreements, Promise(m - max(1, math.floor(self.slack * m)), m), self.parts, self.levels
-        )
+        promise = Promise(m - max(1, math.floor(self.slack * m)), m)
+        return RecConcave(agreements, promise, self.parts, self.levels)
 
 
 def tuned(alpha: float, epsilon: float, delta: float) -> LearnThresholds:
@@ -122,12 +118,9 @@ def printed(
     `levels_of`(2^bits); below `printed_records` it refuses."""
     levels = levels_of(1 << bits)
     part = epsilon / (3 * levels)
-    return LearnThresholds(
-        alpha / 2,
-        Parts(part, part, delta / (3 * levels), part),
-        levels,
-        printed_records(bits, alpha, epsilon, delta, beta),
-    )
+    parts = Parts(part, part, delta / (3 * levels), part)
+    records = printed_records(bits, alpha, epsilon, delta, beta)
+    return LearnThresholds(alpha / 2, parts, levels, records)
 
 
 def printed_records(
@@ -138,20 +131,12 @@ def printed_records(
     check_bits(bits)
     check_share("alpha", alpha)
     check_share("beta", beta)
-    levels, iterated = levels_of(1 << bits), bits
+    levels, logarithm = levels_of(1 << bits), bits
     for _ in range(levels - 1):
-        iterated = max(iterated - 1, 0).bit_length()
+        logarithm = max(logarithm - 1, 0).bit_length()
     learning = 200 / alpha**2 * math.log(4 / (alpha * beta))
-    return math.ceil(
-        max(
-            learning,
-            (1 << 3 * levels)
-            * 72
-            * levels
-            / (alpha * epsilon)
-            * (math.log2(12 * levels / (beta * delta)) + iterated),
-        )
-    )
+    each = (1 << 3 * levels) * 72 * levels / (alpha * epsilon)
+    return math.ceil(max(learning, each * (math.log2(12 * levels / (beta * delta)) + logarithm)))
 
 
 _OVER = 1 + 1e-9  # a threshold with this many times alpha is bad
@@ -160,35 +145,28 @@ _OVER = 1 + 1e-9  # a threshold with this many times alpha is bad
 @dataclass(frozen=True)
 class HardThreshold:
     """The points `points`, ascending, with probability `shares`; a point from `target` on is
-    labelled 1, and a share `flipped` of labels is flipped."""
+    labelled 1, and a share `flips` of labels is flipped."""
 
     bits: int
     target: int
     points: tuple[int, ...]
     shares: tuple[float, ...]
-    flipped: float = 0.0
+    flips: float = 0.0
 
     def sample(self, n: int, generator: np.random.Generator) -> LabelledMultiset:
         """n labelled points."""
         counts = generator.multinomial(n, np.array(self.shares) / sum(self.shares))
-        turned = generator.binomial(counts, self.flipped)
+        wrong = generator.binomial(counts, self.flips)
         truth = np.array([point >= self.target for point in self.points])
-        ones = np.where(truth, counts - turned, turned)
+        ones = np.where(truth, counts - wrong, wrong)
         positive = counts > 0
-        values = np.array(
-            [point for point, occurs in zip(self.points, positive, strict=True) if occurs],
-            dtype=np.uint64 if self.bits <= 64 else object,
-        )
-        return LabelledMultiset(
-            self.bits,
-            values,
-            (counts - ones)[positive].astype(np.int64),
-            ones[positive].astype(np.int64),
-        )
+        values = naturals(list(compress(self.points, positive)), self.bits)
+        zeros, ones = (each[positive].astype(np.int64) for each in (counts - ones, ones))
+        return LabelledMultiset(self.bits, values, zeros, ones)
 
     def good(self, alpha: float) -> tuple[int, int]:
         """The thresholds low..high, whose error exceeds that of the target by at most alpha."""
-        spare = alpha / (1 - 2 * self.flipped)
+        spare = alpha / (1 - 2 * self.flips)
         low, high = self.target, self.target
         below = [place for place, point in enumerate(self.points) if point < self.target]
         for toward, side in ((-1, below[::-1]), (1, range(len(below), len(self.points)))):
@@ -203,7 +181,7 @@ class HardThreshold:
 
 
 def hard_thresholds(
-    bits: int, alpha: float, target: int, flipped: float = 0.0
+    bits: int, alpha: float, target: int, flips: float = 0.0
 ) -> dict[str, HardThreshold]:
     """The five worst known, by name; `target` is in 2..2^bits - 2, best odd and random: the middle
     of the smallest dyadic interval.
@@ -211,39 +189,35 @@ def hard_thresholds(
     needle: a little more than alpha on target - 1 and on target, so that only the target is good,
     the rest at both ends. needle with staircase: the rest at distances 1, 2, 4, ... to both sides.
     staircase: all of it. plateaus: as the needle, without points within 2^(bits / 2) or 2^(3 bits /
-    4) of the target. With flipped labels alpha is divided by 1 - 2 `flipped`, as is an excess
+    4) of the target. With flipped labels alpha is divided by 1 - 2 `flips`, as is an excess
     error.
     """
     check_bits(bits)
     check_share("alpha", alpha)
-    over = min(0.4999, alpha / (1 - 2 * flipped) * _OVER)
+    over = min(0.4999, alpha / (1 - 2 * flips) * _OVER)
     rest, top = 1 - 2 * over, (1 << bits) - 1
-    steps = [
-        point
-        for step in range(bits)
-        for point in (target - (1 << step), target + (1 << step) - 1)
-        if 0 <= point >> bits < 1
-    ]
-    stairs = [(point, 1 / len(steps)) for point in steps]
+    steps = list[int]()
+    for step in range(bits):
+        steps += [target - (1 << step), target + (1 << step) - 1]
+    inside = [point for point in steps if 0 <= point <= top]
+    stairs = [(point, 1 / len(inside)) for point in inside]
 
     def law(*parts: tuple[int, float]) -> HardThreshold:
         shares: dict[int, float] = {}
         for point, share in parts:
             shares[point] = shares.get(point, 0.0) + share
-        points = sorted(shares)
-        return HardThreshold(
-            bits, target, tuple(points), tuple(shares[point] for point in points), flipped
-        )
+        points = tuple(sorted(shares))
+        return HardThreshold(bits, target, points, tuple(map(shares.__getitem__, points)), flips)
 
     def plateau(log_width: int) -> HardThreshold:
         half = min(1 << max(log_width - 1, 0), target, top + 1 - target)
-        return law((target - half, over), (target + half - 1, over), (0, rest / 2), (top, rest / 2))
+        ends = (0, rest / 2), (top, rest / 2)
+        return law((target - half, over), (target + half - 1, over), *ends)
 
+    needle = (target - 1, over), (target, over)
     return {
         "needle": plateau(0),
-        "needle with staircase": law(
-            (target - 1, over), (target, over), *((point, rest * share) for point, share in stairs)
-        ),
+        "needle with staircase": law(*needle, *((point, rest * share) for point, share in stairs)),
         "staircase": law(*stairs),
         "narrow plateau": plateau(bits // 2),
         "wide plateau": plateau(3 * bits // 4),

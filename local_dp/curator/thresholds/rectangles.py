@@ -8,14 +8,14 @@ and the points that occur.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Naturals
 from local_dp.checks import check_built, check_share, check_whole
-from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals
+from local_dp.curator.mechanism import L_co, Law, Mechanism
+from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals, upto
 from local_dp.curator.sanitizers.medians import Steps
 from local_dp.curator.selection.groups import Groups, Joined, Listed
 from local_dp.curator.selection.sparse import SparseChoice
@@ -69,12 +69,10 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
     def candidates(self, points: Multiset) -> Groups[int]:
         """With their scores; a number may be a candidate twice."""
         check_same(points.bits, self.bits)
-        below, height = np.concatenate([[0], np.cumsum(points.counts)]), self.height
-        off = np.maximum(0, np.maximum(below[:-1] - self.rank, self.rank - below[1:]))
-        return Joined(
-            middles(points, height - np.abs(below - self.rank)),
-            Listed(np.minimum(points.counts, height - off), points.values),
-        )
+        far, height = upto(points.counts) - self.rank, self.height
+        off = np.maximum(0, np.maximum(far[:-1], -far[1:]))
+        own = Listed(np.minimum(points.counts, height - off), points.values)
+        return Joined(middles(points, height - np.abs(far)), own)
 
     def release(self, database: Multiset, draws: Draws) -> int | None:
         return self.choice.choose(self.candidates(database), draws)
@@ -101,11 +99,8 @@ class LabelledPoints:
     labels: Ints
 
     def __post_init__(self) -> None:
-        if (
-            self.points.ndim != 2
-            or self.labels.shape != self.points.shape[:1]
-            or np.any((self.labels != 0) & (self.labels != 1))
-        ):
+        fits = self.points.ndim == 2 and self.labels.shape == self.points.shape[:1]
+        if not fits or np.any((self.labels != 0) & (self.labels != 1)):
             raise InputError(
                 f"the points have shape {self.points.shape}, the labels {self.labels.shape}; give "
                 "one label of 0 or 1 for each point"
@@ -165,15 +160,11 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         """
         side = self.side(self.rank(size))
         rate, height = -math.log1p(float(side.choice.decay - 1)), side.height
-        reached = (height + 1) // 2
-        off = (
-            height
-            - 1
-            - reached
-            + math.ceil(math.log(((self.bits + 1) * size + 2) * 2 * self.axes / misses) / rate)
-        )
-        lost = 2 * self.axes * max(reached, side.rank + off)
-        return lost if lost < size else None
+        least = (height + 1) // 2
+        candidates = ((self.bits + 1) * size + 2) * 2 * self.axes
+        off = height - 1 - least + math.ceil(math.log(candidates / misses) / rate)
+        loss = 2 * self.axes * max(least, side.rank + off)
+        return loss if loss < size else None
 
     def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
         if database.points.shape[1] != self.axes:
@@ -184,20 +175,12 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         sides = []
         for axis in range(self.axes):
             positives = database.positives(axis)
-            mirrored = Multiset(
-                self.bits,
-                (positives.values.dtype.type(top) - positives.values)[::-1],
-                positives.counts[::-1],
-            )
-            sides.append((query.release(positives, draws), query.release(mirrored, draws)))
-        rectangle = [
-            (low, top - high) for low, high in sides if low is not None and high is not None
-        ]
-        return (
-            tuple(rectangle)
-            if len(rectangle) == self.axes and all(low <= high for low, high in rectangle)
-            else ()
-        )
+            values = (top - positives.values)[::-1]
+            mirror = Multiset(self.bits, values, positives.counts[::-1])
+            low, high = query.release(positives, draws), query.release(mirror, draws)
+            if low is not None and high is not None and low <= top - high:
+                sides.append((low, top - high))
+        return tuple(sides) if len(sides) == self.axes else ()
 
 
 def inside(rectangle: Rectangle, points: Naturals) -> Bools:
@@ -210,7 +193,6 @@ def inside(rectangle: Rectangle, points: Naturals) -> Bools:
 
 
 _PARTS = 12
-L_co = TypeVar("L_co", bound=Loss, covariant=True)
 
 
 @dataclass(frozen=True)
@@ -269,8 +251,8 @@ class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         return tuple(side for side in sides if side) if all(sides) else ()
 
     def _side(self, database: LabelledPoints, axis: int, draws: Draws) -> tuple[int, int] | None:
-        projected = Multiset.of(database.points[:, axis], database.bits)
-        cuts = self.partition.release(projected, draws)
+        projection = Multiset.of(database.points[:, axis], database.bits)
+        cuts = self.partition.release(projection, draws)
         noise = Fraction(nano_epsilon(self.epsilon / 2), NANO)
         bar = self.alpha * len(database.labels) / (_PARTS * self.axes * (len(cuts) + 1))
         positives = database.positives(axis)

@@ -53,9 +53,8 @@ def test_all_of_a_shell_is_alike() -> None:
     paths = law_of(lambda draws: tuple(mechanism.noise(draws).tolist()))
     for z in product(range(-2, 3), repeat=3):
         largest = max(map(abs, z))
-        assert float(paths[z] / paths[0, 0, 0]) == pytest.approx(
-            math.exp(-4 * largest), rel=1e-2 ** (3 - largest)
-        )
+        expected = pytest.approx(math.exp(-4 * largest), rel=1e-2 ** (3 - largest))
+        assert float(paths[z] / paths[0, 0, 0]) == expected
 
 
 def test_a_median_is_the_least_that_half_of_all_keep_to() -> None:
@@ -71,11 +70,8 @@ def test_a_median_is_the_least_that_half_of_all_keep_to() -> None:
         loss = (1.0,) if kind in (KNormCounts, LaplaceCounts) else (1.0, 1e-6)
         assert [kind(k, *loss).median_error for k in (16, 256, 4096)] == medians
     for mechanism in (KNormCounts(16, 1.0), LaplaceCounts(16, 1.0)):
-        assert (
-            mechanism.within(mechanism.median_error - 1)
-            < 0.5
-            <= mechanism.within(mechanism.median_error)
-        )
+        error = mechanism.median_error
+        assert mechanism.within(error - 1) < 0.5 <= mechanism.within(error)
 
 
 def test_nothing_is_half_of_all() -> None:
@@ -102,23 +98,20 @@ def discrete(variance: Fraction, most: int) -> dict[int, Decimal]:
 @cache
 def rounded(variance: Fraction, most: int) -> dict[int, Decimal]:
     """Pr[round(N(0, V)) = y], as floats have it."""
-    sigma = math.sqrt(variance)
-    return {
-        y: Decimal(float(norm.sf((abs(y) - 0.5) / sigma) - norm.sf((abs(y) + 0.5) / sigma)))
-        for y in range(-most, most + 1)
-    }
+    tails = norm.sf((np.arange(most + 2) - 0.5) / math.sqrt(variance))
+    shares = (tails[:-1] - tails[1:]).tolist()
+    return {y: Decimal(shares[abs(y)]) for y in range(-most, most + 1)}
 
 
-def spent(law: dict[int, Decimal], moved: tuple[int, ...], whole: float) -> float:
+def spent(law: dict[int, Decimal], move: tuple[int, ...], whole: float) -> float:
     """The least delta beside epsilon `whole` where a record moves the counts by `moved`: over all
     outcomes."""
-    most, growth = max(law) - max(moved), Decimal(whole).exp()
+    most, growth = max(law) - max(move), Decimal(whole).exp()
     result = Decimal(0)
-    for noise in product(range(-most, most + 1), repeat=len(moved)):
-        here = math.prod((law[y] for y in noise), start=Decimal(1))
-        there = math.prod(
-            (law[y + step] for y, step in zip(noise, moved, strict=True)), start=Decimal(1)
-        )
+    for noise in product(range(-most, most + 1), repeat=len(move)):
+        here, there = Decimal(1), Decimal(1)
+        for y, step in zip(noise, move, strict=True):
+            here, there = here * law[y], there * law[y + step]
         result += max(Decimal(0), here - growth * there)
     return float(result)
 
@@ -131,7 +124,7 @@ def test_all_neighbours_of_discrete_noise(k: int, variance: Fraction) -> None:
     exact one of k parts. That of one part is too little."""
     mechanism = DiscreteGaussianCounts(k, k / (2 * float(variance)))
     law = discrete(variance, math.ceil(12 * math.sqrt(variance)) if k < 3 else 9)
-    losses = {moved: spent(law, moved, 1.5) for moved in product((0, 1), repeat=k)}
+    losses = {move: spent(law, move, 1.5) for move in product((0, 1), repeat=k)}
     worst = losses[(1,) * k]
     assert max(losses.values()) == worst
     assert worst * (1 - 1e-6) <= delta(mechanism.parts, 1.5) <= worst * (1 + 1e-3)
@@ -167,7 +160,7 @@ def test_all_neighbours_of_rounded_noise(k: int) -> None:
     four fifths of it do not."""
     variance = Fraction(GaussianCounts(k, 1.0, 1e-3).variance)
     moves = list(product((0, 1), repeat=k))
-    assert 0.7e-3 < max(spent(rounded(variance, 40), moved, 1.0) for moved in moves) <= 1e-3
+    assert 0.7e-3 < max(spent(rounded(variance, 40), move, 1.0) for move in moves) <= 1e-3
     assert spent(rounded(variance * 4 / 5, 40), moves[-1], 1.0) > 1e-3
 
 
@@ -204,19 +197,15 @@ def test_sums_are_exact_across_chunks() -> None:
 def test_many_noises_have_their_law(epsilon: Fraction) -> None:
     """By all paths of the table and the sign: to 1e-12 the law with a fraction just below
     e^epsilon."""
-    for y, share in law_of(
-        lambda draws: int(signed(inversion._laplace_sizes(epsilon), draws, 1)[0])
-    ).items():
-        assert (
-            abs(share - (laplace_tail(epsilon * NANO, y) - laplace_tail(epsilon * NANO, y + 1)))
-            < 1e-12
-        )
+    sizes, nano = inversion._laplace_sizes(epsilon), epsilon * NANO
+    for y, share in law_of(lambda draws: int(signed(sizes, draws, 1)[0])).items():
+        assert abs(share - laplace_tail(nano, y) + laplace_tail(nano, y + 1)) < 1e-12
 
 
 @wrong(
     "local_dp.curator.inversion:invert",
-    "drawn[place] = _refined(cumulative, int(words[place]), draws)",
-    "drawn[place] += 1",
+    "sample[place] = _refine(cumulative, int(words[place]), draws)",
+    "sample[place] += 1",
     "a draw near a border of the table is rounded: the law is not the one that is private",
     at="laplace",
 )
@@ -231,12 +220,9 @@ def test_what_a_table_leaves_open_is_decided_by_more_digits(sizes: Cumulative) -
     exact, word = [Fraction(share) for share in sizes(60)], 1 << 64
     for share in exact[:40]:
         first, second = divmod(int(share * word * word), word)
-        tried = [
-            *product((first - 1, first, first + 1), (0, word - 1)),
-            (first, second - 1),
-            (first, second + 2),
-        ]
-        for near, rest in tried:
+        words = [*product((first - 1, first, first + 1), (0, word - 1))]
+        words += [(first, second - 1), (first, second + 2)]
+        for near, rest in words:
             if max(near, rest) < word:
                 answer = int(invert(sizes, Script([near, rest, *[0] * 6]), 1)[0])
                 assert answer == sum(each * word * word <= near * word + rest for each in exact)
@@ -256,8 +242,8 @@ def test_successes_among_more_than_atoms() -> None:
     """Of 2^4096, each with probability 3 / 2^4096: Poisson of mean 3 (chi-squared over 100 draws,
     failure 1e-6); 2^65536 are no other."""
     draws, trials = seeded(5), 1 << 4096
-    drawn = Counter(binomial(draws, trials, lambda: Decimal(3) / trials) for _ in range(100))
-    assert p_value(drawn, {value: float(poisson.pmf(value, 3)) for value in range(40)}) > 1e-6
+    tally = Counter(binomial(draws, trials, lambda: Decimal(3) / trials) for _ in range(100))
+    assert p_value(tally, {value: float(poisson.pmf(value, 3)) for value in range(40)}) > 1e-6
     assert binomial(draws, 1 << 65536, lambda: Decimal(3) / (1 << 65536)) < 20
     assert binomial(draws, 0, lambda: Decimal(1) / 3) == 0
     assert float(exp_minus(Fraction(1, 2))) == pytest.approx(0.6065306597126334)
@@ -291,14 +277,10 @@ def test_a_table_is_the_integral(variance: int) -> None:
 
     with localcontext(prec=200):
         table = rounded_sizes(variance)(40)
-        halves = [
-            series((k + Decimal("0.5")) / Decimal(2 * variance).sqrt())
-            for k in range(len(table) + 3)
-        ]
-        assert all(
-            abs(share - half / halves[-1]) < Decimal(10) ** -40
-            for share, half in zip(table, halves, strict=False)
-        )
+        root = Decimal(2 * variance).sqrt()
+        halves = [series((k + Decimal("0.5")) / root) for k in range(len(table) + 3)]
+        for share, half in zip(table, halves, strict=False):
+            assert abs(share - half / halves[-1]) < Decimal(10) ** -40
 
 
 @wrong(
@@ -322,11 +304,9 @@ def test_the_ratio_is_the_most_that_a_loss_allows(loss: Approximate) -> None:
     """A move of mu^2 per variance keeps to delta, one larger by a millionth does not; and every
     least variance is the squared move over it, rounded up."""
     ratio = mu_squared(loss)
-    assert (
-        gaussian_delta(math.sqrt(ratio), loss.epsilon)
-        <= loss.delta
-        < gaussian_delta(math.sqrt(ratio * (1 + 1e-6)), loss.epsilon)
+    less, more = (
+        gaussian_delta(math.sqrt(ratio * factor), loss.epsilon) for factor in (1, 1 + 1e-6)
     )
-    assert [least_variance(square, loss) for square in (1, 7, 10**6)] == [
-        math.ceil(square / ratio) for square in (1, 7, 10**6)
-    ]
+    assert less <= loss.delta < more
+    for square in (1, 7, 10**6):
+        assert least_variance(square, loss) == math.ceil(square / ratio)

@@ -46,12 +46,8 @@ def worst_ratio(levels: tuple[Level, ...], neighbours: Neighbours) -> Fraction:
     pair."""
     law, worst = cache(lambda level, records: level.cut_law(points(2)(records), 1)), Fraction(1)
     for here, there in SmallDatabases([(0,), (1,), (2,), (3,)], 1, points(2)).pairs(neighbours):
-        worst = max(
-            worst,
-            math.prod(
-                (ratio(law(level, here), law(level, there)) for level in levels), start=Fraction(1)
-            ),
-        )
+        ratios = (ratio(law(level, here), law(level, there)) for level in levels)
+        worst = max(worst, math.prod(ratios, start=Fraction(1)))
     return worst
 
 
@@ -70,8 +66,8 @@ def test_a_tree_is_one_round_of_levels() -> None:
     """The oracle takes the loss of all levels and answers as `release` does from the same words."""
     database, tree = Multiset.of([0, 5, 5, 200], 8), CountTree(8, 1.0)
     oracle = TrustedOracle(database, Account(tree.loss), seeded(3))
-    answered = run(tree.algorithm(database.size), oracle)
-    assert np.array_equal(answered.below, tree.release(database, seeded(3)).below)
+    answer = run(tree.algorithm(database.size), oracle)
+    assert np.array_equal(answer.below, tree.release(database, seeded(3)).below)
     assert (oracle.rounds, oracle.queries, oracle.account.spent) == (1, 2, Pure(NANO))
 
 
@@ -92,11 +88,11 @@ SHAPES = [Shape(8, 2), Shape(8, 8), Shape(8, 3), Shape(9, 3), Shape(16, 4), Shap
 
 def measured(shape: Shape) -> list[Floats]:
     """The matrix of each level: a row for each node, 1 at the leaves below it."""
+    leaves = np.arange(shape.leaves)
+    nodes = [np.arange(-(-shape.leaves // width))[:, None] for width in shape.widths]
     return [
-        (np.arange(shape.leaves) // width == np.arange(-(-shape.leaves // width))[:, None]).astype(
-            float
-        )
-        for width in shape.widths
+        (leaves // width == node).astype(float)
+        for node, width in zip(nodes, shape.widths, strict=True)
     ]
 
 
@@ -105,9 +101,8 @@ def solved(shape: Shape) -> tuple[Floats, Floats]:
     the counts, and of the sum."""
     rows = np.concatenate(measured(shape))
     leaves = shape.leaves
-    system = np.block(
-        [[rows.T @ rows, np.ones((leaves, 1))], [np.ones((1, leaves)), np.zeros((1, 1))]]
-    )
+    ones = np.ones((leaves, 1))
+    system = np.block([[rows.T @ rows, ones], [ones.T, np.zeros((1, 1))]])
     inverse = np.linalg.inv(system)
     return inverse[:leaves, :leaves] @ rows.T, inverse[:leaves, leaves]
 
@@ -121,14 +116,12 @@ def test_it_is_the_dense_solution(shape: Shape) -> None:
     of_counts, of_total = solved(shape)
     expected = of_counts @ np.concatenate(counts) + of_total * 71
     assert intervals.consistent(counts, shape, 71) == pytest.approx(expected, abs=1e-9)
-    assert (
-        shape.height == 1
-        or np.abs(np.diff(intervals.nested(counts, shape, 71)) - expected).max() > 0.1
-    )
-    exact = [(level @ np.arange(shape.leaves)).astype(np.int64) for level in levels]
-    assert np.diff(intervals.nested(exact, shape, int(exact[-1].sum()))) == pytest.approx(
-        np.arange(shape.leaves), abs=1e-9
-    )
+    plain = np.diff(intervals.nested(counts, shape, 71))
+    assert shape.height == 1 or np.abs(plain - expected).max() > 0.1
+    leaves = np.arange(shape.leaves)
+    exact = [(level @ leaves).astype(np.int64) for level in levels]
+    plain = np.diff(intervals.nested(exact, shape, int(leaves.sum())))
+    assert plain == pytest.approx(leaves, abs=1e-9)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -139,11 +132,8 @@ def test_variances_are_those_of_the_dense_solution(shape: Shape) -> None:
     sums = np.concatenate([np.zeros((1, of_counts.shape[1])), np.cumsum(of_counts, axis=0)])
     assert intervals.prefix_variances(shape) == pytest.approx((sums**2).sum(axis=1), abs=1e-9)
     widest = max(float(((high - low) ** 2).sum()) for high in sums for low in sums)
-    assert (
-        widest
-        <= intervals.largest_variance(shape.leaves, shape.branching) * (1 + 1e-9)
-        <= 2.2 * widest
-    )
+    bound = intervals.largest_variance(shape.leaves, shape.branching)
+    assert widest <= bound * (1 + 1e-9) <= 2.2 * widest
 
 
 def matrix(coefficients: Counts) -> Counts:
@@ -166,9 +156,8 @@ def test_a_series_times_its_inverse() -> None:
     """Is 1, at lengths that are powers of two and that are not."""
     for size in (1, 2, 5, 64, 100):
         series = np.append(3.0, np.random.default_rng(size).random(size - 1) / size)
-        assert intervals.series_product(series, intervals.series_inverse(series)) == pytest.approx(
-            np.eye(size)[0], abs=1e-12
-        )
+        product = intervals.series_product(series, intervals.series_inverse(series))
+        assert product == pytest.approx(np.eye(size)[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 8])
@@ -188,13 +177,11 @@ def test_what_is_released_is_the_product_and_noise() -> None:
     deviations that a dense inverse of W has."""
     mechanism, database = PrefixFactorization(4, 1.0, 1e-6), Multiset.of([0, 3, 3, 15], 4)
     weights = matrix(mechanism.coefficients)
-    assert (
-        mechanism.measured(database, Script([0] * 32)).tolist()
-        == (weights @ np.bincount([0, 3, 3, 15], minlength=16)).tolist()
-    )
+    counts = np.bincount([0, 3, 3, 15], minlength=16)
+    assert mechanism.measured(database, Script([0] * 32)).tolist() == (weights @ counts).tolist()
     assert np.abs(mechanism.release(database, Script([0] * 32)).errors(database)).max() < 1e-9
-    decoded = np.tril(np.ones((16, 16))) @ np.linalg.inv(weights.astype(float))
-    spread = math.sqrt(mechanism.variance + 1 / 12) * np.linalg.norm(decoded, axis=1)
+    rows = np.tril(np.ones((16, 16))) @ np.linalg.inv(weights.astype(float))
+    spread = math.sqrt(mechanism.variance + 1 / 12) * np.linalg.norm(rows, axis=1)
     assert mechanism.deviations()[1:] == pytest.approx(spread, rel=1e-6)
 
 
@@ -216,10 +203,10 @@ def test_privacy_of_two_points_by_enumeration() -> None:
     mechanism = PrefixFactorization(1, 1.0, 1e-2)
     move = tuple((matrix(mechanism.coefficients) @ [1, -1]).tolist())
 
-    def spent(variance: float) -> float:
+    def price(variance: float) -> float:
         sigma, most = math.sqrt(variance), int(12 * math.sqrt(variance)) + 8
         one = np.diff(norm.cdf((np.arange(-most, most + 2) - 0.5) / sigma))
         law = np.outer(one, one)
         return float(np.maximum(law - math.e * np.roll(law, move, axis=(0, 1)), 0).sum())
 
-    assert 0.75e-2 < spent(mechanism.variance) <= 1e-2 < spent(mechanism.variance / 2)
+    assert 0.75e-2 < price(mechanism.variance) <= 1e-2 < price(mechanism.variance / 2)

@@ -72,15 +72,15 @@ def test_answers_without_noise(degree: int) -> None:
         Disjunctions(7, 5, degree),
         BinaryTable.of(np.random.default_rng(3).random((90, 7)) < 0.2),
     )
-    released, worst = (
+    release, worst = (
         WeightedMonomials(disjunctions, 1.0, 1e-6).release(table, Script([0] * 400)),
         0.0,
     )
     for size in range(6):
         for columns in combinations(range(7), size):
             truth = int(table.bits[:, columns].any(axis=1).sum())
-            worst = max(worst, abs(released.any_of(columns) - truth))
-            assert released.all_of(columns) == pytest.approx(90 - released.any_of(columns))
+            worst = max(worst, abs(release.any_of(columns) - truth))
+            assert release.all_of(columns) == pytest.approx(90 - release.any_of(columns))
     assert worst <= 90 * disjunctions.bias + 1e-9
     assert (worst > 1e-9) == (degree < 5)
 
@@ -95,12 +95,8 @@ def test_the_price_over_all_neighbours() -> None:
     for one, other in product(counts, repeat=2):
         moves = [int(((a - b) ** 2).sum()) for a, b in zip(one, other, strict=True)]
         worst = max(worst, sum(map(Fraction, moves, MECHANISM.variances), Fraction(0)))
-    assert (
-        0.97e-6
-        < gaussian_delta(math.sqrt(worst), 1.0)
-        <= 1e-6
-        < gaussian_delta(math.sqrt(2 * worst), 1.0)
-    )
+    assert 0.97e-6 < gaussian_delta(math.sqrt(worst), 1.0) <= 1e-6
+    assert gaussian_delta(math.sqrt(2 * worst), 1.0) > 1e-6
 
 
 def test_weights_are_best() -> None:
@@ -109,10 +105,9 @@ def test_weights_are_best() -> None:
     squares = [float(c) ** 2 * math.comb(4, r) for r, c in enumerate(coefficients(3, 4), 1)]
     variances, sizes = np.array(MECHANISM.variances, dtype=float), np.array(QUERIES.sizes)
     assert MECHANISM.deviation == pytest.approx(math.sqrt(squares @ variances), rel=1e-3)
-    for changed in variances * (1 + np.vstack([np.eye(3), -np.eye(3)]) / 10):
-        assert (sizes / changed).sum() * (squares @ changed) > (sizes / variances).sum() * (
-            squares @ variances
-        )
+    own = (sizes / variances).sum() * (squares @ variances)
+    for others in variances * (1 + np.vstack([np.eye(3), -np.eye(3)]) / 10):
+        assert (sizes / others).sum() * (squares @ others) > own
 
 
 @pytest.mark.parametrize("d", [2, 3, 6])
@@ -121,20 +116,15 @@ def test_the_price_over_all_neighbours_of_pairs(d: int) -> None:
     an added record moves less."""
     rows, (first, second) = np.array(list(product((1, -1), repeat=d))), np.triu_indices(d, 1)
     sums = rows[:, first] * rows[:, second]
-    assert (
-        PairGaussian(d, 1.0, 1e-6).square
-        == int(((sums[:, None] - sums) ** 2).sum(axis=2).max())
-        > len(first)
-    )
+    worst = int(((sums[:, None] - sums) ** 2).sum(axis=2).max())
+    assert PairGaussian(d, 1.0, 1e-6).square == worst > len(first)
 
 
 def test_what_is_released_is_the_means_and_noise() -> None:
     """With words that draw no noise, the means themselves; with noise symmetric, of the stated
     deviation."""
-    table, mechanism = (
-        SignTable.of(np.random.default_rng(0).integers(0, 2, (50, 9))),
-        PairGaussian(9, 1.0, 1e-6),
-    )
+    table = SignTable.of(np.random.default_rng(0).integers(0, 2, (50, 9)))
+    mechanism = PairGaussian(9, 1.0, 1e-6)
     exact, noisy = mechanism.release(table, Script([0] * 72)), mechanism.release(table, seeded(1))
     assert exact.means == pytest.approx((table.signs.T.astype(float) @ table.signs) / 50)
     assert exact.deviation == pytest.approx(math.sqrt(mechanism.variance + 1 / 12) / 50)
@@ -145,9 +135,8 @@ def noisy(d: int, spread: float) -> Floats:
     """A symmetric matrix about the means of a table, 1 on the diagonal."""
     generator, above = np.random.default_rng(d), np.triu_indices(d, 1)
     table = SignTable.of(generator.integers(0, 2, (20, d)))
-    return pairs_of(
-        table.sums[above] + 20 * spread * generator.standard_normal(len(above[0])), 20, 1.0
-    ).means
+    noise = 20 * spread * generator.standard_normal(len(above[0]))
+    return pairs_of(table.sums[above] + noise, 20, 1.0).means
 
 
 @pytest.mark.parametrize(("d", "spread"), [(3, 1.0), (7, 2.0)])
@@ -160,11 +149,9 @@ def test_the_elliptope(d: int, spread: float) -> None:
     assert np.linalg.eigvalsh(nearest).min() > -1e-9
     vectors = np.random.default_rng(d).standard_normal((2000, d, d))
     vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
-    others = [
-        *(vectors @ vectors.transpose(0, 2, 1)),
-        *(np.outer(v, v) for v in product((1, -1), repeat=d)),
-    ]
-    assert min(float(((nearest - matrix) * (other - nearest)).sum()) for other in others) > -1e-3
+    vertices = (np.outer(v, v) for v in product((1, -1), repeat=d))
+    for other in (*(vectors @ vectors.transpose(0, 2, 1)), *vertices):
+        assert ((nearest - matrix) * (other - nearest)).sum() > -1e-3
     assert onto_elliptope(nearest) == pytest.approx(nearest, abs=1e-4)
 
 
@@ -175,22 +162,21 @@ def test_the_hull(d: int, spread: float) -> None:
     matrix, above = noisy(d, spread), np.triu_indices(d, 1)
     signs = np.array(list(product((1,), *[(1, -1)] * (d - 1))))
     vertices = (signs[:, above[0]] * signs[:, above[1]]).T
-    weights = nnls(np.vstack([vertices, np.full(len(signs), 1e4)]), np.append(matrix[above], 1e4))[
-        0
-    ]
+    system = np.vstack([vertices, np.full(len(signs), 1e4)])
+    weights = nnls(system, np.append(matrix[above], 1e4))[0]
     nearest = onto_hull(matrix)
     assert nearest[above] == pytest.approx(vertices @ weights, abs=1e-4)
     assert onto_hull(nearest) == pytest.approx(nearest, abs=1e-4)
 
 
 def test_bad_input() -> None:
-    released = WeightedMonomials(Disjunctions(4, 2, 1), 1.0, 1e-6).release(
+    release = WeightedMonomials(Disjunctions(4, 2, 1), 1.0, 1e-6).release(
         BinaryTable.of(np.zeros((3, 4), dtype=int)), seeded(0)
     )
     refuse(
         ("the degree is 5", lambda: Disjunctions(8, 4, 5)),
         ("smaller degree", lambda: Disjunctions(64, 32, 8)),
-        *(("at most 2", partial(released.any_of, wrong)) for wrong in ([0, 1, 2], [4], [-1])),
+        *(("at most 2", partial(release.any_of, wrong)) for wrong in ([0, 1, 2], [4], [-1])),
         ("-1 and 1", lambda: SignTable(np.zeros((3, 3), dtype=np.int8))),
         (
             "the mechanism 4",

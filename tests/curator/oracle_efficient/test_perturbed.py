@@ -72,22 +72,16 @@ def least_shift(queries: Separated, points: Ints) -> int | None:
     """The least `shift` among whole s_i of -2 .. 2, for examples at these points with labels of
     0/1, by enumeration; None if there is none."""
     values, patterns = (
-        queries.values(points).astype(np.int64),
-        queries.values(queries.separators).astype(np.int64),
+        queries.values(places).astype(np.int64) for places in (points, queries.separators)
     )
-    shifts = np.array(
-        sorted(
-            product(range(-2, 3), repeat=patterns.shape[1]), key=lambda shift: sum(map(abs, shift))
-        )
-    )
+    every = product(range(-2, 3), repeat=patterns.shape[1])
+    shifts = np.array(sorted(every, key=lambda shift: sum(map(abs, shift))))
     signed, least = np.hstack([values, -values]), 0  # labels 0 and 1
-    replaced = np.unique(
-        (signed[:, None, :] - signed[:, :, None]).reshape(queries.size, -1), axis=1
-    )
+    pairs = signed[:, None, :] - signed[:, :, None]
+    moves = np.unique(pairs.reshape(queries.size, -1), axis=1)
     for q in range(queries.size):
-        keep = (
-            (shifts @ (patterns - patterns[q]).T)[:, :, None] + replaced - replaced[q] >= 0
-        ).all(axis=1)
+        noise = (shifts @ (patterns - patterns[q]).T)[:, :, None]
+        keep = (noise + moves - moves[q] >= 0).all(axis=1)
         if not keep.any(axis=0).all():
             return None
         least = max(least, int(np.abs(shifts[keep.argmax(axis=0)]).sum(axis=1).max()))
@@ -107,21 +101,18 @@ def test_shifts_are_enough_and_least(queries: Separated) -> None:
 
 
 @pytest.mark.parametrize(
-    ("queries", "agreed"),
+    ("queries", "common"),
     [(Conjunctions(1), 1), (Conjunctions(2), 3), (Parities(1), 0), (Parities(2), 0)],
     ids=str,
 )
-def test_complements_are_separated_by_one_more_point(queries: Separated, agreed: int) -> None:
+def test_complements_are_separated_by_one_more_point(queries: Separated, common: int) -> None:
     """The second half is one minus the first, all patterns differ, and 2 (m + 1) is enough, and the
     least for parities of two bits."""
-    closed, points = Closed(queries, agreed), np.arange(queries.size)
+    closed, points = Closed(queries, common), np.arange(queries.size)
     values, least = closed.values(points), least_shift(closed, points)
     assert np.array_equal(values[queries.size :], ~values[: queries.size])
-    assert (
-        len(np.unique(closed.values(closed.separators), axis=0))
-        == closed.size
-        == 2 ** len(closed.separators)
-    )
+    patterns = np.unique(closed.values(closed.separators), axis=0)
+    assert len(patterns) == closed.size == 2 ** len(closed.separators)
     assert least is not None
     assert least == closed.shift or (least < closed.shift and queries != Parities(2))
 
@@ -139,11 +130,9 @@ def test_wrong_separators_are_told() -> None:
 def test_totals_are_sums_of_values(queries: Separated) -> None:
     """For weights of both signs, and errors of labelled examples, against the definition."""
     rng = np.random.default_rng(4)
-    x, weights = (
-        rng.integers(0, queries.points if isinstance(queries, Thresholds) else queries.size, 20),
-        rng.integers(-9, 10, 20),
-    )
-    values = np.array([[value(queries, q, int(point)) for point in x] for q in range(queries.size)])
+    points = queries.points if isinstance(queries, Thresholds) else queries.size
+    x, weights = rng.integers(0, points, 20), rng.integers(-9, 10, 20)
+    values = np.array([[value(queries, q, point) for point in x] for q in range(queries.size)])
     assert queries.totals(Weighted(x, weights)).tolist() == (values @ weights).tolist()
     assert queries.errors(x, weights & 1).tolist() == (values != weights & 1).sum(axis=1).tolist()
 
@@ -171,9 +160,9 @@ def test_branch_and_bound_certifies_large_dimensions() -> None:
     rng, d = np.random.default_rng(60), 60
     x = rng.integers(0, 1 << d, 2000)
     y = (x & 7 == 7) ^ (rng.random(2000) < 0.1)
-    data = separated.labelled(x, y.astype(np.int64)).with_points(
-        Conjunctions(d).separators, np.rint(rng.laplace(0, 2 * d, d)).astype(np.int64)
-    )
+    noise = np.rint(rng.laplace(0, 2 * d, d)).astype(np.int64)
+    examples = separated.labelled(x, y.astype(np.int64))
+    data = examples.with_points(Conjunctions(d).separators, noise)
     proof = BranchAndBound(d).prove(data)
     assert proof is not None
     assert len(proof.splits) < 1000
@@ -188,34 +177,21 @@ def test_wrong_proofs_fail() -> None:
     assert proof is not None
     assert len(proof.splits) > 3
     assert check(proof, data, d) == separated.Certified(proof.choice, proof.value)
-    wrong = [
-        replace(proof, choice=q, value=int(total))
-        for q, total in enumerate(Conjunctions(d).totals(data))
-        if q != proof.choice
-    ]
-    wrong += [
-        replace(proof, value=proof.value + 1),
-        replace(proof, choice=-1),
-        replace(proof, choice=1 << d),
-    ]
-    wrong += [
-        replace(proof, splits=splits)
-        for splits in (
-            (),
-            (LEAF,),
-            proof.splits[:-1],
-            (*proof.splits, LEAF),
-            (d, *proof.splits[1:]),
-            (-2,),
-        )
-    ]
+    first, *rest = proof.splits
+    wrong = [replace(proof, value=proof.value + 1)]
+    wrong += [replace(proof, choice=choice) for choice in (-1, 1 << d)]
+    for splits in ((), (LEAF,), (-2,), (d, *rest), (first, *rest[:-1]), (first, *rest, LEAF)):
+        wrong.append(replace(proof, splits=splits))
+    for q, total in enumerate(Conjunctions(d).totals(data)):
+        if q != proof.choice:
+            wrong.append(replace(proof, choice=q, value=int(total)))
     assert all(check(one, data, d) == separated.FAIL for one in wrong)
     assert check(proof, some(5, 60, 8), d) == separated.FAIL
     assert BranchAndBound(9, nodes=2).minimise(some(9, 60, 1)) == separated.FAIL, (
         "a search that is cut short reports it"
     )
-    assert check(Proof(0, 0, (LEAF,)), some(2, 0, 0), 2) == separated.Certified(0, 0)
-    assert check(Proof(1, 0, (LEAF,)), some(2, 0, 0), 2) == separated.FAIL
+    for choice, answer in enumerate((separated.Certified(0, 0), separated.FAIL)):
+        assert check(Proof(choice, 0, (LEAF,)), some(2, 0, 0), 2) == answer
 
 
 @dataclass(frozen=True)
@@ -232,9 +208,9 @@ def test_a_checked_liar_only_fails() -> None:
     """Of a plain oracle's claims the true ones are left."""
     data, exact = some(3, 30, 3), Exhaustive(Conjunctions(3))
     truth = exact.minimise(data)
-    assert [separated.Verified(Constant(q), exact).minimise(data) for q in range(8)] == [
-        truth if q == truth.choice else separated.FAIL for q in range(8)
-    ]
+    for q in range(8):
+        answer = separated.Verified(Constant(q), exact).minimise(data)
+        assert answer == (truth if q == truth.choice else separated.FAIL)
 
 
 def rspm(queries: Separated, epsilon: float) -> PerturbedMinimum:
@@ -264,18 +240,13 @@ def test_a_tie_break_that_looks_at_the_data_is_not_private() -> None:
 
 def shares(mechanism: PerturbedMinimum, reach: int, database: Labelled) -> Floats:
     """Pr[all noises within +-reach, answer q] for each query q."""
-    queries, shrink = (
-        mechanism.perturbation.queries,
-        1 / float(exp_epsilon(mechanism.perturbation.step)),
-    )
+    queries = mechanism.perturbation.queries
+    shrink = 1 / float(exp_epsilon(mechanism.perturbation.step))
     eta = np.array(list(product(range(-reach, reach + 1), repeat=len(queries.separators))))
     weights = np.prod((1 - shrink) / (1 + shrink) * shrink ** np.abs(eta), axis=1)
-    totals = eta @ queries.values(queries.separators).T + queries.totals(
-        separated.labelled(database.x, database.y)
-    )
-    return np.bincount(np.argmin(totals, axis=1), weights=weights, minlength=queries.size).astype(
-        np.float64
-    )
+    totals = queries.totals(separated.labelled(database.x, database.y))
+    answers = np.argmin(eta @ queries.values(queries.separators).T + totals, axis=1)
+    return np.bincount(answers, weights=weights, minlength=queries.size).astype(np.float64)
 
 
 @pytest.mark.parametrize(("points", "reach"), [(2, 12), (3, 8)])
@@ -286,9 +257,8 @@ def test_thresholds_lose_epsilon_by_noise_that_does_not_grow_with_m(
     beyond which hardly any noise lies."""
     mechanism = rspm(Thresholds(points), 4.0)
     law, worst = cache(lambda records: shares(mechanism, reach, Labelled.of(records))), 0.0
-    for here, there in SmallDatabases(list(product(range(points), (0, 1))), 2, Labelled.of).pairs(
-        "replace"
-    ):
+    databases = SmallDatabases(list(product(range(points), (0, 1))), 2, Labelled.of)
+    for here, there in databases.pairs("replace"):
         worst = max(worst, float((law(here) / law(there)).max()))
         assert 1 - law(here).sum() < 1e-3 * math.exp(-4)
     assert math.log(worst) == pytest.approx(4, abs=1e-3)
@@ -315,12 +285,9 @@ def test_the_game_approaches_the_table() -> None:
     round above .15."""
     rng, part = np.random.default_rng(0), optimal_part(approximate(1.0, 1e-6), 50)
     chances = np.where(rng.random((100_000, 1)) < 0.5, 0.85, 0.3)  # of two kinds of rows
-    counts = np.bincount(
-        (rng.random((100_000, D)) < chances) @ (1 << np.arange(D)), minlength=1 << D
-    )
-    assert largest_error(QUERIES, counts, np.ones(1 << D, dtype=np.int64)) == pytest.approx(
-        0.2, abs=0.02
-    )
+    rows = (rng.random((100_000, D)) < chances) @ (1 << np.arange(D))
+    counts, uniform = np.bincount(rows, minlength=1 << D), np.ones(1 << D, dtype=np.int64)
+    assert largest_error(QUERIES, counts, uniform) == pytest.approx(0.2, abs=0.02)
     assert released(counts, part.epsilon, 100) < 0.08
     assert released(counts, part.epsilon, 1) > 0.15
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -46,17 +46,17 @@ def patterns(ones: int, answers: list[tuple[int, ...]]) -> list[frozenset[tuple[
     """All choices, for each number of ones below `ones`, of the answers that are lost; `answers`:
     the choices that there are."""
     return [
-        frozenset((one, answer) for one, lost in enumerate(chosen) for answer in lost)
-        for chosen in product(answers, repeat=ones)
+        frozenset((one, answer) for one, losses in enumerate(choices) for answer in losses)
+        for choices in product(answers, repeat=ones)
     ]
 
 
 @dataclass(frozen=True)
 class Toy:
     """Answers 0, 1 or 2 to so many `records`, by how many of them are 1; fails instead of the
-    answers `lost` to so many ones."""
+    answers `losses` to so many ones."""
 
-    lost: frozenset[tuple[int, int]]  # ones, answer
+    losses: frozenset[tuple[int, int]]  # ones, answer
     records: int = 1
     more: int = 19
 
@@ -68,10 +68,10 @@ class Toy:
     def law(self, database: Labelled) -> Law[int | Fail]:
         ones, n = int(database.x.sum()), len(database.x)
         law: dict[int | Fail, int] = {FAIL: 0}
-        for answer, weight in enumerate(
-            (self.more * (n - ones) + 10 * ones, 10 * (n - ones) + self.more * ones, 11 * n)
-        ):
-            outcome = FAIL if (ones, answer) in self.lost else answer
+        zeros = n - ones
+        weights = self.more * zeros + 10 * ones, 10 * zeros + self.more * ones, 11 * n
+        for answer, weight in enumerate(weights):
+            outcome = FAIL if (ones, answer) in self.losses else answer
             law[outcome] = law.get(outcome, 0) + weight
         return law
 
@@ -81,7 +81,7 @@ class Toy:
 
 
 WHOLE: list[tuple[int, ...]] = [(), (0, 1, 2)]
-SINGLE: list[tuple[int, ...]] = [(), (0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+SINGLE = [choice for size in range(4) for choice in combinations(range(3), size)]
 
 
 def robust(toy: Toy, terms: Terms = TERMS) -> RobustRelease[int]:
@@ -96,26 +96,25 @@ DELTA = Fraction(robust(Toy(frozenset())).loss.atto, ATTO)
 
 
 @pytest.mark.parametrize(
-    "lost",
+    "failures",
     [patterns(2, SINGLE)[::8], pytest.param(patterns(2, SINGLE), marks=pytest.mark.long)],
     ids=["some", "all"],
 )
-def test_private_whatever_fails(lost: list[frozenset[tuple[int, int]]]) -> None:
+def test_private_whatever_fails(failures: list[frozenset[tuple[int, int]]]) -> None:
     """Three outcomes, six pieces of one record: all 64 failure patterns, all databases. The delta
     that is claimed is not empty: below 3/5."""
     assert (
-        0 < max(binary(6).worst_delta(robust(Toy(each))) for each in lost) <= DELTA < Fraction(3, 5)
+        0
+        < max(binary(6).worst_delta(robust(Toy(each))) for each in failures)
+        <= DELTA
+        < Fraction(3, 5)
     )
 
 
 def test_private_on_random_pieces_of_two() -> None:
-    releases = [robust(Toy(lost, records=2, more=14)) for lost in patterns(3, WHOLE)]
-    assert (
-        0
-        < max(binary(12).worst_delta(release) for release in releases)
-        <= Fraction(releases[0].loss.atto, ATTO)
-        < Fraction(3, 5)
-    )
+    releases = [robust(Toy(failures, records=2, more=14)) for failures in patterns(3, WHOLE)]
+    worst = max(binary(12).worst_delta(release) for release in releases)
+    assert 0 < worst <= Fraction(releases[0].loss.atto, ATTO) < Fraction(3, 5)
 
 
 def answers(law: Law[int | Fail]) -> dict[int, int]:
@@ -155,7 +154,11 @@ class Estimated(RobustRelease[int]):
 def test_conditioning_on_success_is_not_private(twin: type[RobustRelease[int]], ones: int) -> None:
     """One record decides whether anything survives, by the pieces or on all the data."""
     assert (
-        max(binary(6).worst_delta(twin(Toy(lost), 1, TERMS)) for lost in patterns(ones, WHOLE)) == 1
+        max(
+            binary(6).worst_delta(twin(Toy(failures), 1, TERMS))
+            for failures in patterns(ones, WHOLE)
+        )
+        == 1
     )
 
 
@@ -174,10 +177,9 @@ def test_the_price_of_enough_survivors_is_exact(epsilon: float) -> None:
     others: list[Law[int | Fail]] = [{0: 1, 1: 3}] * m
 
     def ratio(others: list[Law[int | Fail]]) -> float:
-        return math.log(
-            release.answer_law([*others, {0: 2, 1: 2}])[0]
-            / release.answer_law([*others, {FAIL: 1}])[0]
-        )
+        laws: list[Law[int | Fail]] = [{0: 2, 1: 2}, {FAIL: 1}]
+        more, fewer = (release.answer_law([*others, law])[0] for law in laws)
+        return math.log(more / fewer)
 
     assert release.terms.enough == m
     assert ratio(others) == pytest.approx(epsilon + math.log((m + 2) / (m + 1)), abs=1e-8)
@@ -194,18 +196,16 @@ def test_terms_keep_what_they_say(epsilon: float, delta: float) -> None:
     assert 1 - terms.pass_chance(terms.pieces) <= Fraction(delta)
     assert terms.pieces * (1 - delta) ** terms.runs <= delta
     growth = exp_epsilon(terms.nano)
-    assert all(
-        terms.pass_chance(t) < terms.pass_chance(t + 1) <= growth * terms.pass_chance(t)
-        for t in range(0, terms.pieces, 1 + terms.pieces // 10)
-    )
+    for t in range(0, terms.pieces, 1 + terms.pieces // 10):
+        chance = terms.pass_chance(t)
+        assert chance < terms.pass_chance(t + 1) <= growth * chance
 
 
 def test_cuts_are_random_partitions() -> None:
     """Of 3 ones and 2 zeros in two pieces of two: each way with its share of the 5! orders."""
-    ways = {
-        tuple(sorted(sum(x for x, _ in piece) for piece in pieces)): share
-        for pieces, share in cuts(Labelled.of(((1, 0),) * 3 + ((0, 0),) * 2), 2, 2)
-    }
+    ways = dict[tuple[int, ...], Fraction]()
+    for pieces, share in cuts(Labelled.of(((1, 0),) * 3 + ((0, 0),) * 2), 2, 2):
+        ways[tuple(sorted(sum(x for x, _ in piece) for piece in pieces))] = share
     assert ways == {(0, 2): Fraction(1, 5), (1, 2): Fraction(2, 5), (1, 1): Fraction(2, 5)}
 
 
@@ -240,7 +240,8 @@ def test_release_draws_from_its_law() -> None:
     failures."""
     database, terms = Labelled.of(((0, 0), (1, 0), (1, 0))), Terms(4.0, 0.7)
     release, other = (
-        Cheap(Toy(lost), 1, terms) for lost in (frozenset([(1, 0)]), frozenset[tuple[int, int]]())
+        Cheap(Toy(failures), 1, terms)
+        for failures in (frozenset([(1, 0)]), frozenset[tuple[int, int]]())
     )
     assert (terms.pieces, terms.runs) == (2, 2)
     assert follows(lambda draws: release.release(database, draws), release.law(database))
@@ -260,17 +261,15 @@ def test_the_delta_is_that_of_the_proof(epsilon: float, delta: float, records: i
     """g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*), in 50 digits and rounded up by at
     most 1e-8 of it."""
     terms = Terms(epsilon, delta)
-    base = Attempt(
-        Perturbation(Conjunctions(1), piece_epsilon(terms, records) if records > 1 else 0.5),
-        Exhaustive(Conjunctions(1)),
-    )
+    each = piece_epsilon(terms, records) if records > 1 else 0.5
+    base = Attempt(Perturbation(Conjunctions(1), each), Exhaustive(Conjunctions(1)))
     release = RobustRelease(base, records, terms)
     with localcontext(prec=50):
         star, growth = Decimal(delta), (Decimal(release.loss.nano) / NANO).exp()
         unlike = terms.pieces * (1 - star) ** terms.runs + star
-        passed = terms.pass_chance(terms.enough)
+        chance = terms.pass_chance(terms.enough)
         exact = (
-            Decimal(passed.numerator) / passed.denominator
+            Decimal(chance.numerator) / chance.denominator
             + Decimal(apart(base.loss.epsilon, records, terms.pieces))
             + (1 + growth) * unlike
         )

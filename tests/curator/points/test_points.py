@@ -68,11 +68,8 @@ def test_a_uniform_point_errs_twice() -> None:
     """In one of ten points of weight .1 it errs by twice alpha (erratum E3), and nothing is
     promised."""
     assert uniform_success(4, LOSS, 10_000, 0.1, 0.1) == 0
-    law = share(
-        PointLearner(1.0, 1e-6, "uniform").law(
-            LabelledMultiset.of_pairs([(3, 1)] * 10 + [(x, 0) for x in range(10) if x != 3], 4)
-        )
-    )
+    pairs = [(3, 1)] * 10 + [(x, 0) for x in range(10) if x != 3]
+    law = share(PointLearner(1.0, 1e-6, "uniform").law(LabelledMultiset.of_pairs(pairs, 4)))
     assert sum(chance for x, chance in law.items() if x < 10) - law[3] > 0.5
 
 
@@ -88,26 +85,22 @@ def test_success_is_that_of_the_law(
 ) -> None:
     """The bound averages the target's probability in the law of the learner over the counts of its
     examples."""
-    laws = [
-        share(learner.law(LabelledMultiset.of_pairs([(5, 1)] * count + [(9, 0)] * (m - count), 8)))
-        for count in range(m + 1)
-    ]
-    assert success == pytest.approx(
-        float(binom.pmf(np.arange(m + 1), m, 0.3) @ [float(law.get(5, 0)) for law in laws]),
-        rel=1e-6,
-    )
+    right = []
+    for count in range(m + 1):
+        examples = LabelledMultiset.of_pairs([(5, 1)] * count + [(9, 0)] * (m - count), 8)
+        right.append(float(share(learner.law(examples)).get(5, 0)))
+    expected = binom.pmf(np.arange(m + 1), m, 0.3) @ right
+    assert success == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_domain_beyond_reach() -> None:
     """65,536 bits: the target is released, and a uniform point has about as many; the pure learner
     needs more than 80,000 examples."""
     top = (1 << 65536) - 1
-    examples, nobody = (
-        LabelledMultiset.of([top] * 60 * some, [1] * 60 * some, 65536) for some in (1, 0)
-    )
-    assert [
-        PointLearner(1.0, 1e-6).release(database, seeded(0)) for database in (examples, nobody)
-    ] == [top, None]
+    examples = LabelledMultiset.of([top] * 60, [1] * 60, 65536)
+    nobody = LabelledMultiset.of([], [], 65536)
+    assert PointLearner(1.0, 1e-6).release(examples, seeded(0)) == top
+    assert PointLearner(1.0, 1e-6).release(nobody, seeded(0)) is None
     anywhere = PointLearner(1.0, 1e-6, "uniform").release(nobody, seeded(0))
     assert anywhere is not None
     assert 65536 - 40 < anywhere.bit_length() <= 65536
@@ -132,24 +125,18 @@ def test_all_points_are_there_once(bits: int) -> None:
 def test_two_points_meet_as_seldom_as_they_must() -> None:
     """Over all 64 pairs of masks of 3 bits, any two of the 8 points meet in one of 4 buckets under
     exactly 16."""
-    values = np.array(
-        [
-            BucketClass(3, (masks,)).hash(0, np.arange(8, dtype=np.uint64))
-            for masks in product(range(8), repeat=2)
-        ]
-    )
-    met = (values[:, :, None] == values[:, None, :]).sum(axis=0)
-    assert np.array_equal(met, np.where(np.eye(8, dtype=bool), 64, 16))
+    classes = [BucketClass(3, (masks,)) for masks in product(range(8), repeat=2)]
+    values = np.array([each.hash(0, np.arange(8, dtype=np.uint64)) for each in classes])
+    meetings = (values[:, :, None] == values[:, None, :]).sum(axis=0)
+    assert np.array_equal(meetings, np.where(np.eye(8, dtype=bool), 64, 16))
 
 
 @pytest.mark.parametrize("bits", [5, 64, 200])
 def test_errors_are_counted_right(bits: int) -> None:
     """Against each hypothesis' own predictions; number 0 is never 1."""
     generator, hypotheses = np.random.default_rng(0), BucketClass.drawn(bits, seeded(1), 3, 2)
-    x, y = (
-        [int.from_bytes(generator.bytes(32), "little") % (1 << bits) for _ in range(30)],
-        generator.integers(0, 2, 30),
-    )
+    x = [int.from_bytes(generator.bytes(32), "little") % (1 << bits) for _ in range(30)]
+    y = generator.integers(0, 2, 30)
     points = np.array(x, dtype=np.uint64 if bits <= 64 else object)
     by_hand = [
         int((hypotheses.predict(number, points) != (y == 1)).sum())
@@ -165,18 +152,15 @@ def test_each_dichotomy_has_one_candidate(bits: int) -> None:
     """All ways of a threshold to label the points are there, once each; scores are errors counted
     one by one, on examples at other points too."""
     generator, top = np.random.default_rng(0), (1 << bits) - 1
-    points, x = (
-        Multiset.of([1, 3, 6, 6, top], bits),
-        [*generator.integers(0, 9, 12).tolist(), top, top],
-    )
+    points = Multiset.of([1, 3, 6, 6, top], bits)
+    x = [*generator.integers(0, 9, 12).tolist(), top, top]
     y = generator.integers(0, 2, 14)
     groups = Thresholds().candidates(points, LabelledMultiset.of(x, y, bits))
     thresholds = [groups.member(number, 0) for number in range(len(groups.scores))]
     dichotomies = sorted([int(value) >= t for value in points.values] for t in thresholds)
     assert dichotomies == [[place >= first for place in range(4)] for first in range(4, -1, -1)]
-    assert groups.scores.tolist() == [
-        -sum((point >= t) != label for point, label in zip(x, y, strict=True)) for t in thresholds
-    ]
+    for t, score in zip(thresholds, groups.scores, strict=True):
+        assert score == -sum((point >= t) != label for point, label in zip(x, y, strict=True))
 
 
 def test_a_listed_class_is_the_class() -> None:
@@ -197,8 +181,4 @@ def test_sizes_that_are_proven() -> None:
     """By VC dimension: 1,910 labels; beside 7,384 public points, 1,008 private examples."""
     assert label_examples(1, 1.0, 0.1, 0.1) == 1910
     assert (public_points(1, 0.1, 0.1), semi_private_examples(1, 1.0, 0.1, 0.1)) == (7384, 1008)
-    assert (
-        label_examples(1, 1.0, 0.1, 0.1)
-        < label_examples(2, 1.0, 0.1, 0.1)
-        < label_examples(2, 0.1, 0.1, 0.1)
-    )
+    assert 1910 < label_examples(2, 1.0, 0.1, 0.1) < label_examples(2, 0.1, 0.1, 0.1)

@@ -57,13 +57,13 @@ def delta(algorithm: Adaptive[Any, Any, Any], loss: Loss) -> Fraction:
 def test_whole_transcripts_are_private() -> None:
     """Three rounds lose less than the sum of all losses, and more than it without the factor t of
     the samples; in delta less than by the exact price."""
-    lost = epsilon_of(
+    worst = epsilon_of(
         max(worst_transcripts(Boosting(ONE_UP, TERMS, 0.1).algorithm(1, 1), databases(1)).values())
     )
     assert sum(loss.epsilon * count for loss, count in TERMS.losses.items()) == 6
-    assert 0.7 * 6 < lost <= 6
-    priced = Boosting(ONE_UP, replace(TERMS, rounds=2), 0.1)
-    assert delta(priced.algorithm(1, 1), priced.loss) <= 0.1
+    assert 0.7 * 6 < worst <= 6
+    two = Boosting(ONE_UP, replace(TERMS, rounds=2), 0.1)
+    assert delta(two.algorithm(1, 1), two.loss) <= 0.1
 
 
 @wrong(
@@ -86,9 +86,8 @@ def test_samples_follow_the_errors() -> None:
     formula in floats."""
     database, answers = np.array([3, 1, 0]), np.array([[0, 4, 1, 2], [3, 9, 2, 1]])
     law = share(BadlyAnswered(ONE_UP, answers, 1, 2, 1, 0.5).law(database))
-    weights = np.exp(
-        0.25 * np.clip(np.abs(answers - ONE_UP.counts(database)) - 1, 0, 2).sum(axis=0)
-    )
+    off = np.abs(answers - ONE_UP.counts(database)) - 1
+    weights = np.exp(0.25 * np.clip(off, 0, 2).sum(axis=0))
     assert [float(law[(query,)]) for query in range(4)] == pytest.approx(weights / weights.sum())
 
 
@@ -96,25 +95,15 @@ def test_the_price_is_exact() -> None:
     """That of k T counts and k (T - 1) samples, which lose t times as much after t synopses: less
     than their sum, and kept to by `within`, just."""
     terms, budget = BoostingTerms(4, 5, 10, 500, 0.5, CountedBase(0.02)), approximate(1.0, 1e-6)
-    assert terms.losses == {
-        Pure(20_000_000): 20,
-        Pure(4_000_000): 5,
-        Pure(8_000_000): 5,
-        Pure(12_000_000): 5,
-    }
-    kept = terms.within(budget)
-    assert kept.width < terms.width
-    assert kept.base.epsilon > terms.base.epsilon
-    assert (
-        0.99
-        < epsilon(kept.losses, 1e-6)
-        <= 1
-        < epsilon(replace(kept, width=int(0.98 * kept.width)).losses, 1e-6)
-    )
+    assert terms.losses == {Pure(20 * 10**6): 20, **{Pure(4 * t * 10**6): 5 for t in (1, 2, 3)}}
+    scale = terms.within(budget)
+    assert scale.width < terms.width
+    assert scale.base.epsilon > terms.base.epsilon
+    narrower = replace(scale, width=int(0.98 * scale.width))
+    assert 0.99 < epsilon(scale.losses, 1e-6) <= 1 < epsilon(narrower.losses, 1e-6)
     account = Account(budget)
-    TrustedOracle(np.array([50, 40, 10]), account, seeded(1)).answer(
-        (Boosting(ONE_UP, kept, 1e-6),)
-    )
+    oracle = TrustedOracle(np.array([50, 40, 10]), account, seeded(1))
+    oracle.answer((Boosting(ONE_UP, scale, 1e-6),))
     assert 0.99 < account.spent.epsilon <= 1
 
 

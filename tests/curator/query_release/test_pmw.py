@@ -67,12 +67,8 @@ def claimed(transcript: Transcript[int | None]) -> int:
 
 def excess(stream: CountingQueries, n: int) -> float:
     """By how much a transcript's loss is above its claim, at most."""
-    return max(
-        epsilon_of(ratio) - claimed(transcript)
-        for transcript, ratio in worst_transcripts(
-            weights(stream, n).algorithm(), databases(n)
-        ).items()
-    )
+    ratios = worst_transcripts(weights(stream, n).algorithm(), databases(n))
+    return max(epsilon_of(ratio) - claimed(transcript) for transcript, ratio in ratios.items())
 
 
 @pytest.mark.parametrize("n", short([1, 2], lambda n: n == 1))
@@ -92,11 +88,9 @@ class OnAlpha(FirstFar):
 
     def law(self, database: Counts) -> Law[int | None]:
         shares, left = dict[int | None, Fraction](), Fraction(1)
-        for first, gaps in self.asked.blocks(database):
+        for first, gaps in self.questions.blocks(database):
             for place, gap in enumerate(gaps.tolist(), first):
-                far = laplace_tail(NANO, self.threshold - gap) + laplace_tail(
-                    NANO, self.threshold + gap
-                )
+                far = sum(laplace_tail(NANO, self.threshold - off) for off in (gap, -gap))
                 shares[place] = left * far
                 left *= 1 - far
         return whole_weights({**shares, None: left})
@@ -118,11 +112,11 @@ def test_a_test_on_alpha_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
 class Told(TrustedOracle[Counts]):
     """Keeps its answers."""
 
-    told: tuple[Any, ...] = ()
+    answers: tuple[Any, ...] = ()
 
     def answer(self, mechanisms: Any) -> Any:
         answers = settled(super().answer(mechanisms))
-        self.told = (*self.told, answers)
+        self.answers = (*self.answers, answers)
         return answers
 
 
@@ -135,13 +129,13 @@ def test_the_code_draws_from_its_transcripts() -> None:
         for alpha in (0.5, 0.99)
     )
 
-    def told(draws: Draws) -> Any:
+    def answers(draws: Draws) -> Any:
         oracle = Told(database, Account(Pure(10**15)), draws)
         run(exact(), oracle)
-        return oracle.told
+        return oracle.answers
 
-    assert follows(told, transcripts(exact(), database), 5)
-    assert not follows(told, transcripts(other(), database), 5)
+    assert follows(answers, transcripts(exact(), database), 5)
+    assert not follows(answers, transcripts(other(), database), 5)
 
 
 def test_each_change_brings_the_hypothesis_nearer() -> None:
@@ -150,10 +144,10 @@ def test_each_change_brings_the_hypothesis_nearer() -> None:
     generator, step = np.random.default_rng(0), 0.1
     for _ in range(50):
         truth, weights = generator.dirichlet(np.full(16, 0.3), 2) + 1e-9
-        counted = generator.random(16) < 0.5
-        share, gap = truth[counted].sum(), truth[counted].sum() - weights[counted].sum()
-        fallen = float((truth * np.log(moved(weights, counted, share, step) / weights)).sum())
-        assert fallen >= step * abs(gap) - step**2 / 8 - 1e-6
+        marks = generator.random(16) < 0.5
+        share, gap = truth[marks].sum(), truth[marks].sum() - weights[marks].sum()
+        fall = float((truth * np.log(moved(weights, marks, share, step) / weights)).sum())
+        assert fall >= step * abs(gap) - step**2 / 8 - 1e-6
 
 
 def account_of(budget: Loss) -> Account:
@@ -164,21 +158,13 @@ def account_of(budget: Loss) -> Account:
 def test_terms_that_see_no_data_keep_their_word(budget: Loss) -> None:
     """All queries answered within 3/2 alpha, within the budget; all changes together just fit
     it."""
-    generator, n, account, whole = (
-        np.random.default_rng(2),
-        10**5,
-        account_of(budget),
-        account_of(budget),
-    )
+    generator, n = np.random.default_rng(2), 10**5
+    account, whole = account_of(budget), account_of(budget)
     database = generator.multinomial(n, generator.dirichlet(np.full(16, 0.05)))
-    stream, terms = (
-        CountingQueries.random(200, 16, generator),
-        Terms.for_stream(Stream(n, 16, 200), budget),
-    )
-    result = run(
-        MultiplicativeWeights(stream, n, terms).algorithm(),
-        TrustedOracle(database, account, seeded(3)),
-    )
+    stream = CountingQueries.random(200, 16, generator)
+    terms = Terms.for_stream(Stream(n, 16, 200), budget)
+    algorithm = MultiplicativeWeights(stream, n, terms).algorithm()
+    result = run(algorithm, TrustedOracle(database, account, seeded(3)))
     assert (result.halted, result.answered) == (False, 1.0)
     assert 0 < result.updates <= terms.updates
     assert result.largest_error(stream.counts(database), n) <= 1.5 * terms.alpha

@@ -3,7 +3,6 @@ medians on five shapes of data."""
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations
 
@@ -25,6 +24,7 @@ from local_dp.curator.sanitizers.point_counts import (
     PerCellHistogram,
     ThresholdedHistogram,
 )
+from local_dp.curator.selection.common import partitions
 from local_dp.curator.selection.exponential import numbered
 from local_dp.loss import ATTO, exp_epsilon
 from tests.support.mechanisms.case import share
@@ -39,20 +39,8 @@ def test_thresholds() -> None:
     for delta, threshold in ((1e-6, 28), (1e-3, 14)):
         histogram = ThresholdedHistogram(1.0, delta)
         assert histogram.threshold == threshold
-        assert (
-            histogram.noise.beyond(threshold - 1)
-            <= Fraction(histogram.loss.atto, ATTO)
-            < histogram.noise.beyond(threshold - 2)
-        )
-
-
-def partitions(m: int, most: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write m as a sum of counts."""
-    if not m:
-        yield ()
-    for first in range(min(m, most), 0, -1):
-        for rest in partitions(m - first, first):
-            yield (first, *rest)
+        beyond, most = histogram.noise.beyond, Fraction(histogram.loss.atto, ATTO)
+        assert beyond(threshold - 1) <= most < beyond(threshold - 2)
 
 
 @pytest.mark.parametrize(("m", "alpha"), [(12, 0.25), (9, 0.5)])
@@ -62,13 +50,10 @@ def test_the_worst_database_is_found(m: int, alpha: float) -> None:
     noise, error, right = ThresholdedHistogram(2.0, 0.05).noise, int(alpha * m), list[float]()
     for counts in range(m + 1):
         law = noise.law(counts, m)
-        right.append(
-            float(sum(share for answer, share in law.items() if abs(answer - counts) <= error))
-        )
+        right.append(float(sum(law[y] for y in law if abs(y - counts) <= error)))
     assert 1 - cell_failures(noise, m, error) == pytest.approx(right, rel=1e-12)
-    assert histogram_success(noise, m, alpha) == pytest.approx(
-        min(math.prod(right[count] for count in counts) for counts in partitions(m, m)), rel=1e-9
-    )
+    worst = min(math.prod(right[count] for count in counts) for counts in partitions(m, m))
+    assert histogram_success(noise, m, alpha) == pytest.approx(worst, rel=1e-9)
 
 
 def test_records_for_counts() -> None:
@@ -89,19 +74,13 @@ def test_sizes_of_any_kind() -> None:
     """Heavy points of a domain of 65,536 bits are released close to their counts, light ones not at
     all; of no records, nothing."""
     top = (1 << 65536) - 1
-    points = Multiset(
-        65536,
-        np.array([5, *(1 << place for place in range(10, 500)), top], dtype=object),
-        np.array([10**9, *[1] * 490, 400]),
-    )
+    values = np.array([5, *(1 << place for place in range(10, 500)), top], dtype=object)
+    points = Multiset(65536, values, np.array([10**9, *[1] * 490, 400]))
     answer = ThresholdedHistogram(1.0, 1e-9).release(points, seeded(0))
     assert answer.values.tolist() == [5, top]
     assert np.abs(answer.counts - [10**9, 400]).max() < 60
-    assert answer.at(np.array([5, 6, top], dtype=object)).tolist() == [
-        answer.counts[0],
-        0,
-        answer.counts[1],
-    ]
+    heavy, last = answer.counts
+    assert answer.at(np.array([5, 6, top], dtype=object)).tolist() == [heavy, 0, last]
     assert len(ThresholdedHistogram(1.0, 1e-6).release(Multiset.of([], 8), seeded(0)).values) == 0
 
 
@@ -110,9 +89,8 @@ def test_a_domain_beyond_reach(bits: int) -> None:
     """About 64 strangers are released, within six standard deviations, all distinct, in order and
     without records; a heavy point is, too."""
     cells, top = PerCellHistogram(bits, 1.0), (1 << bits) - 1
-    answer = cells.release(
-        Multiset(bits, Multiset.of([7, top], bits).values, np.array([1, 10**7])), seeded(1)
-    )
+    database = Multiset(bits, Multiset.of([7, top], bits).values, np.array([1, 10**7]))
+    answer = cells.release(database, seeded(1))
     values = answer.values.tolist()
     assert abs(len(set(values) - {7, top}) - 64 / np.exp(0.5)) < 6 * 8
     assert values == sorted(set(values))
@@ -135,16 +113,11 @@ def test_the_worst_set_is_found(k: int) -> None:
     for _ in range(40):
         counts = generator.multinomial(12, np.full(8, 1 / 8))
         values = np.flatnonzero(generator.random(8) < generator.random()).astype(np.uint64)
-        answers = KPointAnswers(
-            k, NoisyCounts(3, values, generator.integers(1, 5, len(values)), 12)
-        )
-        errors = [
-            abs(answers.share(np.array(asked)) - counts[list(asked)].sum() / 12)
-            for asked in combinations(range(8), k)
-        ]
-        assert answers.worst_error(
-            Multiset.of(np.repeat(np.arange(8), counts), 3)
-        ) == pytest.approx(max(errors))
+        noisy = NoisyCounts(3, values, generator.integers(1, 5, len(values)), 12)
+        answers, database = KPointAnswers(k, noisy), Multiset.of(np.repeat(np.arange(8), counts), 3)
+        sets = map(list, combinations(range(8), k))
+        errors = [abs(answers.share(np.array(each)) - counts[each].sum() / 12) for each in sets]
+        assert answers.worst_error(database) == pytest.approx(max(errors))
 
 
 def fine(database: Spread) -> list[int]:
@@ -164,9 +137,8 @@ def test_ranks_and_errors_are_those_of_the_records() -> None:
     assert release.error(points) == pytest.approx(np.abs(np.array(truth) / 7 - shares).max())
     assert release.quantile(0.5) == 6
     for bits in (64, 70):
-        assert ranks(
-            Multiset.of([0, (1 << bits) - 1], bits), [0, 1, (1 << bits) - 1, 1 << bits]
-        ).tolist() == [0, 1, 1, 2]
+        top = (1 << bits) - 1
+        assert ranks(Multiset.of([0, top], bits), [0, 1, top, top + 1]).tolist() == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("low", [0, 1, 3])
@@ -229,16 +201,11 @@ def test_a_replaced_record_is_one_removed_and_one_added(
     """It costs twice the epsilon, and (1 + e^(eps / 2)) times the delta, rounded up by at most 1e-8
     of it; all is within the stated delta."""
     mechanism = SparseMedians(epsilon, levels, 0, delta)
-    once, exact = (
-        mechanism.removed,
-        mechanism.removed.atto * (1 + exp_epsilon(mechanism.removed.nano)),
-    )
-    assert mechanism.loss.nano == 2 * once.nano
-    assert (
-        exact
-        <= mechanism.loss.atto
-        <= min(exact * (1 + Fraction(1, 10**8)) + 1, Fraction(delta) * ATTO)
-    )
+    once, loss = mechanism.removed, mechanism.loss
+    exact = once.atto * (1 + exp_epsilon(once.nano))
+    assert loss.nano == 2 * once.nano
+    assert exact <= loss.atto <= exact * (1 + Fraction(1, 10**8)) + 1
+    assert loss.atto <= Fraction(delta) * ATTO
 
 
 def test_a_record_alone_in_its_intervals() -> None:
@@ -249,10 +216,8 @@ def test_a_record_alone_in_its_intervals() -> None:
     def spare(mechanism: SparseMedians) -> float:
         one, other = map(mechanism.law, databases)
         growth = exp_epsilon(mechanism.removed.nano)
-        return (
-            float(max(hockey_stick(one, other, growth), hockey_stick(other, one, growth)))
-            / mechanism.removed.delta
-        )
+        worst = max(hockey_stick(one, other, growth), hockey_stick(other, one, growth))
+        return float(worst) / mechanism.removed.delta
 
     assert 0.4 < spare(SparseMedians(2.0, 1, 0, 1e-2)) <= 1
     assert spare(LightGrowth(2.0, 1, 0, 1e-2)) > 1.4
@@ -265,7 +230,8 @@ def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
         Medians(6.0, 1, 2),
     )
     runs = mechanism.candidates(database, Node(0, 1 << 10, 0, 3000))
-    every = -np.abs(2 * np.array([database.rank(cut) for cut in range((1 << 10) + 1)]) - 3000)
+    below = np.array([database.rank(cut) for cut in range((1 << 10) + 1)])
+    every = -np.abs(2 * below - 3000)
     assert len(runs.scores) < 600
     assert share(mechanism.choice().law(runs)) == share(mechanism.choice().law(numbered(every)))
 

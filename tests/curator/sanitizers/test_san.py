@@ -1,5 +1,7 @@
 """SanPoints and SanThresholds, as printed and rebuilt."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -39,32 +41,27 @@ def test_blocks_and_windows_are_those_of_the_records(bits: int) -> None:
     assert points.size == 60
     for z in range(7):
         length, expected = 1 << z, dict[tuple[int, int], int]()
-        for first in (
-            *range(low, high + 1, 2 * length),
-            *range(low + length, high + 1, 2 * length),
-        ):
+        starts = [range(start, high + 1, 2 * length) for start in (low, low + length)]
+        for first in chain(*starts):
             last = min(first + 2 * length - 1, high) if z else first
             expected[first, last] = int(((records >= first) & (records <= last)).sum())
         result = san_thresholds.blocks(points, (low, high), z)
-        blocks = {
-            result.member(group, 0): count for group, count in enumerate(result.scores.tolist())
-        }
+        blocks = {member: result.scores[group] for group, member in result.members()}
         assert blocks == {interval: count for interval, count in expected.items() if count}
         assert san_thresholds.fullest_blocks(points, 7)[z] == max(expected.values())
-        assert san_thresholds.fullest_windows(points, 7)[z] == max(
-            ((records >= first) & (records < first + length)).sum() for first in range(32)
-        )
+        windows = [((records >= first) & (records < first + length)).sum() for first in range(32)]
+        assert san_thresholds.fullest_windows(points, 7)[z] == max(windows)
 
 
 def test_a_record_lies_in_two_blocks() -> None:
     """The growth that the choice of a block pays for: one point more, and two intervals occur; one
     if they are points."""
     for z in range(6):
-        grown = [
+        growth = [
             len(san_thresholds.blocks(Multiset.of([point], 6), (0, 63), z).scores)
             for point in range(64)
         ]
-        assert max(grown) == (2 if z else 1)
+        assert max(growth) == (2 if z else 1)
 
 
 def test_losses_count_their_parts() -> None:
@@ -74,24 +71,19 @@ def test_losses_count_their_parts() -> None:
         half = ATTO // 2_000_000
         assert mechanism.loss.nano == 10**9
         assert mechanism.loss.atto <= ATTO // 1_000_000
-        assert (
-            optimal_delta(mechanism.part, parts, Pure(10**9))
-            <= half
-            < optimal_delta(Pure(mechanism.part.nano + 1), parts, Pure(10**9))
-        )
+        part = mechanism.part.nano
+        less, more = (optimal_delta(Pure(each), parts, Pure(10**9)) for each in (part, part + 1))
+        assert less <= half < more
     assert THRESHOLDS.repetitions == 513
-    assert SanThresholds(1.0, 1e-6, Goals(0.25, 0.1)).part.epsilon == pytest.approx(
-        0.00826 * 0.97, rel=0.03
-    )
+    coarse = SanThresholds(1.0, 1e-6, Goals(0.25, 0.1)).part
+    assert coarse.epsilon == pytest.approx(0.00826 * 0.97, rel=0.03)
 
 
 def test_printed_sizes() -> None:
     """7.6e5 records for points at alpha .1, 7.2e7 for thresholds at alpha .25; below, the printed
     mechanisms refuse and tell how many."""
-    points, thresholds = (
-        PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1)),
-        PrintedSanThresholds(1.0, 1e-6, Goals(0.25, 0.1)),
-    )
+    points = PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1))
+    thresholds = PrintedSanThresholds(1.0, 1e-6, Goals(0.25, 0.1))
     assert points.least == pytest.approx(7.6e5, rel=0.01)
     assert thresholds.least == pytest.approx(7.2e7, rel=0.01)
     few = Multiset(16, np.array([5], dtype=np.uint64), np.array([points.least - 1]))

@@ -28,42 +28,28 @@ from local_dp.curator.selection.stable import (
     printed_acceptance,
 )
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon, nano_epsilon
-from tests.support.mechanisms.case import share
-from tests.support.mechanisms.paths import follows
+from tests.support.mechanisms.case import points, share
 from tests.support.runs.scripted import seeded
 
 RUNS = Runs(np.array([2, 3, 9], dtype=np.uint64), np.array([-4, 0, -1, -6]), 20)
 CHOICE: ExponentialMechanism[Runs] = ExponentialMechanism(lambda runs: runs, 1.0)
-LOSSES = [
-    approximate(0.5, 1e-2),
-    approximate(1.0, 1e-3),
-    approximate(2.0, 1e-6),
-    approximate(0.1, 0.05),
-]
+LOSSES = [approximate(*loss) for loss in ((0.5, 1e-2), (1.0, 1e-3), (2.0, 1e-6), (0.1, 0.05))]
 
 
 def test_runs_have_the_law_of_their_candidates() -> None:
     """They cover the candidates in order, and have the same whole weights as a score for each
     candidate; a listed candidate keeps its name."""
-    listed: ExponentialMechanism[Runs] = ExponentialMechanism(
+    one_by_one: ExponentialMechanism[Runs] = ExponentialMechanism(
         lambda _: np.repeat(RUNS.scores, [3, 1, 6, 11]), 1.0
     )
     assert RUNS.sizes.tolist() == [3, 1, 6, 11]
     assert [candidate for _, candidate in RUNS.members()] == list(range(21))
-    assert CHOICE.law(RUNS) == listed.law(RUNS)
+    assert CHOICE.law(RUNS) == one_by_one.law(RUNS)
     assert dict(Listed(np.array([1, 2]), np.array([40, 50])).members()) == {0: 40, 1: 50}
     some = np.array([1, 0, 2, 0], dtype=np.uint64)
     law, choice = share(CHOICE.law(RUNS)), ExponentialChoice(1.0)
     assert choice.share(RUNS, some) == law[0] + law[4] + law[5]
     assert choice.share(RUNS, RUNS.sizes) == 1
-
-
-def test_choices_among_runs_have_their_law() -> None:
-    """By all paths; not that of runs of equal length."""
-    twin = Runs(RUNS.ends, RUNS.scores, RUNS.last)
-    object.__setattr__(twin, "sizes", np.ones(4, dtype=np.uint64))
-    assert follows(lambda draws: CHOICE.release(RUNS, draws), CHOICE.law(RUNS))
-    assert not follows(lambda draws: CHOICE.release(twin, draws), CHOICE.law(RUNS))
 
 
 @pytest.mark.parametrize("bits", [63, 64, 65, 5000])
@@ -84,10 +70,8 @@ def test_domains_beyond_a_word(bits: int) -> None:
 def test_sums_beyond_a_word_are_exact() -> None:
     """Against Python's own, on sizes near 2^64."""
     generator = np.random.default_rng(0)
-    sizes, groups = (
-        generator.integers(0, 1 << 64, 500, dtype=np.uint64),
-        generator.integers(0, 5, 500),
-    )
+    sizes = generator.integers(0, 1 << 64, 500, dtype=np.uint64)
+    groups = generator.integers(0, 5, 500)
     expected = [sum(sizes[groups == number].tolist()) for number in range(7)]
     assert sum_by(sizes, groups, 7) == sum_by(sizes.astype(object), groups, 7) == expected
 
@@ -96,28 +80,23 @@ def test_powers_are_as_close_as_they_say() -> None:
     """Within 2^-96 for any gaps, and never of fewer than 128 bits."""
     decay, gaps = exponential.decay_of(nano_epsilon(0.25)), np.array([0, 1, 7, 8, 390, 400])
     weights = powers(decay, gaps, 400)
-    assert all(
-        abs(Fraction(weight, weights[0]) / decay**gap - 1) < Fraction(1, 1 << 96)
-        for gap, weight in zip(gaps.tolist(), weights, strict=True)
-    )
+    for gap, weight in zip(gaps.tolist(), weights, strict=True):
+        assert abs(Fraction(weight, weights[0]) / decay**gap - 1) < Fraction(1, 1 << 96)
     assert weights[-1].bit_length() > 128
 
 
 def worst_of(
-    accepted: Callable[[int, Approximate], float], loss: Approximate, times: int = 1
+    acceptance: Callable[[int, Approximate], float], loss: Approximate, times: int = 1
 ) -> float:
     """The largest hockey stick at so many times its epsilon over the pairs of gaps that one
     replacement can make, other leaders included."""
-    growth, chances = (
-        math.exp(times * loss.epsilon),
-        np.array([accepted(gap, loss) for gap in range(400)]),
-    )
+    growth = math.exp(times * loss.epsilon)
+    chances = np.array([acceptance(gap, loss) for gap in range(400)])
     result = chances[:3].max()
     for step in (1, 2):
-        for here, there in ((chances[step:], chances[:-step]), (chances[:-step], chances[step:])):
-            result = max(
-                result, (here - growth * there).max(), (1 - here - growth * (1 - there)).max()
-            )
+        up, down = chances[step:], chances[:-step]
+        for here, there in ((up, down), (down, up), (1 - up, 1 - down), (1 - down, 1 - up)):
+            result = max(result, (here - growth * there).max())
     return float(result)
 
 
@@ -127,32 +106,23 @@ def test_the_repaired_test_is_tight_and_the_printed_one_is_wrong(loss: Approxima
     .5, and delta e^(2 eps) / 2 at 2 eps (erratum E1)."""
     assert worst_of(laplace_acceptance, loss) == pytest.approx(loss.delta, abs=1e-12)
     assert loss.epsilon < 0.5 or worst_of(printed_acceptance, loss) > 0.2
-    assert worst_of(printed_acceptance, loss, 2) == pytest.approx(
-        loss.delta * math.exp(2 * loss.epsilon) / 2, rel=1e-6
-    )
+    twice = loss.delta * math.exp(2 * loss.epsilon) / 2
+    assert worst_of(printed_acceptance, loss, 2) == pytest.approx(twice, rel=1e-6)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_no_test_of_the_gap_answers_more(loss: Approximate) -> None:
     """One unit more at any gap, and some pair of gaps that are two apart has more than delta; the
     repaired Laplace test answers less at every gap."""
-    accepted, growth, spare = (
-        best_acceptance(loss),
-        exp_epsilon(loss.nano),
-        Fraction(loss.atto * UNIT, ATTO),
-    )
-    assert accepted[-1] == UNIT
-    for gap in range(3, len(accepted)):
-        before, more = accepted[gap - 2], min(accepted[gap] + 1, UNIT)
-        assert (
-            more == accepted[gap]
-            or more > growth * before + spare
-            or UNIT - before > growth * (UNIT - more) + spare
-        )
-    assert all(
-        chance / UNIT >= laplace_acceptance(gap, loss) - 1e-12
-        for gap, chance in enumerate(accepted)
-    )
+    acceptance, growth = best_acceptance(loss), exp_epsilon(loss.nano)
+    spare = Fraction(loss.atto * UNIT, ATTO)
+    assert acceptance[-1] == UNIT
+    for before, chance in zip(acceptance[1:], acceptance[3:], strict=False):
+        more = chance + 1
+        rises = more > growth * before + spare or UNIT - before > growth * (UNIT - more) + spare
+        assert rises or chance == UNIT
+    for gap, chance in enumerate(acceptance):
+        assert chance / UNIT >= laplace_acceptance(gap, loss) - 1e-12
 
 
 def sparse(delta: float) -> SparseExponential[Multiset, int]:
@@ -168,22 +138,15 @@ def test_clamping_keeps_the_loss_of_a_sparse_choice(
     """With a reach of four points, so that most scores of nine records are beyond it, the delta is
     within a share a^reach of its own."""
     monkeypatch.setattr(SparseChoice, "reach", reach)
-    small = SmallDatabases(
-        [(value,) for value in range(4)],
-        9,
-        lambda records: Multiset.of([value for (value,) in records], 2),
-    )
+    small = SmallDatabases([(value,) for value in range(4)], 9, points(2))
     assert float(small.worst_delta(sparse(1e-2))) <= 1e-2 * (1 + more)
 
 
 def test_records_for_one_sparse_choice() -> None:
     """33 records are released a little less often than nine times of ten at (1, 1e-6), 34 more; a
     billion for certain."""
-    chances = [
-        share(sparse(1e-6).law(Multiset(2, np.array([0], dtype=np.uint64), np.array([count]))))[0]
-        for count in (33, 34)
-    ]
-    assert 0.89 < chances[0] < 0.9 < chances[1]
+    less, more = (share(sparse(1e-6).law(Multiset.of([0] * count, 2)))[0] for count in (33, 34))
+    assert 0.89 < less < 0.9 < more
     many = Multiset(64, np.array([3, 1 << 63], dtype=np.uint64), np.array([10**9, 2 * 10**9]))
     assert sparse(1e-2).release(many, seeded(0)) == 1 << 63
     assert sparse(1e-2).release(Multiset.of([], 2), seeded(0)) is None
@@ -203,9 +166,8 @@ def test_clamping_keeps_the_loss(best: int) -> None:
         scores = np.array([best, low, best - 1])
         before, after = chances_of(choice, scores), chances_of(choice, scores + np.array(move))
         assert all(high / low <= limit for high, low in zip(before, after, strict=True))
-    assert choice.choose(
-        exponential.numbered(np.array([ends.min, ends.max, 0, ends.max - 1])), seeded(0)
-    ) in (1, 3)
+    wide = exponential.numbered(np.array([ends.min, ends.max, 0, ends.max - 1]))
+    assert choice.choose(wide, seeded(0)) in (1, 3)
     assert choice.choose(exponential.numbered(np.full(3, ends.min)), seeded(0)) in (0, 1, 2)
 
 
@@ -217,9 +179,8 @@ def test_log_probabilities() -> None:
     assert np.exp(exponential.log_probabilities(scores, 0.7, 2)) == pytest.approx(exact, rel=1e-9)
     for epsilon in (1e-6, 24.0):
         with np.errstate(all="raise", under="ignore"):
-            logs = exponential.log_probabilities(
-                np.array([1.7e308, -1.7e308, 0.0, 1.7e308]), epsilon
-            )
+            ends = np.array([1.7e308, -1.7e308, 0.0, 1.7e308])
+            logs = exponential.log_probabilities(ends, epsilon)
         assert np.all(np.isfinite(logs))
         assert float(np.exp(logs).sum()) == pytest.approx(1)
 
@@ -230,13 +191,11 @@ def test_log_probabilities() -> None:
 def test_the_sizes_are_ordered(epsilon: float, alpha: float) -> None:
     """Realizable <= agnostic <= the printed size <= the size by uniform convergence: the printed
     one holds agnostically."""
-    each = [
-        size(1000, epsilon, alpha, 0.1)
-        for size in (
-            occam_examples_realizable,
-            occam_examples,
-            occam_examples_printed,
-            occam_examples_uniform,
-        )
-    ]
+    sizes = (
+        occam_examples_realizable,
+        occam_examples,
+        occam_examples_printed,
+        occam_examples_uniform,
+    )
+    each = [size(1000, epsilon, alpha, 0.1) for size in sizes]
     assert each == sorted(each)

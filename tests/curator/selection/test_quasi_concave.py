@@ -51,7 +51,8 @@ def worst(m: int) -> float:
     result, growth = Fraction(0), exp_epsilon(PRINTED.loss.nano)
     near = [*range(4), *range(m // 2 - 4, m // 2 + 6), *range(m - 3, m + 1)]
     for a, b, x, y in product(near, (0, 1, 2, 5), (-1, 0, 1), (-1, 0, 1)):
-        if x != y and max(a + b, a + b + x + y) <= m and min(a + x, b + y) >= 0:
+        fits = max(a + b, a + b + x + y) <= m and min(a + x, b + y) >= 0
+        if x != y and fits:
             result = max(result, hockey_stick(law(a, b), law(a + x, b + y), growth))
     return float(result)
 
@@ -76,14 +77,9 @@ def test_its_size_is_a_condition_of_privacy() -> None:
     assert (PRINTED.least, PrintedChoice(1.0, 1e-6, Goals(0.1, 0.1)).least) == (175, 3391)
     assert worst(175) == pytest.approx(2.0e-10, rel=0.05)
     assert worst(43) == pytest.approx(3.0e-3, rel=0.02)
+    few = r"174 records.*private only from 175"
     refuse(
-        *(
-            (r"174 records.*private only from 175", call)
-            for call in (
-                lambda: PRINTED.law(RARE, 174),
-                lambda: PRINTED.choose(RARE, 174, seeded(0)),
-            )
-        )
+        (few, lambda: PRINTED.law(RARE, 174)), (few, lambda: PRINTED.choose(RARE, 174, seeded(0)))
     )
 
 
@@ -103,12 +99,13 @@ Acceptance = Callable[[int, Approximate], float]
 def runs_of(scores: Sequence[int]) -> Runs:
     """As few runs as there are."""
     cuts = np.flatnonzero(np.diff(scores))
-    return Runs(cuts.astype(np.uint64), np.array(scores)[[*cuts, len(scores) - 1]], len(scores) - 1)
+    last = len(scores) - 1
+    return Runs(cuts.astype(np.uint64), np.array(scores)[[*cuts, last]], last)
 
 
 def best(gap: int, loss: Approximate) -> float:
-    accepted = stable.best_acceptance(loss)
-    return accepted[min(gap, len(accepted) - 1)] / stable.UNIT
+    acceptance = stable.best_acceptance(loss)
+    return acceptance[min(gap, len(acceptance) - 1)] / stable.UNIT
 
 
 @dataclass(frozen=True)
@@ -131,10 +128,10 @@ class OtherRec(RecConcave[Runs]):
         return OtherStable(partition.lead, self.parts.stable, self.parts.delta, self.accept)
 
 
-def softmax(scores: Sequence[int], kept: set[int], epsilon: float) -> Floats:
+def softmax(scores: Sequence[int], among: set[int], epsilon: float) -> Floats:
     """The exponential mechanism among those that are kept; the middle one if there is none."""
     law = np.zeros(len(scores))
-    places = sorted(kept) or [(len(scores) - 1) // 2]
+    places = sorted(among) or [(len(scores) - 1) // 2]
     weights = np.exp(epsilon / 2 * (np.array(scores, dtype=float) - max(scores))[places])
     law[places] = weights / weights.sum()
     return law
@@ -152,14 +149,12 @@ def dense(scores: list[int], low: int, high: int, parts: Parts, levels: int) -> 
         max(min(wide[at : at + (1 << j)]) for at in range(len(wide) - (1 << j) + 1))
         for j in range(steps + 1)
     ]
-    lengths = [
-        min(here - low, high - there) for here, there in pairwise([*heights, min(0, heights[-1])])
-    ]
+    heights.append(min(0, heights[-1]))
+    lengths = [min(here - low, high - there) for here, there in pairwise(heights)]
     half = max(1, (high - low) // 2)
     law = np.zeros(last + 1)
-    for j, chance in enumerate(
-        dense(lengths, min(math.ceil(0.75 * half), half - 1), half, parts, levels - 1).tolist()
-    ):
+    least = min(math.ceil(0.75 * half), half - 1)
+    for j, chance in enumerate(dense(lengths, least, half, parts, levels - 1).tolist()):
         ways = [(chance, set[int]())]
         for offset in range(0, min(len(wide), (4 << j) + 1), 4 << j):
             intervals = [
@@ -168,15 +163,14 @@ def dense(scores: list[int], low: int, high: int, parts: Parts, levels: int) -> 
             ]
             tops = [max(wide[at] for at in interval) for interval in intervals]
             first, *others = sorted(tops, reverse=True)
-            told = (
+            answer = (
                 best(first - others[0], approximate(parts.stable, parts.delta)) if others else 1.0
             )
-            chosen = set(intervals[tops.index(first)])
-            ways = [(told * way, kept | chosen) for way, kept in ways] + [
-                ((1 - told) * way, kept) for way, kept in ways
-            ]
-        for way, kept in ways:
-            law += way * softmax(scores, kept & set(range(last + 1)), parts.final)
+            leader = set(intervals[tops.index(first)])
+            silent = [((1 - answer) * way, among) for way, among in ways]
+            ways = [(answer * way, among | leader) for way, among in ways] + silent
+        for way, among in ways:
+            law += way * softmax(scores, among & set(range(last + 1)), parts.final)
     return law
 
 
@@ -188,15 +182,13 @@ PARTS = Parts(1.0, 1.0, 1e-2, 1.0)
 def test_golden_law_of_rec_concave() -> None:
     """Spec 11.2: T = 40, on the repaired Laplace test and on the printed one; and L of the same
     score, extended to 64."""
-    law = share(OtherRec(lambda runs: runs, Promise(10, 20), PARTS).law(runs_of(NEEDLE)))
+    runs = runs_of(NEEDLE)
+    law = share(OtherRec(lambda runs: runs, Promise(10, 20), PARTS).law(runs))
     golden = {18: 0.382825368, 17: 0.140833582, 19: 0.232195323, 0: 0.000111959882}
     assert {answer: float(law[answer]) for answer in golden} == pytest.approx(golden, abs=1e-9)
-    printed = share(
-        OtherRec(lambda runs: runs, Promise(10, 20), PARTS, accept=stable.printed_acceptance).law(
-            runs_of(NEEDLE)
-        )
-    )
-    assert float(printed[18]) == pytest.approx(0.471969072, abs=1e-9)
+    twin = OtherRec(lambda runs: runs, Promise(10, 20), PARTS, accept=stable.printed_acceptance)
+    paper = share(twin.law(runs))
+    assert float(paper[18]) == pytest.approx(0.471969072, abs=1e-9)
     assert stable.plateaus(runs_of([*NEEDLE, *[0] * 24])).tolist() == [20, 19, 10, 10, 10, 10, 0, 0]
 
 
@@ -214,16 +206,9 @@ def test_plateaus_of_every_score() -> None:
         assert stable.plateaus(runs_of(scores.tolist())).tolist() == [*windows, min(0, windows[-1])]
     for bits, kind in ((64, np.uint64), (70, object)):
         top, whole = 1 << bits, [5] * bits
-        ends = {
-            0: ([1, 5], [5, 0]),
-            1: ([1, 5], [1, 0]),
-            top - 2: ([5, 1], [1, 0]),
-            top - 1: ([5, 1], [5, 0]),
-        }
-        for end, (scores, last) in ends.items():  # type: ignore[assignment]
-            assert stable.plateaus(
-                Runs(np.array([end], dtype=kind), np.array(scores), top)
-            ).tolist() == [*whole, *last]
+        for end, first, last in ((0, 1, 5), (1, 1, 1), (top - 2, 5, 1), (top - 1, 5, 5)):
+            runs = Runs(np.array([end], dtype=kind), np.array([first, 6 - first]), top)
+            assert stable.plateaus(runs).tolist() == [*whole, last, 0]
         middle = Runs(np.array([3, 3 + (1 << 40)], dtype=kind), np.array([1, 5, -2]), top)
         assert stable.plateaus(middle).tolist() == [*[5] * 41, *[-2] * (bits - 39)]
 
@@ -235,36 +220,25 @@ def test_lazy_is_dense(levels: int) -> None:
     generator, parts = np.random.default_rng(levels), Parts(0.7, 0.9, 1e-2, 0.4)
     for _ in range(12):
         scores = generator.integers(-6, 10, int(generator.integers(1, 40))).tolist()
-        low = int(generator.integers(-5, 3))
+        low, runs = int(generator.integers(-5, 3)), runs_of(scores)
         high = low + int(generator.integers(1, 20))
         lazy = RecConcave[Runs](lambda runs: runs, Promise(low, high), parts, levels)
-        law, expected = share(lazy.law(runs_of(scores))), dense(scores, low, high, parts, levels)
-        assert (
-            np.abs(
-                [float(law.get(answer, 0)) - chance for answer, chance in enumerate(expected)]
-            ).max()
-            < 1e-9
-        )
-        assert lazy.chance(runs_of(scores), 3, 11) == pytest.approx(expected[3:12].sum(), abs=1e-6)
+        law, expected = share(lazy.law(runs)), dense(scores, low, high, parts, levels)
+        chances = [float(law.get(answer, 0)) for answer in range(len(scores))]
+        assert np.abs(chances - expected).max() < 1e-9
+        assert lazy.chance(runs, 3, 11) == pytest.approx(expected[3:12].sum(), abs=1e-6)
 
 
 def lost(accept: Acceptance, scores: list[int], moves: list[int]) -> float:
     """The worst delta at 4 epsilon of two scores that differ by these moves, in whole numbers, in
     shares of the 2 delta that are claimed."""
-    mechanism = OtherRec(
-        lambda runs: runs, Promise(4, 12), Parts(1.0, 1.0, 1e-3, 1.0), accept=accept
-    )
+    parts, growth = Parts(1.0, 1.0, 1e-3, 1.0), exp_epsilon(4 * 10**9)
+    mechanism = OtherRec(lambda runs: runs, Promise(4, 12), parts, accept=accept)
     assert mechanism.loss == Approximate(4 * 10**9, 2 * 10**15)
-    one, other = (
-        mechanism.law(runs_of(scores)),
-        mechanism.law(runs_of(np.add(scores, moves).tolist())),
-    )
-    return 500 * float(
-        max(
-            hockey_stick(one, other, exp_epsilon(4 * 10**9)),
-            hockey_stick(other, one, exp_epsilon(4 * 10**9)),
-        )
-    )
+    databases = scores, np.add(scores, moves).tolist()
+    one, other = (mechanism.law(runs_of(each)) for each in databases)
+    worst = max(hockey_stick(one, other, growth), hockey_stick(other, one, growth))
+    return 500 * float(worst)
 
 
 FOUND = (
@@ -281,21 +255,13 @@ def test_private_for_every_score() -> None:
 
     Two candidates that change places, in other intervals of both partitions, have all of it.
     """
-    generator, two, swapped = np.random.default_rng(0), [-30] * 17, [0] * 17
-    two[6], two[13], swapped[6], swapped[13] = 20, 19, -1, 1
-    assert 0.99 < lost(best, two, swapped) <= 1
+    generator, two, swap = np.random.default_rng(0), [-30] * 17, [0] * 17
+    two[6], two[13], swap[6], swap[13] = 20, 19, -1, 1
+    assert 0.99 < lost(best, two, swap) <= 1
     assert lost(best, *FOUND) <= 1
-    assert (
-        max(
-            lost(
-                best,
-                generator.integers(-8, 13, 17).tolist(),
-                generator.integers(-1, 2, 17).tolist(),
-            )
-            for _ in range(40)
-        )
-        <= 1
-    )
+    for _ in range(40):
+        scores = generator.integers(-8, 13, 17).tolist()
+        assert lost(best, scores, generator.integers(-1, 2, 17).tolist()) <= 1
 
 
 def test_the_printed_stable_choice_is_not_private() -> None:

@@ -38,10 +38,10 @@ class Listed(LocalSensitivity):
 
     def __init__(self, sensitivities: Sequence[int], most: int) -> None:
         self.value, self.last, self.most, self.reach = 0, most, most, len(sensitivities)
-        self.listed = [*sensitivities, most]
+        self.bounds = [*sensitivities, most]
 
     def within(self, distance: int) -> int:
-        return self.listed[min(distance, self.reach)]
+        return self.bounds[min(distance, self.reach)]
 
 
 def largest_log_ratio(shift: float, scale: float, other: float) -> float:
@@ -49,11 +49,8 @@ def largest_log_ratio(shift: float, scale: float, other: float) -> float:
     y^2 - (shift - (other^2 - scale^2) / shift) y - scale^2."""
     middle = (shift + (other**2 - scale**2) / shift) / 2
     places = middle + np.array([-1, 1]) * math.sqrt(middle**2 + scale**2)
-    return float(
-        np.abs(
-            np.log(scale * ((places - shift) ** 2 + other**2) / (other * (places**2 + scale**2)))
-        ).max()
-    )
+    ratios = scale / other * ((places - shift) ** 2 + other**2) / (places**2 + scale**2)
+    return float(np.abs(np.log(ratios)).max())
 
 
 def test_the_price_is_the_hyperbolic_distance() -> None:
@@ -85,25 +82,20 @@ def test_whole_numbers_cost_no_more() -> None:
         return Decimal(part.numerator) / part.denominator
 
     with localcontext(prec=60):
-        pi, totals = (
-            Decimal("3.14159265358979323846264338327950288419716939937510582097494"),
-            dict[int, Decimal](),
-        )
+        pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
+        totals = dict[int, Decimal]()
         for scale in range(3, LEAST + 10):  # of the weights: pi / (s tanh(pi s))
             decay = (-2 * pi * scale).exp()
             totals[scale] = pi / scale * (1 + decay) / (1 - decay)
-        assert float(totals[3]) == pytest.approx(
-            sum(1 / (y * y + 9) for y in range(-20000, 20001)) + 1 / 10000, abs=1e-8
-        )
-        for scale, other, shift in product(
-            range(LEAST, LEAST + 10), range(LEAST, LEAST + 10), (0, 1, 8, 20)
-        ):
+        by_hand = sum(1 / (y * y + 9) for y in range(-20000, 20001)) + 1 / 10000
+        assert float(totals[3]) == pytest.approx(by_hand, abs=1e-8)
+        scales = range(LEAST, LEAST + 10)
+        for scale, other, shift in product(scales, scales, (0, 1, 8, 20)):
             worst = max(
                 Fraction((y - shift) ** 2 + other**2, y**2 + scale**2) for y in range(-80, 81)
             )
-            assert fraction(worst) * totals[other] / totals[scale] <= fraction(
-                worst_ratio(cosh_loss(shift, scale, other))
-            )
+            bound = fraction(worst_ratio(cosh_loss(shift, scale, other)))
+            assert fraction(worst) * totals[other] / totals[scale] <= bound
 
 
 def smooth_by_definition(noise: CauchyNoise, local: Listed) -> int:
@@ -131,12 +123,10 @@ def test_scales_are_smooth(epsilon: float) -> None:
     generator, noise = np.random.default_rng(1), CauchyNoise.exact(epsilon)
     for _ in range(150):
         most, n = int(generator.integers(1, 1 << 20)), int(generator.integers(1, 30))
-        ours = np.sort(
-            (most * generator.random(n + 1) ** generator.integers(1, 12)).astype(np.int64)
-        )
-        theirs = np.maximum.accumulate(
-            generator.integers([0, *ours[:-1]], np.append(ours[1:], most) + 1)
-        )
+        shares = generator.random(n + 1) ** generator.integers(1, 12)
+        ours = np.sort((most * shares).astype(np.int64))
+        steps = generator.integers([0, *ours[:-1]], np.append(ours[1:], most) + 1)
+        theirs = np.maximum.accumulate(steps)
         scales = []
         for local in (Listed(ours.tolist(), most), Listed(theirs.tolist(), most)):
             scales.append(noise.scale(local))
@@ -159,20 +149,17 @@ def databases(n: int, universe: Sequence[int]) -> SmallDatabases[tuple[int], Rec
 def test_sensitivities_by_brute_force(n: int) -> None:
     """On all multisets of n points of 0..3, odd and even n: A_k is the largest step of the median
     over all databases at distance k or less, for every k."""
-    small, near, steps = (
-        databases(n, range(4)),
-        defaultdict[Records, set[Records]](set),
-        dict[Records, int](),
-    )
+    small, steps, middle = databases(n, range(4)), dict[Records, int](), (n - 1) // 2
+    near = defaultdict[Records, set[Records]](set)
     for pair in small.pairs("replace"):
         one, other = map(small.build, pair)
         near[one].add(other)
     for records, others in near.items():
-        steps[records] = max(abs(records[(n - 1) // 2] - other[(n - 1) // 2]) for other in others)
+        steps[records] = max(abs(records[middle] - other[middle]) for other in others)
     for distance in range(n + 2):
         for records, step in steps.items():
             median = Median(Multiset.of(records, 2))
-            assert (median.value, median.within(distance)) == (records[(n - 1) // 2], step)
+            assert (median.value, median.within(distance)) == (records[middle], step)
         steps = {
             records: max(step, *(steps[other] for other in near[records]))
             for records, step in steps.items()
@@ -226,16 +213,8 @@ def test_smooth_medians_are_rounded_to_the_nearest() -> None:
     step is rounded up, and the ends of the range stay."""
     mechanism, points = SmoothMedian(CauchyNoise.exact(1.0)), Multiset.of([2, 2, 3, 5, 6], 3)
     half = FINE // 2
-    for steps, answer in (
-        (0, 3),
-        (half - 1, 3),
-        (half, 4),
-        (-half, 3),
-        (-half - 1, 2),
-        (5 * FINE, 7),
-        (-9 * FINE, 0),
-        (3 * FINE, 6),
-    ):
+    answers = {0: 3, half - 1: 3, half: 4, -half: 3, -half - 1: 2, 5 * FINE: 7, -9 * FINE: 0}
+    for steps, answer in answers.items():
         assert mechanism.release(points, Given(steps)) == answer
 
 

@@ -2,7 +2,6 @@
 and rectangles."""
 
 import math
-from collections import Counter
 from itertools import product
 
 import numpy as np
@@ -43,16 +42,15 @@ def test_agreements_are_counted_one_by_one() -> None:
     for _ in range(30):
         points, labels = generator.integers(0, 16, 9), generator.integers(0, 2, 9)
         runs = agreements(LabelledMultiset.of(points, labels, 4))
-        assert [int(runs.scores[runs.run_of(t)]) for t in range(17)] == [
-            int(np.sum((points >= t) == labels)) for t in range(17)
-        ]
+        for t in range(17):
+            assert runs.scores[runs.run_of(t)] == np.sum((points >= t) == labels)
 
 
-def hard(bits: int, targets: int = 1, flipped: float = 0.0) -> list[dict[str, HardThreshold]]:
+def hard(bits: int, targets: int = 1, flips: float = 0.0) -> list[dict[str, HardThreshold]]:
     """The hard distributions at alpha .1 around random targets."""
     generator = np.random.default_rng(bits)
     return [
-        hard_thresholds(bits, 0.1, random_target(bits, generator), flipped) for _ in range(targets)
+        hard_thresholds(bits, 0.1, random_target(bits, generator), flips) for _ in range(targets)
     ]
 
 
@@ -62,32 +60,29 @@ def test_the_chance_is_that_of_the_learner() -> None:
     sample = hard_thresholds(64, 0.1, 1 << 63 | 1)["needle"].sample(1000, np.random.default_rng(1))
     left, right = ((sample.zeros + sample.ones)[1:3]).tolist()
     others = (1 << 63) * (math.exp(-left / 2) + math.exp(-right / 2))
-    assert PureThresholds(1.0).chance(sample, 1 << 63 | 1, 1 << 63 | 1) == pytest.approx(
-        1 / (1 + others), rel=1e-6
-    )
+    chance = PureThresholds(1.0).chance(sample, 1 << 63 | 1, 1 << 63 | 1)
+    assert chance == pytest.approx(1 / (1 + others), rel=1e-6)
     sample = LabelledMultiset.of([2] * 20 + [9] * 30 + [12] * 20, [0] * 20 + [1] * 50, 4)
-    law = share(tuned(0.5, 2.0, 0.05).law(sample))
-    assert tuned(0.5, 2.0, 0.05).chance(sample, 3, 9) == pytest.approx(
-        float(sum(law.get(t, 0) for t in range(3, 10))), abs=1e-6
-    )
+    learner = tuned(0.5, 2.0, 0.05)
+    law = share(learner.law(sample))
+    within = float(sum(law.get(t, 0) for t in range(3, 10)))
+    assert learner.chance(sample, 3, 9) == pytest.approx(within, abs=1e-6)
 
 
-@pytest.mark.parametrize("flipped", [0.0, 0.2])
-def test_hard_distributions_are_what_they_say(flipped: float) -> None:
+@pytest.mark.parametrize("flips", [0.0, 0.2])
+def test_hard_distributions_are_what_they_say(flips: float) -> None:
     """The good thresholds by definition, on eight bits: the needle alone, and all of a plateau;
     with flipped labels alpha counts in excess."""
     widths = {"needle": 1, "needle with staircase": 1, "narrow plateau": 15, "wide plateau": 63}
-    for name, law in hard_thresholds(8, 0.1, 101, flipped).items():
+    for name, law in hard_thresholds(8, 0.1, 101, flips).items():
         ones, shares = np.array(law.points) >= 101, np.array(law.shares)
         wrong = [shares[(np.array(law.points) >= t) != ones].sum() for t in range(257)]
-        good = [t for t in range(257) if wrong[t] * (1 - 2 * flipped) <= 0.1]
+        good = [t for t in range(257) if wrong[t] * (1 - 2 * flips) <= 0.1]
         assert good == list(range(law.good(0.1)[0], law.good(0.1)[1] + 1))
         assert len(good) == widths.get(name, len(good))
         assert shares.sum() == pytest.approx(1)
-        # four standard errors
-        assert errors_by_gap(law.sample(10_000, np.random.default_rng(0))).min() == pytest.approx(
-            10_000 * flipped, abs=160
-        )
+        least = errors_by_gap(law.sample(10_000, np.random.default_rng(0))).min()
+        assert least == pytest.approx(10_000 * flips, abs=160)  # four standard errors
 
 
 def test_parameters_as_printed() -> None:
@@ -108,87 +103,61 @@ def test_candidates_are_the_middles(bits: int) -> None:
     interval; `within` counts them."""
     generator = np.random.default_rng(bits)
     for _ in range(6):
-        near = [
-            int(word) << max(bits - 32, 0) for word in generator.integers(0, 1 << min(bits, 32), 4)
-        ]
-        every = [
-            *near,
-            *(near[0] ^ change % (1 << bits) for change in (1, 2, 3)),
-            0,
-            (1 << bits) - 1,
-        ]
-        points = [point for point in every if generator.random() < 0.7] or [0]
+        words = generator.integers(0, 1 << min(bits, 32), 4).tolist()
+        near = [word << max(bits - 32, 0) for word in words]
+        near += [near[0] ^ change % (1 << bits) for change in (1, 2, 3)]
+        points = [point for point in (*near, 0, (1 << bits) - 1) if generator.random() < 0.7] or [0]
         labels = generator.integers(0, 2, len(points))
         sample = LabelledMultiset.of(points, labels, bits)
-        groups = middles(
-            Multiset(bits, sample.values, sample.zeros + sample.ones), 1000 - errors_by_gap(sample)
-        )
+        multiset = Multiset(bits, sample.values, sample.zeros + sample.ones)
+        groups = middles(multiset, 1000 - errors_by_gap(sample))
 
         def right(t: int, points: list[int] = points, labels: Ints = labels) -> int:
             return 1000 - int((np.array([point >= t for point in points]) != labels).sum())
 
         expected = {t: right(t) for t in (0, 1 << bits)}
         for point, height in product(points, range(1, bits + 1)):
-            t = (2 * (point >> height) + 1) << (height - 1)
-            expected[t] = min(sum(other >> height == point >> height for other in points), right(t))
+            interval = point >> height
+            t = (2 * interval + 1) << (height - 1)
+            expected[t] = min(sum(other >> height == interval for other in points), right(t))
         members = [(candidate, int(groups.scores[group])) for group, candidate in groups.members()]
         assert sorted(members) == sorted(expected.items())
         low, high = sorted(points)[len(points) // 2], max(points)
-        counted = Counter(
-            group for group, candidate in groups.members() if low <= candidate <= high
-        )
-        assert [counted[group] for group in range(len(groups.sizes))] == groups.within(
-            low, high
-        ).tolist()
+        inside = [group for group, candidate in groups.members() if low <= candidate <= high]
+        counts = np.bincount(inside, minlength=len(groups.sizes))
+        assert groups.within(low, high).tolist() == counts.tolist()
 
 
 def test_the_chance_of_dyadic_intervals_is_a_sum_of_the_law() -> None:
     """With the fallback where it lies; with a noisy optimum 300 releases are within 4.9 standard
     errors of it (failure 1e-6)."""
-    learner, agnostic, draws = (
-        DyadicThresholds(4, 0.1, 1.0, 1e-3),
-        DyadicThresholds(4, 0.1, 1.0, 1e-2, agnostic=True),
-        seeded(5),
-    )
+    learner, draws = DyadicThresholds(4, 0.1, 1.0, 1e-3), seeded(5)
+    agnostic = DyadicThresholds(4, 0.1, 1.0, 1e-2, agnostic=True)
     sample = LabelledMultiset.of([3] * 15 + [5] * 12 + [11, 12], [0] * 15 + [1] * 13 + [0], 4)
     law = share(learner.law(sample))
     for low, high in ((0, 16), (4, 5), (8, 8), (6, 11)):
-        assert learner.chance(sample, low, high) == pytest.approx(
-            float(sum(law.get(answer, 0) for answer in range(low, high + 1))), abs=1e-12
-        )
+        within = float(sum(law.get(answer, 0) for answer in range(low, high + 1)))
+        assert learner.chance(sample, low, high) == pytest.approx(within, abs=1e-12)
     sample = LabelledMultiset.of([3] * 20 + [5] * 18 + [11, 12], [0] * 15 + [1] * 24 + [0], 4)
-    chance, hits = (
-        agnostic.chance(sample, 4, 5),
-        sum(4 <= agnostic.release(sample, draws) <= 5 for _ in range(300)),
-    )
+    chance = agnostic.chance(sample, 4, 5)
+    hits = sum(4 <= agnostic.release(sample, draws) <= 5 for _ in range(300))
     assert 0.1 < chance < 0.95
     assert abs(hits - 300 * chance) < 4.9 * (300 * chance * (1 - chance)) ** 0.5
-    assert (learner.choice.loss.nano, agnostic.choice.loss.nano, agnostic.loss.nano) == (
-        10**9,
-        9 * 10**8,
-        10**9,
-    )
+    losses = [each.nano for each in (learner.loss, agnostic.choice.loss, agnostic.loss)]
+    assert losses == [10**9, 9 * 10**8, 10**9]
 
 
 def test_the_proven_number_is_enough() -> None:
     """Empirical error at most alpha with probability .9 and more, on every sample that some
     threshold fits: here on the hard ones, at 64 bits."""
-    assert [dyadic_records(bits, 0.1, 1.0, 1e-6) for bits in (16, 64, 256, 1024)] == [
-        597,
-        652,
-        707,
-        763,
-    ]
+    for bits, records in ((16, 597), (64, 652), (256, 707), (1024, 763)):
+        assert dyadic_records(bits, 0.1, 1.0, 1e-6) == records
     for law in hard(64)[0].values():
         sample = law.sample(652, np.random.default_rng(2))
         good = np.flatnonzero(errors_by_gap(sample) <= 65.2)
         borders = [0, *(int(value) + 1 for value in sample.values), (1 << 64) + 1]
-        assert (
-            DyadicThresholds(64, 0.1, 1.0, 1e-6).chance(
-                sample, borders[good[0]], borders[good[-1] + 1] - 1
-            )
-            > 0.9
-        )
+        learner, low, high = DyadicThresholds(64, 0.1, 1.0, 1e-6), good[0], good[-1] + 1
+        assert learner.chance(sample, borders[low], borders[high] - 1) > 0.9
 
 
 def test_large_domains_and_nobody() -> None:
@@ -197,30 +166,21 @@ def test_large_domains_and_nobody() -> None:
     far, ends = 1 << 65535, [0] * 300 + [(1 << 64) - 1] * 300
     sample = LabelledMultiset.of([far - 1] * 200 + [far] * 200, [0] * 200 + [1] * 200, 65536)
     assert DyadicThresholds(65536, 0.1, 1.0, 1e-6).release(sample, seeded(0)) == far
-    assert DyadicThresholds(3, 0.1, 1.0, 1e-3).release(
-        LabelledMultiset.of_pairs([], 3), seeded(0)
-    ) in (0, 4, 8)
+    nobody = LabelledMultiset.of_pairs([], 3)
+    assert DyadicThresholds(3, 0.1, 1.0, 1e-3).release(nobody, seeded(0)) in (0, 4, 8)
+    sample = LabelledMultiset.of(ends, [1] * 300 + [0] * 300, 64)
     for learner in (DyadicThresholds(64, 0.1, 1.0, 1e-6), tuned(0.1, 1.0, 1e-6)):
-        assert (
-            0
-            <= learner.release(LabelledMultiset.of(ends, [1] * 300 + [0] * 300, 64), seeded(0))
-            <= 1 << 64
-        )
-    assert (
-        RankQuery(64, 300, 1.0, 1e-6).release(Multiset.of([12345] * 1000, 64), seeded(0)) == 12345
-    )
-    assert {
-        RankQuery(64, 300, 1.0, 1e-6).release(Multiset.of([], 64), seeded(seed))
-        for seed in range(20)
-    } <= {None, 0, 1 << 64}
+        assert 0 <= learner.release(sample, seeded(0)) <= 1 << 64
+    query = RankQuery(64, 300, 1.0, 1e-6)
+    assert query.release(Multiset.of([12345] * 1000, 64), seeded(0)) == 12345
+    for seed in range(20):
+        assert query.release(Multiset.of([], 64), seeded(seed)) in (None, 0, 1 << 64)
 
 
 def test_nothing_outside_is_taken() -> None:
     """On one axis, points 100..199 are positive: the rectangle lies within."""
-    learner, points = (
-        RankRectangles(9, 1, 0.1, 1.0, 1e-6),
-        np.arange(300, dtype=np.uint64).repeat(20)[:, None],
-    )
+    learner = RankRectangles(9, 1, 0.1, 1.0, 1e-6)
+    points = np.arange(300, dtype=np.uint64).repeat(20)[:, None]
     labels = ((points[:, 0] >= 100) & (points[:, 0] < 200)).astype(np.int64)
     for seed in range(10):
         ((low, high),) = learner.release(LabelledPoints(9, points, labels), seeded(seed))
@@ -241,9 +201,9 @@ def test_losses_are_counted() -> None:
     assert RankRectangles(32, 2, 0.1, 1.0, 1e-6).loss == Approximate(10**9, 10**12)
     partition = QuantilePartition(SparseMedians(0.5, 4, delta=1e-6), 11)
     assert partition.loss.atto > 0
-    assert PartitionRectangles(partition, 2, 0.2, 0.25).loss == Approximate(
-        2 * (partition.loss.nano + 25 * 10**7), 2 * partition.loss.atto
-    )
+    loss = PartitionRectangles(partition, 2, 0.2, 0.25).loss
+    assert loss.nano == 2 * (partition.loss.nano + 25 * 10**7)
+    assert loss.atto == 2 * partition.loss.atto
 
 
 def test_the_plan_with_a_sanitizer() -> None:
@@ -254,5 +214,5 @@ def test_the_plan_with_a_sanitizer() -> None:
     points = np.exp2(np.random.default_rng(5).random((200_000, 1)) * 32).astype(np.uint64)
     target = rectangles.inside(((1000, 10**7),), points)
     for seed in range(3):
-        learned = plan.release(LabelledPoints(32, points, target.astype(np.int64)), seeded(seed))
-        assert 0 < np.mean(rectangles.inside(learned, points) != target) <= 0.1
+        rectangle = plan.release(LabelledPoints(32, points, target.astype(np.int64)), seeded(seed))
+        assert 0 < np.mean(rectangles.inside(rectangle, points) != target) <= 0.1

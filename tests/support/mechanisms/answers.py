@@ -86,5 +86,5 @@ CASES = (
         tight=0.3,
     ),
     Case(DependentPair(((0, 1), (0, 2), (1, 2)), (0, 1, -1), 1.0), ROWS, rows(3), factor=3),
-    Case(OneMarginal(3, 5, 1.0), ROWS, rows(3), listed=cut),
+    Case(OneMarginal(3, 5, 1.0), ROWS, rows(3), name_of=cut),
 )

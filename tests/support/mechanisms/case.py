@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from importlib import import_module
-from itertools import combinations, product
+from itertools import combinations, cycle, islice, product
 from pkgutil import iter_modules
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.curator.counts import ColumnCounts, NoisyCounts
+from local_dp.curator.intervals import cell_counts
 from local_dp.curator.mechanism import Law, Mechanism, Neighbours, SmallDatabases, hockey_stick
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.draws import Draws
@@ -35,7 +36,7 @@ class Case:
     """A mechanism on all databases of `n` records from `universe`; `build` makes a database of the
     records. `tight`: this share of the loss is too little on these databases, of epsilon if the
     loss is pure and of delta if it is not; 1 means one nano-nat less. By default a hundredth of
-    epsilon, without delta, is too little. `listed` gives a release the name that the law has for
+    epsilon, without delta, is too little. `name_of` gives a release the name that the law has for
     it. The paths of the sampler are enumerated on `samples`, among them `sample`; at epsilon
     `steep` where they are too many at the mechanism's own."""
 
@@ -46,7 +47,7 @@ class Case:
     twins: tuple[Twin, ...] = ()
     tight: float = 0.0
     factor: float = 2.0
-    listed: Callable[[Any, Any], Any] = lambda release, database: release
+    name_of: Callable[[Any, Any], Any] = lambda release, database: release
     sample: tuple[Any, ...] = ()
     steep: float = 0.0
 
@@ -89,21 +90,18 @@ class Case:
     @property
     def samples(self) -> list[tuple[Any, ...]]:
         """Records in turn, and mostly the last one, of each number `n`."""
-        mixed = [
-            tuple(self.universe[place % len(self.universe)] for place in range(n)) for n in self.n
-        ]
-        uneven = (
-            []
-            if self.mechanism.neighbours == "edge"
-            else [tuple(self.universe[-(place % 3 > 0)] for place in range(n)) for n in self.n]
-        )
-        return list(dict.fromkeys([*mixed, *uneven, self.example]))
+        databases = [self._in_turn(n) for n in self.n]
+        if self.mechanism.neighbours != "edge":
+            for n in self.n:
+                databases.append(tuple(self.universe[-(place % 3 > 0)] for place in range(n)))
+        return list(dict.fromkeys([*databases, self.example]))
 
     @property
     def example(self) -> tuple[Any, ...]:
-        return self.sample or tuple(
-            self.universe[place % len(self.universe)] for place in range(self.n[-1])
-        )
+        return self.sample or self._in_turn(self.n[-1])
+
+    def _in_turn(self, n: int) -> tuple[Any, ...]:
+        return tuple(islice(cycle(self.universe), n))
 
 
 @dataclass(frozen=True)
@@ -134,13 +132,13 @@ def twin_of(kind: type[Any], **changes: Callable[[Any, Any], Any]) -> type[Any]:
     """A wrong twin of a kind of mechanism: each of these properties or methods is a function of the
     mechanism and of the right one."""
 
-    def changed(name: str, change: Callable[[Any, Any], Any]) -> property:
+    def override(name: str, change: Callable[[Any, Any], Any]) -> property:
         return property(lambda mechanism: change(mechanism, getattr(super(twin, mechanism), name)))
 
     twin = type(
         f"Wrong{kind.__name__}",
         (kind,),
-        {name: changed(name, change) for name, change in changes.items()},
+        {name: override(name, change) for name, change in changes.items()},
     )
     return twin
 
@@ -192,9 +190,7 @@ def columns(rows: tuple[tuple[int, ...], ...]) -> ColumnCounts:
 
 def frequencies(database: Multiset) -> Counts:
     """How often each point of the domain occurs."""
-    counts = np.zeros(1 << database.bits, dtype=np.int64)
-    counts[database.values.astype(np.int64)] = database.counts
-    return counts
+    return cell_counts(database, database.bits, 1, 1 << database.bits)
 
 
 def tallied(records: tuple[tuple[int], ...]) -> Counts:

@@ -15,8 +15,8 @@ def pure(k: int, *n: int) -> tuple[Case, ...]:
     count."""
     alone = () if k == 1 else (Twin(LaplaceCounts(k, 0.5 * k), 0.05),)
     return (
-        Case(KNormCounts(k, 0.5), bits(k), columns, n, tight=1, listed=cut, steep=4.0),
-        Case(LaplaceCounts(k, 0.5), bits(k), columns, n, alone, tight=1, listed=cut),
+        Case(KNormCounts(k, 0.5), bits(k), columns, n, tight=1, name_of=cut, steep=4.0),
+        Case(LaplaceCounts(k, 0.5), bits(k), columns, n, alone, tight=1, name_of=cut),
     )
 
 
@@ -28,7 +28,7 @@ def composed(k: int, *n: int) -> Case:
         n,
         (Twin(Bold(k, 0.5, 1e-2), n=(1,)),),
         tight=0.999,
-        listed=cut,
+        name_of=cut,
     )
 
 
@@ -39,7 +39,7 @@ def level(width: int) -> Case:
         points(2),
         (1, width + 1),
         tight=1,
-        listed=cut,
+        name_of=cut,
     )
 
 

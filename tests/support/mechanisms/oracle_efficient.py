@@ -56,9 +56,8 @@ class OnesCounted(ByScore[Multiset, int]):
     epsilon: float = 1.0
 
     def candidates(self, database: Multiset) -> Listed:
-        return numbered(
-            -np.abs(np.arange(database.size + 1) - int(database.counts[database.values == 1].sum()))
-        )
+        ones = int(database.counts[database.values == 1].sum())
+        return numbered(-np.abs(np.arange(database.size + 1) - ones))
 
 
 def coded(answers: Sequence[int]) -> int:

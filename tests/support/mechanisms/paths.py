@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise, permutations
 from numbers import Integral, Real
 from operator import floordiv, lshift, mod, mul, rshift
-from types import ModuleType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,58 +48,58 @@ class Cut(Exception):
 
 
 class Tree(Draws):
-    """The draws of one path: the first ones as `taken` says, all others at their first outcome,
+    """The draws of one path: the first ones as `branches` says, all others at their first outcome,
     with the other outcomes noted in `others`.
 
-    A path less likely than `forgotten` is cut off.
+    A path less likely than `least` is cut off.
     """
 
-    forgotten = Fraction(1, 10**7)
+    least = Fraction(1, 10**7)
 
-    def __init__(self, taken: tuple[int, ...], most: int) -> None:
+    def __init__(self, branches: tuple[int, ...], most: int) -> None:
         super().__init__(KeyedNoise(0))
-        self.taken, self.most = taken, most
-        self.chance, self.others, self.asked = Fraction(1), list[tuple[int, ...]](), list[Ask]()
+        self.branches, self.most = branches, most
+        self.chance, self.others, self.asks = Fraction(1), list[tuple[int, ...]](), list[Ask]()
         self._at, self.rough = 0, False
 
     def branch(self, shares: Sequence[Fraction]) -> int:
         """The index of one of these probabilities, which sum to 1."""
-        if self._at == len(self.taken):
+        if self._at == len(self.branches):
             possible = [index for index, share in enumerate(shares) if share]
             self.others += [
-                (*self.taken, index)
+                (*self.branches, index)
                 for index in possible[1:]
-                if self.chance * shares[index] >= self.forgotten
+                if self.chance * shares[index] >= self.least
             ]
-            self.taken = (*self.taken, possible[0])
-        index = self.taken[self._at]
+            self.branches = (*self.branches, possible[0])
+        index = self.branches[self._at]
         self._at += 1
         self.chance *= shares[index]
-        if self.chance < self.forgotten:
+        if self.chance < self.least:
             raise Cut
         return index
 
     def below(self, limit: int) -> Any:
-        self.asked.append(("below", limit))
+        self.asks.append(("below", limit))
         return self.branch([Fraction(1, limit)] * limit) if limit < _FEW else self._uniform(limit)
 
     def many_below(self, limit: int, count: int) -> Any:
-        self.asked.append(("many_below", limit, count))
+        self.asks.append(("many_below", limit, count))
         return _array([self._uniform(limit) for _ in range(count)])
 
     def words(self, count: int) -> Any:
-        self.asked.append(("words", count))
+        self.asks.append(("words", count))
         return _array([self._uniform(1 << WORD_BITS) for _ in range(count)])
 
     def order(self, count: int) -> Ints:
-        self.asked.append(("order", count))
+        self.asks.append(("order", count))
         orders = list(permutations(range(count)))
         return np.array(
             orders[self.branch([Fraction(1, len(orders))] * len(orders))], dtype=np.int64
         )
 
     def discrete_laplace(self, epsilon: Fraction) -> Any:
-        self.asked.append(("laplace", epsilon))
+        self.asks.append(("laplace", epsilon))
         nano = epsilon * NANO
         return Number(Variable(self, lambda y: laplace_tail(nano, y)))
 
@@ -108,11 +108,11 @@ class Tree(Draws):
 
     def invert(self, cumulative: Cumulative, count: int) -> Any:
         self.rough = True
-        listed = [Fraction(share) for share in cumulative(DIGITS)]
-        last = len(listed) - 1
+        sums = [Fraction(share) for share in cumulative(DIGITS)]
+        last = len(sums) - 1
 
         def tail(y: int) -> Fraction:
-            return Fraction(1) if y < 1 else 1 - listed[y - 1] if y <= last else Fraction(0)
+            return Fraction(1) if y < 1 else 1 - sums[y - 1] if y <= last else Fraction(0)
 
         return _array([Number(Variable(self, tail, 0, last)) for _ in range(count)])
 
@@ -146,25 +146,20 @@ class Variable:
         """One value. Without a bound the tails count as the values `most` below and above 0; a word
         has few bits, the others are 0."""
         self.tree.rough |= self.low is None or self.high is None
-        low, high = (
-            (-self.tree.most if self.low is None else self.low),
-            (self.tree.most if self.high is None else self.high),
-        )
+        low = -self.tree.most if self.low is None else self.low
+        high = self.tree.most if self.high is None else self.high
         if (low, high) == (0, _LAST):
             return self.coins(_BITS)
-        if self.tail(low) - self.tail(low + 1) == self.tail(high) - self.tail(
-            high + 1
-        ) and self.tree.chance < self.tree.forgotten * (high - low + 1):
+        ends = [self.tail(y) - self.tail(y + 1) for y in (low, high)]
+        if ends[0] == ends[1] and self.tree.chance < self.tree.least * (high - low + 1):
             raise Cut
         assert high - low < 1 << 12, (
             f"a draw from {high - low + 1} values is used as it is; compare it, or let it be one "
             "of fewer"
         )
         if high > low:
-            first, last = (
-                (Fraction(1) if self.low is None else self.tail(low)),
-                (Fraction(0) if self.high is None else self.tail(high + 1)),
-            )
+            first = Fraction(1) if self.low is None else self.tail(low)
+            last = Fraction(0) if self.high is None else self.tail(high + 1)
             tails, whole = [first, *map(self.tail, range(low + 1, high + 1)), last], first - last
             low += self.tree.branch([(more - less) / whole for more, less in pairwise(tails)])
         self.low = self.high = low
@@ -277,10 +272,10 @@ def law_of(
     release: Callable[[Draws], Any], most: int = 0, kind: type[Tree] = Tree
 ) -> dict[Any, Fraction]:
     """The probability of each outcome, by all paths. What is cut off is missing."""
-    return _explored(release, most, kind)[0]
+    return _explore(release, most, kind)[0]
 
 
-def _explored(
+def _explore(
     release: Callable[[Draws], Any], most: int, kind: type[Tree]
 ) -> tuple[dict[Any, Fraction], bool]:
     """The same, and whether some path is exact only to `ROUNDED`."""
@@ -301,38 +296,37 @@ def _explored(
 def follows(release: Callable[[Draws], Any], law: Mapping[Any, Any], most: int = 0) -> bool:
     """Whether the paths add up to the law exactly, except for unlikely paths that are cut off, less
     than 1e-5 in all."""
-    (paths, rough), total = _explored(release, most, Tree), sum(map(Fraction, law.values()))
+    (paths, rough), total = _explore(release, most, Tree), sum(map(Fraction, law.values()))
     cut, rounded = 1 - sum(paths.values()), ROUNDED if rough else 0
     assert cut < 1e-5, "too many paths are cut off; try a larger epsilon"
     shares = {outcome: Fraction(weight) / total for outcome, weight in law.items()}
-    return paths.keys() <= shares.keys() and all(
-        -rounded <= share - paths.get(outcome, 0) <= cut + rounded
-        for outcome, share in shares.items()
-    )
+    gaps = (share - paths.get(outcome, 0) for outcome, share in shares.items())
+    near = all(-rounded <= gap <= cut + rounded for gap in gaps)
+    return near and paths.keys() <= shares.keys()
 
 
 def _dispatch(patch: pytest.MonkeyPatch, name: str) -> None:
     """`name` of `curator.inversion` asks a tree where it would draw from words; in every module
     that has imported it."""
+
+    def dispatch(original: Any) -> Any:
+        def draw(*arguments: Any) -> Any:
+            trees = [each for each in arguments if isinstance(each, Tree)]
+            if not trees:
+                return original(*arguments)
+            return getattr(trees[0], name)(*(each for each in arguments if each is not trees[0]))
+
+        return draw
+
+    _replace(patch, name, dispatch)
+
+
+def _replace(patch: pytest.MonkeyPatch, name: str, wrap: Callable[[Any], Any]) -> None:
+    """Wraps a function of `curator.inversion` in every module that has imported it."""
     original = getattr(inversion, name)
-
-    def drawn(*asked: Any) -> Any:
-        trees = [each for each in asked if isinstance(each, Tree)]
-        return (
-            getattr(trees[0], name)(*(each for each in asked if each is not trees[0]))
-            if trees
-            else original(*asked)
-        )
-
-    for module in _own_modules():
-        if vars(module).get(name) is original:
-            patch.setattr(module, name, drawn)
-
-
-def _own_modules() -> list[ModuleType]:
-    return [
-        module for name, module in sys.modules.items() if name.startswith(("local_dp.", "tests."))
-    ]
+    for key, module in list(sys.modules.items()):
+        if key.startswith(("local_dp.", "tests.")) and vars(module).get(name) is original:
+            patch.setattr(module, name, wrap(original))
 
 
 def settled(result: Any) -> Any:
@@ -371,12 +365,12 @@ class Recorder(Draws):
 
     def __init__(self) -> None:
         super().__init__(KeyedNoise(0))
-        self.asked, self._inside = list[Ask](), False
+        self.asks, self._inside = list[Ask](), False
 
     def note(self, ask: Ask, draw: Callable[[], Any]) -> Any:
         if self._inside:
             return draw()
-        self.asked.append(ask)
+        self.asks.append(ask)
         self._inside = True
         try:
             return draw()
@@ -384,10 +378,12 @@ class Recorder(Draws):
             self._inside = False
 
 
-def _noted(kind: Any, name: str) -> None:
+def _record(kind: Any, name: str) -> None:
     original = getattr(Draws, name)
     setattr(
-        kind, name, lambda self, *asked: self.note((name, *asked), lambda: original(self, *asked))
+        kind,
+        name,
+        lambda self, *arguments: self.note((name, *arguments), lambda: original(self, *arguments)),
     )
 
 
@@ -400,7 +396,7 @@ for _name in (
     "discrete_laplace",
     "discrete_cauchy",
 ):
-    _noted(Recorder, _name)
+    _record(Recorder, _name)
 
 
 def asks_of(release: Callable[[Draws], Any]) -> list[Ask]:
@@ -408,31 +404,21 @@ def asks_of(release: Callable[[Draws], Any]) -> list[Ask]:
     parameters."""
     source = Recorder()
 
-    def noting(original: Any, name: str) -> Any:
-        def drawn(*asked: Any) -> Any:
-            return source.note(
-                (
-                    name,
-                    *(
-                        each
-                        for each in asked
-                        if each is not source and not isinstance(each, Groups)
-                    ),
-                ),
-                lambda: original(*asked),
-            )
+    def noting(name: str, original: Any) -> Any:
+        def draw(*arguments: Any) -> Any:
+            parameters = [
+                each for each in arguments if each is not source and not isinstance(each, Groups)
+            ]
+            return source.note((name, *parameters), lambda: original(*arguments))
 
-        return drawn
+        return draw
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("discrete_laplaces", "rounded_normals", "signed"):
-            original = getattr(inversion, name)
-            for module in _own_modules():
-                if vars(module).get(name) is original:
-                    patch.setattr(module, name, noting(original, name))
+            _replace(patch, name, partial(noting, name))
         for kind in (ExponentialChoice, SparseChoice, PrintedChoice):
             for name in ("choose", "choose_many"):
                 if name in vars(kind):
-                    patch.setattr(kind, name, noting(vars(kind)[name], "choose"))
+                    patch.setattr(kind, name, noting("choose", vars(kind)[name]))
         release(source)
-    return source.asked
+    return source.asks

@@ -59,12 +59,11 @@ def medians(levels: int, low: int, tight: float, *n: int) -> Case:
 def sparse(*n: int) -> tuple[Case, Case]:
     """Against a replaced record, and at half the loss against one more or less."""
     mechanism = SparseMedians(2.0, 1, 0, 1e-2)
-    removed = Judged(mechanism, "add-remove", mechanism.removed)
+    add_remove = Judged(mechanism, "add-remove", mechanism.removed)
     steep = replace(mechanism, epsilon=24.0)
-    twins = Twin(steep, n=(5,)), Twin(replace(removed, of=steep), n=(5,))
-    return Case(mechanism, ALL, points(2), n, twins[:1], factor=0), Case(
-        removed, ALL, points(2), n, twins[1:]
-    )
+    twins = Twin(steep, n=(5,)), Twin(replace(add_remove, of=steep), n=(5,))
+    first = Case(mechanism, ALL, points(2), n, twins[:1], factor=0)
+    return first, Case(add_remove, ALL, points(2), n, twins[1:])
 
 
 LOW = ThresholdedHistogram(2.0, 0.05)

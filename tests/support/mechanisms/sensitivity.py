@@ -57,10 +57,10 @@ class Steps(Query):
 class Lacking(Steps):
     """The same, and for a record without a value the middle, or as a wrong twin 0."""
 
-    lost: int = 2
+    missing: int = 2
 
     def __call__(self, records: Records) -> Ints:
-        return np.nan_to_num(records["v"], nan=self.lost).astype(np.int64)
+        return np.nan_to_num(records["v"], nan=self.missing).astype(np.int64)
 
 
 def lacking(records: Sequence[tuple[int]]) -> Records:

@@ -18,10 +18,10 @@ class Lowered(DyadicThresholds):
     """The mechanism at another H, as an agnostic learner has it: so low that constants weigh
     nothing, and nothing hides what candidates lose."""
 
-    lowered: int = 10
+    by: int = 10
 
     def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
-        return super().candidates(sample, optimum - self.lowered)
+        return super().candidates(sample, optimum - self.by)
 
 
 def higher(
@@ -29,7 +29,7 @@ def higher(
 ) -> Callable[[LabelledMultiset, int], Middles]:
     """A candidate that is about to leave may have any score."""
     return lambda sample, optimum: replace(
-        found := candidates(sample, optimum), scores=found.scores + 2
+        result := candidates(sample, optimum), scores=result.scores + 2
     )
 
 
@@ -54,12 +54,11 @@ DYADIC = Twin(OneInterval(3, 0.1, 1.0, 1e-3), 1.3e-3), Twin(AnyScore(3, 0.1, 1.0
 def ranks(bits: int, rank: int, *n: int) -> tuple[Case, Case]:
     """Against a replaced point, and against one more or less."""
     query = RankQuery(bits, rank, 1.0, 0.01)
-    removed = Judged(query, "add-remove", query.loss)
+    add_remove = Judged(query, "add-remove", query.loss)
     steep = replace(query, epsilon=8.0)
-    twins = Twin(steep, n=(4,)), Twin(replace(removed, of=steep), n=(4,))
-    return Case(query, values(bits), points(bits), n, twins[:1], factor=0), Case(
-        removed, values(bits), points(bits), n, twins[1:]
-    )
+    twins = Twin(steep, n=(4,)), Twin(replace(add_remove, of=steep), n=(4,))
+    first = Case(query, values(bits), points(bits), n, twins[:1], factor=0)
+    return first, Case(add_remove, values(bits), points(bits), n, twins[1:])
 
 
 RANK = RankQuery(4, 9, 1.0, 1e-3)
@@ -81,7 +80,7 @@ CASES = (
     ),
     Case(tuned(0.5, 1.0, 0.05), examples(2), labelled(2), (3,), (Twin(tuned(0.5, 16.0, 0.05)),)),
     Case(DyadicThresholds(2, 0.3, 1.0, 1e-2), PAIRS, labelled(2), sample=((0, 0), (3, 1)) * 8),
-    Case(Lowered(1, 0.1, 1.0, 1e-3, lowered=0), examples(1), labelled(1), (4,)),
+    Case(Lowered(1, 0.1, 1.0, 1e-3, by=0), examples(1), labelled(1), (4,)),
     Case(
         Lowered(2, 0.1, 1.0, 1e-3),
         examples(2),
