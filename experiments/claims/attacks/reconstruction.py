@@ -190,7 +190,7 @@ class Reconstruction(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         noise, models = sheet[Noise], sheet[Models]
-        scaled = [row for row in noise if not row[0].share]
+        by_noise = [row for row in noise if not row[0].share]
         by_share = sorted((row for row in noise if row[0].share), key=lambda row: row[0].n)
         shares = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
         rows = [
@@ -199,7 +199,7 @@ class Reconstruction(Experiment):
             for name, wrong in m.wrong.items()
         ]
         tables = [
-            _noise_table(scaled),
+            _noise_table(by_noise),
             tabulate(
                 f"share of wrong bits, noise even within {SHARE:g} n",
                 "n | wrong | closed form",
@@ -208,8 +208,8 @@ class Reconstruction(Experiment):
             tabulate("one attack, three models", "who answers | epsilon | wrong", rows),
         ]
         checks = [
-            _check_squares(scaled),
-            _check_programs([row for row in scaled if len(row[0].decoders) > 1]),
+            _check_squares(by_noise),
+            _check_programs([row for row in by_noise if len(row[0].decoders) > 1]),
             holds(
                 (
                     f"Noise within {SHARE:g} n hides nothing of the smallest table and a part of "
@@ -232,12 +232,12 @@ class Reconstruction(Experiment):
         return Finding(checks, tables, figures, notes, headline=_headline(by_share, models))
 
 
-def _check_squares(scaled: Rows[Noise, Wrong]) -> Check:
+def _check_squares(by_noise: Rows[Noise, Wrong]) -> Check:
     """All wrong bits of an n together: that many have a nearly normal law, and SPREAD times the
     variance of independent bits."""
     figures = {}
-    for n in dict.fromkeys(p.n for p, _ in scaled):
-        rows = [(p.closed, sum(m.wrong[SQUARES]), m.bits) for p, m in scaled if p.n == n]
+    for n in dict.fromkeys(p.n for p, _ in by_noise):
+        rows = [(p.closed, sum(m.wrong[SQUARES]), m.bits) for p, m in by_noise if p.n == n]
         expected = sum(bits * closed for closed, _, bits in rows)
         error = (
             math.sqrt(SPREAD * sum(bits * closed * (1 - closed) for closed, _, bits in rows))
@@ -261,10 +261,10 @@ def _headline(by_share: Rows[Noise, Wrong], models: Rows[Models, Wrong]) -> str:
         f"of {p.n} secret bits {1 - sum(m.wrong[SQUARES]) / m.bits:.0%} are read off counts "
         f"within {SHARE:g} n"
     )
-    curated = (
+    from_curator = (
         f"{1 - sum(curator.wrong['a curator']) / curator.bits:.0%} at epsilon {first.epsilon:g}"
     )
-    return f"By one attack {read}, and off a curator's counts {curated} (half are guessed)."
+    return f"By one attack {read}, and off a curator's counts {from_curator} (half are guessed)."
 
 
 def _check_programs(both: Rows[Noise, Wrong]) -> Check:
@@ -319,10 +319,10 @@ def _check_models(models: Rows[Models, Wrong]) -> list[Check]:
     ]
 
 
-def _noise_table(scaled: Rows[Noise, Wrong]) -> Table:
+def _noise_table(by_noise: Rows[Noise, Wrong]) -> Table:
     each = [
         (f"{name} n = {p.n}", p, sum(wrong), m.bits)
-        for p, m in scaled
+        for p, m in by_noise
         for name, wrong in m.wrong.items()
     ]
     rows = [
@@ -338,13 +338,13 @@ def _noise_table(scaled: Rows[Noise, Wrong]) -> Table:
 def _noise_figure(by_noise: Table) -> Figure:
     fine = [Noise(1600, 0.2 + 0.05 * place, 1, ()) for place in range(27)]
     closed = curve_of("closed form, least squares", "a | closed", fine, "theory")
-    drawn = by_noise.curves("decoder | noise / sqrt(n) | wrong | from | to")
+    curves = by_noise.curves("decoder | noise / sqrt(n) | wrong | from | to")
     return Figure(
         "reconstruction",
         f"Bits got wrong from {RATIO} n counts",
         "noise, in units of sqrt(n)",
         "share of wrong bits",
-        [*drawn, closed],
+        [*curves, closed],
     )
 
 

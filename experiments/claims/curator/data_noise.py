@@ -114,11 +114,11 @@ class Price(Row):
     def measure(self, seed: int) -> Prices:
         noise = noise_of(self.constants, self.epsilon)
         a, b = float(noise.shift), math.log(noise.stretch)
-        searched = max(
+        largest = max(
             _largest_log_ratio(a * part, math.exp(b * ratio))
             for part, ratio in product(np.linspace(0.02, 1, 50), np.linspace(0, 1, 51))
         )
-        return Prices(a, b, noise.loss.epsilon, searched)
+        return Prices(a, b, noise.loss.epsilon, largest)
 
 
 def _largest_log_ratio(shift: float, other: float) -> float:
@@ -443,7 +443,7 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
         [row for row in price if row[0].constants == EXACT],
         all(m.searched <= m.price + 2e-9 for _, m in price),
     )
-    published = max(m.price / p.epsilon for p, m in price if p.constants == PUBLISHED)
+    most = max(m.price / p.epsilon for p, m in price if p.constants == PUBLISHED)
     return every(
         (
             "the exact constants cost epsilon, by closed form and by search; the published ones "
@@ -456,8 +456,8 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
             )
             for p, m in exact
         ),
-        f"published: at most {published:.3f} of it",
-        also=agree and published < 0.25,
+        f"published: at most {most:.3f} of it",
+        also=agree and most < 0.25,
     )
 
 
@@ -573,8 +573,8 @@ def _errors(title: str, rows: Rows[Medians, Errors] | Rows[Counts, Errors]) -> T
 
 
 def _figure(name: str, title: str, axis: str, errors: Table) -> Figure:
-    drawn = errors.curves("answer | records or nodes | median error | low | high")
-    return LogLogFigure(f"data-noise-{name}", title, axis, "median error", drawn)
+    curves = errors.curves("answer | records or nodes | median error | low | high")
+    return LogLogFigure(f"data-noise-{name}", title, axis, "median error", curves)
 
 
 EXPERIMENT = DataNoise()

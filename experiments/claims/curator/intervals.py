@@ -73,12 +73,12 @@ class Errors(Row):
     ]
 
     @classmethod
-    def of(cls, errors: Iterable[Floats], stated: Floats | None = None) -> "Errors":
+    def of(cls, errors: Iterable[Floats], variances: Floats | None = None) -> "Errors":
         each = list(errors)
         scores = (
             []
-            if stated is None
-            else [float(np.mean(run[1:-1] ** 2 / stated[1:-1])) for run in each]
+            if variances is None
+            else [float(np.mean(run[1:-1] ** 2 / variances[1:-1])) for run in each]
         )
         return cls(
             [float(np.ptp(run)) for run in each], [float(np.abs(run).max()) for run in each], scores
@@ -200,14 +200,16 @@ class Intervals(Experiment):
     def finding(self, sheet: Sheet) -> Finding:
         local, central = sheet[Local], sheet[Central]
         table, by_clients = _table(central), _local_table(local)
-        drawn = table.curves("release | values | largest error, intervals | 95 % from | to", *KINDS)
+        curves = table.curves(
+            "release | values | largest error, intervals | 95 % from | to", *KINDS
+        )
         local_curves = by_clients.curves("release | n | largest error, intervals")
         title, axis = (
             "All interval counts from a trusted curator, epsilon 1",
             "largest error (records)",
         )
         figures = [
-            LogLogFigure("intervals", title, "values D", axis, drawn),
+            LogLogFigure("intervals", title, "values D", axis, curves),
             LogLogFigure(
                 "intervals-local",
                 "All interval counts from clients, epsilon 1",

@@ -84,9 +84,9 @@ class Releases(Row):
             own = (d << 16 | self.times) << 16 | run  # sizes share no noise
             table = planted(d, n, generator)
             truth = table.sums / n
-            released = mechanism.release(table, seeded(seed, own))
-            answers = processed(released.means, truth, self.hull)
-            scores.append((rms_error(released.means, truth) / released.deviation) ** 2)
+            release = mechanism.release(table, seeded(seed, own))
+            answers = processed(release.means, truth, self.hull)
+            scores.append((rms_error(release.means, truth) / release.deviation) ** 2)
             nearer &= all(
                 rms_error(answers[body], truth) <= rms_error(answers[RAW], truth) * SEARCHED
                 for body in (PROJECTED, HULL)
@@ -160,9 +160,9 @@ class Move(Row):
     def measure(self, seed: int) -> Squares:
         rows = np.array(list(product((1, -1), repeat=self.d)))
         one, other = np.triu_indices(self.d, 1)
-        moved = rows[:, one] * rows[:, other]
+        products = rows[:, one] * rows[:, other]
         return Squares(
-            max(int(((moved - each) ** 2).sum(axis=1).max()) for each in moved),
+            max(int(((products - each) ** 2).sum(axis=1).max()) for each in products),
             PairGaussian(self.d, EPSILON, DELTA).square,
         )
 
@@ -241,10 +241,10 @@ Sized = dict[tuple[int, int], Named]  # by d and the records to a column
 
 
 def _headline(errors: Named) -> str:
-    raw, projected, zero = (float(np.mean(errors[name])) for name in (RAW, PROJECTED, ZERO))
+    raw, projection, zero = (float(np.mean(errors[name])) for name in (RAW, PROJECTED, ZERO))
     pairs = f"All pairs of {COLUMNS[-1]} columns of {AT * COLUMNS[-1]:,} records"
     return (
-        f"{pairs} err by {raw:.2g} with noise alone, {projected:.2g} once moved to the means of a "
+        f"{pairs} err by {raw:.2g} with noise alone, {projection:.2g} once moved to the means of a "
         f"table, and by {zero:.2g} if they are set to zero."
     )
 

@@ -115,12 +115,10 @@ class Transcripts(Row):
     k: int
 
     def measure(self, seed: int) -> Transcript:
-        enumerated = _small(self.k, 1).worst_delta(
+        worst = _small(self.k, 1).worst_delta(
             LaplaceCounts(self.k, self.k / 2), Pure(nano_epsilon(EPSILON))
         )
-        return Transcript(
-            float(enumerated), rules.delta({Pure(nano_epsilon(0.5)): self.k}, EPSILON)
-        )
+        return Transcript(float(worst), rules.delta({Pure(nano_epsilon(0.5)): self.k}, EPSILON))
 
 
 class Privacy(Row):
@@ -231,16 +229,16 @@ class Price(Experiment):
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        composed, errors = sheet[Rules], sheet[Errors]
+        prices, errors = sheet[Rules], sheet[Errors]
         medians = {(p.name, p.k): m.stated for p, m in errors}
-        by_rule = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in composed]
+        by_rule = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in prices]
         costs = tabulate(
             f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}",
             "rule | answers | epsilon",
             by_rule,
         )
         largest = _errors_table(errors)
-        drawn = largest.curves(
+        curves = largest.curves(
             "answer | counts | median | at least 95 % from | to", *NOISES, NOTHING
         )
         bound = largest.curves("answer | counts | median", BOUND, style="bound")
@@ -254,11 +252,11 @@ class Price(Experiment):
                 "The largest error of k counts of the same records, epsilon 1",
                 "counts k",
                 "median error",
-                [*drawn, *bound],
+                [*curves, *bound],
             ),
         ]
         checks = [
-            _check_rules({p.answers: m.epsilons for p, m in composed}),
+            _check_rules({p.answers: m.epsilons for p, m in prices}),
             every(
                 (
                     "no price is lower: counts with Laplace noise lose exactly the price, "

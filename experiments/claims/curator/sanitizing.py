@@ -186,11 +186,11 @@ def within(kind: str, shape: str, bits: int, seeds: Generator) -> Callable[[int,
     tree = tree_of(kind)
 
     def successes(n: int, runs: int) -> int:
-        kept = 0
+        count = 0
         for seed in seeds.integers(1 << 62, size=runs).tolist():
             points = Multiset.of(shaped(shape, n, bits, seed), bits)
-            kept += tree.release(points, seeded(seed)).error(points) <= ALPHA
-        return kept
+            count += tree.release(points, seeded(seed)).error(points) <= ALPHA
+        return count
 
     return successes
 
@@ -358,14 +358,14 @@ class Sanitizing(Experiment):
         counts, trees, shapes = rows[Counts], rows[Thresholds], rows[Shape]
         proven: dict[int, Bounds] = {p.bits: m for p, m in rows[Proven]}
         numbers = {delta: {p.bits: m.n for p, m in counts if p.delta == delta} for delta in DELTAS}
-        searched: Leasts = {(p.tree, p.bits): m.search for p, m in trees}
-        table = _table(counts, searched or _between(shapes), proven)
+        leasts: Leasts = {(p.tree, p.bits): m.search for p, m in trees}
+        table = _table(counts, leasts or _between(shapes), proven)
         checks = [
             _check_losses([*counts, *trees, *shapes]),
             _check_exact(counts),
             *_check_domains(numbers, {bits: each.n for bits, each in proven.items()}),
             *_check_shapes(shapes),
-            *([reached_check(trees), _check_leasts(searched)] if trees else []),
+            *([reached_check(trees), _check_leasts(leasts)] if trees else []),
             _check_learned(rows[Learned]),
             _check_printed(
                 max(m.n for _, m in counts), min(each.points for each in proven.values())
@@ -547,10 +547,10 @@ def _check_shapes(shapes: Rows[Shape, Right]) -> list[Check]:
         f"the hardest shapes, by the pure tree, with fewer records at most {SELDOM:.0%} of the "
         "times, and with enough"
     )
-    known = {p.shape for p, _ in shapes} == set(SHAPES)
+    complete = {p.shape for p, _ in shapes} == set(SHAPES)
     return [
         holds(text.format(hardest), few | hard, also=bool(few)),
-        holds(text.format("every other shape"), easy, also=known),
+        holds(text.format("every other shape"), easy, also=complete),
     ]
 
 
@@ -575,11 +575,11 @@ def _check_leasts(leasts: Leasts) -> Check:
     return holds(statement, claims, also=len(claims) == len(ratios))
 
 
-def _check_learned(learned: Rows[Learned, Learnt]) -> Check:
+def _check_learned(learning: Rows[Learned, Learnt]) -> Check:
     """Half the records are too few, and one in seven are enough directly. The chances have a long
     lower tail: Student's law errs to the safe side."""
     claims: dict[str, Claimed] = {}
-    for p, m in learned:
+    for p, m in learning:
         name = f"{p.bits} bits, {p.n:,}"
         claims |= {
             name: Claimed(m.right, SUCCESS),
@@ -594,7 +594,7 @@ def _check_learned(learned: Rows[Learned, Learnt]) -> Check:
     return holds(
         statement,
         claims,
-        also=all(m.loss[0] <= EPSILON * NANO and not m.loss[1] for _, m in learned),
+        also=all(m.loss[0] <= EPSILON * NANO and not m.loss[1] for _, m in learning),
     )
 
 
@@ -614,7 +614,7 @@ def _table(counts: Rows[Counts, Released], leasts: Leasts, proven: dict[int, Bou
             )
         )
     for (tree, bits), count in leasts.items():
-        needed = proven[bits].n if tree == "pure" else None
+        need = proven[bits].n if tree == "pure" else None
         rows.append(
             (
                 "thresholds",
@@ -623,7 +623,7 @@ def _table(counts: Rows[Counts, Released], leasts: Leasts, proven: dict[int, Bou
                 count.n,
                 count.low,
                 count.high,
-                needed,
+                need,
                 proven[bits].thresholds,
             )
         )

@@ -86,7 +86,7 @@ class Privacy(Row):
 
     def measure(self, seed: int) -> Enumerated:
         loss = approximate(self.epsilon, self.delta)
-        accepted = acceptance(self.form, loss)
+        chance_at = acceptance(self.form, loss)
         small = [_multisets(n) for n in range(1, self.most + 1)]
         moves = {
             (_lead(records), _lead(others))
@@ -95,7 +95,7 @@ class Privacy(Row):
         }
         deltas = [
             max(
-                _hockey_stick(here, there, accepted, math.exp(times * loss.epsilon))
+                _hockey_stick(here, there, chance_at, math.exp(times * loss.epsilon))
                 for here, there in moves
             )
             for times in TIMES
@@ -138,12 +138,12 @@ def _lead(records: tuple[tuple[int], ...]) -> tuple[int, int]:
 
 
 def _hockey_stick(
-    here: tuple[int, int], there: tuple[int, int], accepted: Callable[[int], float], growth: float
+    here: tuple[int, int], there: tuple[int, int], chance_at: Callable[[int], float], growth: float
 ) -> float:
     """Of the two laws over: this best, that best, no answer."""
-    answered, other = accepted(here[1]), accepted(there[1])
-    named = max(0.0, answered - growth * (other if here[0] == there[0] else 0.0))
-    return named + max(0.0, (1 - answered) - growth * (1 - other))
+    answer, other = chance_at(here[1]), chance_at(there[1])
+    excess = max(0.0, answer - growth * (other if here[0] == there[0] else 0.0))
+    return excess + max(0.0, (1 - answer) - growth * (1 - other))
 
 
 class Least(Row):
@@ -163,21 +163,21 @@ class Records(Row):
 
     def measure(self, seed: int) -> Least:
         loss = approximate(self.epsilon, self.delta)
-        repaired, best = (_least_records(acceptance(form, loss)) for form in ("repaired", "best"))
+        repair, best = (_least_records(acceptance(form, loss)) for form in ("repaired", "best"))
         choice: StableChoice[Lead[int], int] = StableChoice(
             lambda lead: lead, loss.epsilon, loss.delta
         )
         draws = seeded(seed)
         counts = default_rng([seed, 1]).binomial(best, SHARE, self.runs)
-        named = sum(choice.release(Lead(0, int(count)), draws) == 0 for count in counts)
-        return Least(repaired, best, _named(acceptance("best", loss), best), Rate(named, self.runs))
+        hits = sum(choice.release(Lead(0, int(count)), draws) == 0 for count in counts)
+        return Least(repair, best, _success(acceptance("best", loss), best), Rate(hits, self.runs))
 
 
-def _least_records(accepted: Callable[[int], float]) -> int:
-    return least_clients(lambda m: _named(accepted, m) >= SUCCESS)
+def _least_records(chance_at: Callable[[int], float]) -> int:
+    return least_clients(lambda m: _success(chance_at, m) >= SUCCESS)
 
 
-def _named(accepted: Callable[[int], float], m: int) -> float:
+def _success(chance_at: Callable[[int], float], m: int) -> float:
     """Pr[named], where the lead is Bin(m, SHARE)."""
     counts = np.arange(m + 1)
     ways = np.array(
@@ -186,7 +186,7 @@ def _named(accepted: Callable[[int], float], m: int) -> float:
     law: list[float] = np.exp(
         ways + counts * math.log(SHARE) + (m - counts) * math.log1p(-SHARE)
     ).tolist()
-    return sum(chance * accepted(count) for count, chance in enumerate(law))
+    return sum(chance * chance_at(count) for count, chance in enumerate(law))
 
 
 class Stability(Experiment):
@@ -206,8 +206,8 @@ class Stability(Experiment):
     )
 
     def points(self, scale: Scale) -> Points:
-        enumerated = (Privacy(form, MOST[scale], *loss) for loss in LOSSES for form in FORMS)
-        return [*enumerated, *(Records(RUNS[scale], *loss) for loss in LOSSES)]
+        privacy = (Privacy(form, MOST[scale], *loss) for loss in LOSSES for form in FORMS)
+        return [*privacy, *(Records(RUNS[scale], *loss) for loss in LOSSES)]
 
     def finding(self, sheet: Sheet) -> Finding:
         privacy, records = sheet[Privacy], sheet[Records]
@@ -217,22 +217,22 @@ class Stability(Experiment):
             for p, m in privacy
             for times, delta in zip(TIMES, m.deltas, strict=True)
         ]
-        spent = tabulate(
+        losses = tabulate(
             "delta against epsilon, enumerated",
             "test (epsilon; delta) | epsilon | stated delta | delta",
             rows,
         )
-        drawn = spent.curves(
+        curves = losses.curves(
             "test (epsilon; delta) | epsilon | delta",
             *(f"{form} (1; 0.001)" for form in FORMS.values()),
         )
-        stated = curve("stated: delta at epsilon", [(TIMES[0], 1e-3), (TIMES[-1], 1e-3)], "bound")
+        bound = curve("stated: delta at epsilon", [(TIMES[0], 1e-3), (TIMES[-1], 1e-3)], "bound")
         figure = LogFigure(
             "stability",
             "The loss of three tests of the lead",
             "epsilon (nats)",
             "delta",
-            [*drawn, stated],
+            [*curves, bound],
         )
         rates = {
             f"{m.best:,} records, where the sum is {m.chance:.4f}": Claimed(
@@ -240,7 +240,7 @@ class Stability(Experiment):
             )
             for _, m in records
         }
-        saved = {(p.epsilon, p.delta): 1 - m.best / m.repaired for p, m in records}
+        savings = {(p.epsilon, p.delta): 1 - m.best / m.repaired for p, m in records}
         checks = [
             *(_check_form(form, [row for row in privacy if row[0].form == form]) for form in FORMS),
             Check(
@@ -265,10 +265,10 @@ class Stability(Experiment):
                     "the best test takes fewer records than the repaired one everywhere: at least "
                     "4.9 % fewer, and 30 % at (0.1, 1e-3)"
                 ),
-                min(saved.values()) >= 0.049 and saved.get((0.1, 1e-3), 0.0) >= 0.3,
+                min(savings.values()) >= 0.049 and savings.get((0.1, 1e-3), 0.0) >= 0.3,
                 ", ".join(
                     f"{share:.1%} at ({epsilon:g}, {delta:g})"
-                    for (epsilon, delta), share in saved.items()
+                    for (epsilon, delta), share in savings.items()
                 ),
             ),
         ]
@@ -277,13 +277,13 @@ class Stability(Experiment):
             "epsilon | delta | records, repaired test | records, best test | named in runs of the "
             "best [95 %]"
         )
-        named = tabulate(
+        leasts = tabulate(
             title,
             headings,
             ((p.epsilon, p.delta, m.repaired, m.best, str(m.named)) for p, m in records),
         )
         return Finding(
-            checks, [spent, named], [figure], NOTES, headline=_headline(privacy, records)
+            checks, [losses, leasts], [figure], NOTES, headline=_headline(privacy, records)
         )
 
 
@@ -323,10 +323,10 @@ def _check_form(form: str, rows: Rows[Privacy, Enumerated]) -> Check:
             zip((m.deltas[ONCE] > 10 * p.delta for p, m in rows), texts, strict=True),
             also=all(twice),
         )
-    reached = (0.99 * p.delta <= m.deltas[ONCE] <= p.delta * (1 + 1e-9) for p, m in rows)
+    meets = (0.99 * p.delta <= m.deltas[ONCE] <= p.delta * (1 + 1e-9) for p, m in rows)
     return every(
         f"the {form} test has its delta at its epsilon, and reaches it",
-        zip(reached, texts, strict=True),
+        zip(meets, texts, strict=True),
     )
 
 

@@ -118,14 +118,14 @@ class Hashing(Row):
         generator, randomizer = default_rng(seed), BinaryRR(EPSILON)
         clients = common.common_hashing_clients(self.bits, EPSILON, SUCCESS)
         right = 0
-        for held in generator.integers(0, 1 << self.bits, self.trials):
+        for secret in generator.integers(0, 1 << self.bits, self.trials):
             rows = generator.integers(0, 1 << self.bits, clients)
             words = generator.integers(0, 1 << 32, clients, dtype=np.uint32)
-            reports = randomizer.respond(parity(rows & held), words, NO_COIN)
+            reports = randomizer.respond(parity(rows & secret), words, NO_COIN)
             scores = walsh_hadamard(
                 np.bincount(rows, weights=1.0 - 2.0 * reports, minlength=1 << self.bits)
             )
-            right += int(generator.choice(np.flatnonzero(scores == scores.max())) == held)
+            right += int(generator.choice(np.flatnonzero(scores == scores.max())) == secret)
         return Named(right, clients, common.common_hashing_success(self.bits, EPSILON, clients))
 
 
@@ -138,14 +138,14 @@ class Published(Row):
     def measure(self, seed: int) -> Named:
         generator = default_rng(seed)
         clients = common.published_parity_clients(D, self.delta, SUCCESS)
-        seen, right = generator.binomial(clients, self.delta, self.trials), 0
-        for count in seen.tolist():
+        counts, right = generator.binomial(clients, self.delta, self.trials), 0
+        for count in counts.tolist():
             span = {0}
             for example in generator.integers(0, 1 << D, count).tolist():
                 if example not in span:
                     span |= {example ^ each for each in span}
             right += len(span) == 1 << D
-        return Named(right, clients, SUCCESS, float(seen.mean()))
+        return Named(right, clients, SUCCESS, float(counts.mean()))
 
 
 class Moved(Row):
@@ -298,11 +298,11 @@ def _check_counts(rows: Rows[Same, Counts]) -> list[Check]:
 
 def _check_curator(rows: Rows[Curator, Named]) -> list[Check]:
     loss = naming.CommonRecord(Counter, EPSILON, DELTA, RECORDS).loss
-    used = float(naming.spent(naming.naming(loss, RECORDS), exp_epsilon(loss.nano)))
+    spend = float(naming.spent(naming.naming(loss, RECORDS), exp_epsilon(loss.nano)))
     return [
         every(
             f"With {RECORDS} records the curator's mechanism spends all of its delta, and no more",
-            [(0.999 * DELTA <= used <= DELTA, f"{used:.6g}")],
+            [(0.999 * DELTA <= spend <= DELTA, f"{spend:.6g}")],
         ),
         holds(
             (

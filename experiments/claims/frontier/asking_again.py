@@ -169,15 +169,15 @@ class Laws(Row):
             channels.best_two_laws(self.epsilon, VARIATION),
         )
         two = np.array([[1 + shrunk, 1 - shrunk], [1 - shrunk, 1 + shrunk]]) / 2
-        carried = best.value / (1 - math.sqrt(1 - shrunk**2))
+        gain = best.value / (1 - math.sqrt(1 - shrunk**2))
         clients = channels.two_laws_clients(self.epsilon, VARIATION, 1 - SUCCESS)
-        fewer = math.ceil(clients / carried)
+        fewer = math.ceil(clients / gain)
         reports = np.array([best.columns @ law for law in channels.easiest_laws(VARIATION)])
         right = [
             correct(laws, n, self.trials, generator)
             for laws, n in ((two, clients), (reports, fewer))
         ]
-        return Tests(carried, clients, fewer, len(best.columns), *right)
+        return Tests(gain, clients, fewer, len(best.columns), *right)
 
     @property
     def unit(self) -> float:

@@ -125,8 +125,8 @@ class Test(Row):
         alarms = interaction.chi_square_tail(limit, self.k - 1 if self.design == PRIVATE else ROWS)
         if self.design == FIXED:
             return alarms, 1 - alarms
-        moved = half_stretch(EPSILON, self.k + 1, ALPHA, clients, 1) - 1
-        return alarms, float(special.chndtr(limit, self.k - 1, moved))
+        shift = half_stretch(EPSILON, self.k + 1, ALPHA, clients, 1) - 1
+        return alarms, float(special.chndtr(limit, self.k - 1, shift))
 
     def measure(self, seed: int) -> Errors:
         generator = default_rng(seed)
@@ -166,8 +166,8 @@ def moments(design: str, k: int, trials: int, generator: Generator) -> tuple[Flo
     if design == FIXED:
         return np.zeros((trials, ROWS)), np.zeros((trials, ROWS))
     law = np.tile(np.repeat([1.0, -1.0], half), (trials, 1))
-    moved: Floats = walsh_hadamard(generator.permuted(law, axis=1).T).T[:, 1:]
-    return 2 * ALPHA * moved / k, np.zeros(moved.shape)
+    shifts: Floats = walsh_hadamard(generator.permuted(law, axis=1).T).T[:, 1:]
+    return 2 * ALPHA * shifts / k, np.zeros(shifts.shape)
 
 
 def statistics(means: Floats, expected: Floats, clients: int, generator: Generator) -> Floats:
@@ -181,9 +181,9 @@ def least_error(uniform: Floats, away: Floats) -> float:
     """The mean of both errors at the best threshold of the run."""
     both = np.concatenate([uniform, away])
     order = np.argsort(both, kind="stable")
-    rejected = np.concatenate([np.zeros(len(uniform)), np.ones(len(away))])[order]
+    away_marks = np.concatenate([np.zeros(len(uniform)), np.ones(len(away))])[order]
     # uniform sums above the threshold and others below it
-    wrong = len(uniform) + np.concatenate([[0.0], np.cumsum(2 * rejected - 1)])
+    wrong = len(uniform) + np.concatenate([[0.0], np.cumsum(2 * away_marks - 1)])
     return float(wrong.min() / len(both))
 
 
@@ -210,29 +210,29 @@ class Coins(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         least: Counts = {design: {} for design in (*HALVES, PUBLIC, PRIVATE)}
-        tested: Counts = {design: {} for design in (PUBLIC, PRIVATE)}
+        by_test: Counts = {design: {} for design in (PUBLIC, PRIVATE)}
         for p, m in sheet.rows:
             for counts, errors, level, laws in (
                 (least, m.least, MEAN, 2),
-                (tested, m.misses, BETA, 1),
+                (by_test, m.misses, BETA, 1),
             ):
                 if p.design in counts:
                     counts[p.design][p.k] = needed(m.clients, errors, level, laws * p.trials)
         formula = {(p.design, p.k): m.predicted for p, m in sheet.rows}
         alarms = {
-            f"{p.design}, k = {p.k}": _pooled(p, m.alarms)
+            f"{p.design}, k = {p.k}": _pool(p, m.alarms)
             for p, m in sheet.rows
             if p.design not in HALVES
         }
-        found = {
-            f"k = {p.k}": _pooled(p, [1 - miss for miss in m.misses])
+        finds = {
+            f"k = {p.k}": _pool(p, [1 - miss for miss in m.misses])
             for p, m in sheet.rows
             if p.design == FIXED
         }
         checks = [
-            _check_slopes(least, tested),
+            _check_slopes(least, by_test),
             _check_gains(least),
-            _check_needs(least, tested, formula),
+            _check_needs(least, by_test, formula),
             _check_errors(sheet.rows),
             measured(
                 (
@@ -248,7 +248,7 @@ class Coins(Experiment):
                     f"Rows known beforehand find a law that was made for them in {BETA:.0%} of "
                     "the runs, within .5 %, with any number of people"
                 ),
-                found,
+                finds,
                 BETA - 0.005,
                 BETA + 0.005,
             ),
@@ -266,9 +266,9 @@ class Coins(Experiment):
                 "curve is that of the best known one."
             ),
         ]
-        tables = [_people(least, tested, formula), _errors(sheet.rows)]
+        tables = [_people(least, by_test, formula), _errors(sheet.rows)]
         return Finding(
-            checks, tables, [_figure(least, tested, formula)], notes, headline=_headline(least)
+            checks, tables, [_figure(least, by_test, formula)], notes, headline=_headline(least)
         )
 
 
@@ -287,12 +287,12 @@ def needed(clients: list[int], errors: list[float], level: float, trials: int) -
     logs, at = np.log(shares[near]), math.log(level)
     parabola = np.polyfit(logs, np.log(people[near]), 2)
     weights = np.vander([at], 3)[0] @ np.linalg.pinv(np.vander(logs, 3))
-    moved = (
+    shifts = (
         weights
         * np.polyval(np.polyder(parabola), logs)
         * np.sqrt((1 - shares[near]) / (shares[near] * trials))
     )
-    return Positive(math.exp(np.polyval(parabola, at)), float(np.linalg.norm(moved)))
+    return Positive(math.exp(np.polyval(parabola, at)), float(np.linalg.norm(shifts)))
 
 
 def unit(k: int) -> float:
@@ -300,9 +300,9 @@ def unit(k: int) -> float:
     return response_gain(EPSILON) ** 2 * k / ALPHA**2
 
 
-def _check_slopes(least: Counts, tested: Counts) -> Check:
+def _check_slopes(least: Counts, by_test: Counts) -> Check:
     claims = {}
-    for counts, error in ((least, f"mean error {MEAN:g}"), (tested, f"both errors {BETA:g}")):
+    for counts, error in ((least, f"mean error {MEAN:g}"), (by_test, f"both errors {BETA:g}")):
         for design, by_k in counts.items():
             claims[f"{design}, {error}"] = Claimed(
                 _slope(by_k), *((1.42, 1.58) if design == PRIVATE else (0.95, 1.05))
@@ -328,7 +328,7 @@ def _slope(by_k: dict[int, Positive]) -> Normal:
     return Normal(*slope(np.log(list(by_k)), logs, errors))
 
 
-def _pooled(point: Test, shares: list[float]) -> Rate:
+def _pool(point: Test, shares: list[float]) -> Rate:
     """All trials together, where the number of people changes nothing."""
     return Rate(sum(round(share * point.trials) for share in shares), len(shares) * point.trials)
 
@@ -350,9 +350,9 @@ def _check_gains(least: Counts) -> Check:
     )
 
 
-def _check_needs(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Check:
+def _check_needs(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int]) -> Check:
     claims = {}
-    for design, by_k in [(design, least[design]) for design in HALVES] + list(tested.items()):
+    for design, by_k in [(design, least[design]) for design in HALVES] + list(by_test.items()):
         for k, count in by_k.items():
             claims[f"{design}, k = {k}"] = Claimed(
                 count / (formula[design, k] * FEWER.get((design, k), 1.0)), 0.95, 1.05
@@ -398,7 +398,7 @@ def _headline(least: Counts) -> str:
     )
 
 
-def _people(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Table:
+def _people(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int]) -> Table:
     def whole(count: Positive) -> int | str:
         return round(count.value) if count.known else ""
 
@@ -408,7 +408,7 @@ def _people(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) 
             rest = (
                 (formula[design, k], "", "")
                 if design in HALVES
-                else ("", whole(tested.get(design, {}).get(k, NO_FACTOR)), formula[design, k])
+                else ("", whole(by_test.get(design, {}).get(k, NO_FACTOR)), formula[design, k])
             )
             rows.append((design, k, whole(count), round(count.value / unit(k), 2), *rest))
     error = f"mean error {MEAN:g}"
@@ -442,20 +442,20 @@ def _errors(measurements: Rows[Test, Errors]) -> Table:
     )
 
 
-def _figure(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Figure:
+def _figure(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int]) -> Figure:
     curves = []
-    for counts, error in ((least, f"mean error {MEAN:g}"), (tested, f"both errors {BETA:g}")):
-        for design in (*HALVES, PRIVATE) if counts is least else tested:
-            drawn, name = (
+    for counts, error in ((least, f"mean error {MEAN:g}"), (by_test, f"both errors {BETA:g}")):
+        for design in (*HALVES, PRIVATE) if counts is least else by_test:
+            points, name = (
                 [(k, count.value / unit(k)) for k, count in counts[design].items() if count.known],
                 f"{design}, {error}",
             )
-            curves.append(curve(name, drawn, group=name))
-            if counts is tested or design in HALVES:
+            curves.append(curve(name, points, group=name))
+            if counts is by_test or design in HALVES:
                 curves.append(
                     curve(
                         f"{design}, formula",
-                        ((k, formula[design, k] / unit(k)) for k, _ in drawn),
+                        ((k, formula[design, k] / unit(k)) for k, _ in points),
                         "theory",
                         group=name,
                     )

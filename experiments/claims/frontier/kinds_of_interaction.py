@@ -192,21 +192,21 @@ def lead(depth: int, many: int, lean: float, runs: int, generator: Generator) ->
     from a node, j of i steps are confirmed on binomial(i, j). Each level of k confirms or denies by
     `lean`.
     """
-    kinds = [(left, agreed) for left in range(depth) for agreed in range(depth - left)] + [
+    kinds = [(left, matches) for left in range(depth) for matches in range(depth - left)] + [
         (depth, 0)
     ]
-    shares = [math.comb(depth - left - 1, agreed) if left < depth else 1 for left, agreed in kinds]
+    shares = [
+        math.comb(depth - left - 1, matches) if left < depth else 1 for left, matches in kinds
+    ]
     means = [
-        left - 1 + 2 * agreed - (depth - left - 1) if left < depth else depth
-        for left, agreed in kinds
+        left - 1 + 2 * matches - (depth - left - 1) if left < depth else depth
+        for left, matches in kinds
     ]
     sizes = np.diff(many * np.cumsum([0, *shares]) // (1 << depth))
-    confirmed = (
-        2 * generator.binomial(sizes, 0.5 + lean * np.array(means), (runs, len(kinds))) - sizes
-    )
+    leads = 2 * generator.binomial(sizes, 0.5 + lean * np.array(means), (runs, len(kinds))) - sizes
     leaving = np.array([left for left, _ in kinds])
     ahead: Ints = np.stack(
-        [confirmed @ (1 * (leaving > level) - 1 * (leaving == level)) for level in range(depth)],
+        [leads @ (1 * (leaving > level) - 1 * (leaving == level)) for level in range(depth)],
         axis=1,
     )
     return ahead
@@ -299,30 +299,30 @@ class Users(Row):
     def measure(self, seed: int) -> Seen | Refusal:
         way, n, protocol = self.way, self.way.predicted, self.way.protocol()
         generator = default_rng([seed, WAYS.index(way.name), way.k])
-        right, made, owed, seen = 0, 0, 0, set[tuple[str, float, int]]()
+        right, answers, requests, observations = 0, 0, 0, set[tuple[str, float, int]]()
         try:
             algorithm: Algorithm[LocalQuery, Tally, str] = protocol.algorithm(EPSILON, n)
-            for drawn in generator.integers(1 << 62, size=self.runs).tolist():
-                population, queries = protocol.synthetic(n, drawn), list[LocalQuery]()
-                oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON)
+            for own in generator.integers(1 << 62, size=self.runs).tolist():
+                population, queries = protocol.synthetic(n, own), list[LocalQuery]()
+                oracle = PopulationOracle(population, KeyedNoise(own), own, EPSILON)
                 right += run(algorithm, Watched(oracle, before=queries.extend)) == population.path
-                made += sum(summary.n for summary in oracle.rounds if summary.digest)
-                owed += sum(len(query.cohort) for query in queries)
-                seen.add((oracle.interaction, oracle.ledger.max_spent, len(oracle.rounds)))
+                answers += sum(summary.n for summary in oracle.rounds if summary.digest)
+                requests += sum(len(query.cohort) for query in queries)
+                observations.add((oracle.interaction, oracle.ledger.max_spent, len(oracle.rounds)))
             ratio = exact_ratio(OneOfRounds(way.each))
         except LocalDPError as error:
             return Refusal(str(error))
-        (interaction, spent, _), *others = seen
+        (interaction, loss, _), *others = observations
         crossing = CrossCheck(
             clients=n,
             users=(right, self.runs),
             law=(successes(way, n, 8 * self.runs, generator), 8 * self.runs),
-            made=(made, owed),
+            made=(answers, requests),
             loss=math.log(ratio),
             charged=ratio <= exp_epsilon(OneOfRounds(way.each).nano) and not others,
             epsilon=EPSILON,
         )
-        return Seen(crossing, interaction, protocol.model(), spent)
+        return Seen(crossing, interaction, protocol.model(), loss)
 
 
 Counts = dict[Way, tuple[ClientCount, int]]  # the count and the prediction
@@ -357,12 +357,12 @@ class KindsOfInteraction(Experiment):
         losses: Rows[Loss, Ratios] = [(p, m) for p, m in sheet[Loss] if isinstance(m, Ratios)]
         counts: Counts = {p.way: (m.search, m.predicted) for p, m in searches}
         table = _table(counts)
-        crossed = [
+        crossings = [
             (f"{p.way.name}, k = {p.way.k}", m.crossing if isinstance(m, Seen) else m)
             for p, m in users
         ]
         parts = {
-            str(way): least_count(count) / predicted for way, (count, predicted) in counts.items()
+            str(way): least_count(count) / prediction for way, (count, prediction) in counts.items()
         }
         answers = {True: "answered", False: "refused"}
         rows = [
@@ -390,7 +390,7 @@ class KindsOfInteraction(Experiment):
                 ),
                 also=len(losses) == len(LOST),
             ),
-            *(cross_check_shown(name, crossing) for name, crossing in crossed),
+            *(cross_check_shown(name, crossing) for name, crossing in crossings),
             _check_names({p.way.name: m for p, m in users}),
             reached_check(searches),
             measured(
@@ -442,7 +442,7 @@ def _headline(counts: Counts) -> str:
 
 def _check_names(users: dict[str, Seen | Refusal]) -> Check:
     models = {"non-interactive": "LNI", "sequentially interactive": "LI", "fully interactive": "FI"}
-    seen = {
+    observations = {
         way: (m.interaction, m.model, m.spent) for way, m in users.items() if isinstance(m, Seen)
     }
     right = {
@@ -455,9 +455,10 @@ def _check_names(users: dict[str, Seen | Refusal]) -> Check:
     )
     return Check(
         statement,
-        seen == right,
+        observations == right,
         ", ".join(
-            f"{way}: {interaction}, {model}" for way, (interaction, model, _) in seen.items()
+            f"{way}: {interaction}, {model}"
+            for way, (interaction, model, _) in observations.items()
         ),
     )
 
@@ -524,8 +525,8 @@ def _check_rounds(counts: Counts) -> list[Check]:
 
 def _table(counts: Counts) -> Table:
     rows = [
-        (way.name, way.k, way.rounds, count.n, count.low, count.high, predicted, way.apart)
-        for way, (count, predicted) in counts.items()
+        (way.name, way.k, way.rounds, count.n, count.low, count.high, prediction, way.apart)
+        for way, (count, prediction) in counts.items()
     ]
     bounds = [
         (BOUND, k, 1, math.ceil(ladder_one_round_least(k, EPSILON, BETA)), None, None, None, None)

@@ -97,13 +97,13 @@ class Certificate(Row):
     def measure(self, seed: int) -> Certified:
         result = margin(BlockClass(self.function, self.t, self.b))
         certificate = result.certificate(EPSILON, SUCCESS)
-        forged = [accepted(forgery) for forgery in forgeries(certificate)]
+        verdicts = [accepted(forgery) for forgery in forgeries(certificate)]
         return Certified(
             Side.of(result),
             certificate,
             verify_certificate(certificate).valid,
-            len(forged),
-            sum(forged),
+            len(verdicts),
+            sum(verdicts),
         )
 
 
@@ -111,13 +111,13 @@ def forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     """The certificate with one weight altered, for each of them; with b altered; and with a figure
     that says more."""
     weights = certificate["weights"]
-    altered = [
+    changes = [
         {**certificate, "weights": [*weights[:place], weight + 1, *weights[place + 1 :]]}
         for place, weight in enumerate(weights)
     ]
-    altered += [{**certificate, "b": b} for b in (certificate["b"] - 1, certificate["b"] + 1)]
+    changes += [{**certificate, "b": b} for b in (certificate["b"] - 1, certificate["b"] + 1)]
     return [
-        *altered,
+        *changes,
         {**certificate, "clients_at_least": certificate["clients_at_least"] + 1},
         {**certificate, "squared_margin_at_most": "1/1000000000"},
     ]
@@ -198,7 +198,7 @@ class Votes(Row):
     def needed(self) -> float:
         """The clients with which nine tenths of the votes are right more often than wrong: by a
         line through the two numbers around it."""
-        rates = [won / self.trials for won in self.won]
+        rates = [wins / self.trials for wins in self.won]
         for place, (low, high) in enumerate(pairwise(rates)):
             if low < SUCCESS <= high:
                 before, after = self.clients[place : place + 2]
@@ -232,8 +232,8 @@ class Vote(Row):
                 most,
             ]
         )
-        won = [int((advantages(result, n, self.trials, generator) > 1e-9).sum()) for n in clients]
-        return Votes(squared, clients, won, self.trials)
+        wins = [int((advantages(result, n, self.trials, generator) > 1e-9).sum()) for n in clients]
+        return Votes(squared, clients, wins, self.trials)
 
 
 def enough(bound: int) -> int:
@@ -253,10 +253,8 @@ def advantages(result: Margin, clients: int, trials: int, generator: Generator) 
         voters = generator.binomial(
             len(cohort), float(result.concepts.b) ** -S.bit_count(), size=trials
         )
-        agreed = generator.binomial(
-            voters, min(1.0, (1 + correlation / response_gain(EPSILON)) / 2)
-        )
-        total += correlation * (2 * agreed - voters)
+        ayes = generator.binomial(voters, min(1.0, (1 + correlation / response_gain(EPSILON)) / 2))
+        total += correlation * (2 * ayes - voters)
     return total
 
 
@@ -272,7 +270,7 @@ class Users(Row):
         def trial() -> Trial:
             return Trial(
                 vote(result, EPSILON, n),
-                lambda drawn: hard_examples(result, n, drawn),
+                lambda own: hard_examples(result, n, own),
                 lambda words, _: advantage(result, words) > 1e-12,
                 n,
                 EPSILON,
@@ -346,9 +344,9 @@ class Margins(Experiment):
             _votes_table(votes),
         ]
         title = "Margin complexity of one variable of each block, four in a block"
-        drawn = [curve_of(p.function, "t | at_least", each, "theory") for p, each in fixed]
+        curves = [curve_of(p.function, "t | at_least", each, "theory") for p, each in fixed]
         figures = [
-            LogFigure("margins", title, "blocks t", "margin complexity", drawn, "one-round"),
+            LogFigure("margins", title, "blocks t", "margin complexity", curves, "one-round"),
             _votes_figure(votes),
         ]
         files = {f"certificate {p.function} {p.t} {p.b}": m.certificate for p, m in certificates}
@@ -417,7 +415,7 @@ def _votes_figure(votes: Rows[Vote, Votes]) -> Figure:
     curves = [
         curve(
             _name(p),
-            ((n / m.squared, won / m.trials) for n, won in zip(m.clients, m.won, strict=True)),
+            ((n / m.squared, wins / m.trials) for n, wins in zip(m.clients, m.won, strict=True)),
         )
         for p, m in votes
     ]
@@ -451,7 +449,7 @@ def _headline(certificates: Rows[Certificate, Certified]) -> str:
 
 
 def _check_certificates(rows: Rows[Certificate, Certified]) -> Check:
-    forged, accepted_ones, verified = (
+    forgery_count, accepted_count, valid_count = (
         sum(m.forgeries for _, m in rows),
         sum(m.accepted for _, m in rows),
         sum(m.valid for _, m in rows),
@@ -464,16 +462,16 @@ def _check_certificates(rows: Rows[Certificate, Certified]) -> Check:
         )
         for p, m in rows
     ]
-    short = [_name(p) for p, bound, stated in least if stated < bound]
+    short = [_name(p) for p, bound, count in least if count < bound]
     return Check(
         (
             "Every certificate passes the independent checker, and none with one altered weight, "
             "another B or a larger count does"
         ),
-        verified == len(rows) and forged > 0 == accepted_ones and not short,
+        valid_count == len(rows) and forgery_count > 0 == accepted_count and not short,
         (
-            f"{verified} of {len(rows)} certificates verified; {accepted_ones} of {forged} "
-            "forgeries accepted"
+            f"{valid_count} of {len(rows)} certificates verified; {accepted_count} of "
+            f"{forgery_count} forgeries accepted"
         )
         + (f"; short of the bound: {', '.join(short)}" if short else ""),
     )

@@ -136,13 +136,13 @@ class Channels(Row):
             self.epsilon,
             default_rng([own_seed("one round parity channels None", seed, self.d)]),
         )
-        drawn = (
+        channels = (
             parity.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator)
             for _ in range(CHANNELS)
         )
         return Information(
             parity.best_parity_information(d, epsilon),
-            max(float(parity.parity_information(d, channel).sum()) for channel in drawn),
+            max(float(parity.parity_information(d, channel).sum()) for channel in channels),
             parity.deny_information(d, epsilon),
             parity.support_information(d, epsilon),
             parity.parity_report_bound(d, epsilon),
@@ -248,18 +248,18 @@ class OneRoundParity(Experiment):
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        channels, bounded, counted = sheet[Channels], sheet[AtBound], sheet[Count]
+        channels, bounded, searches = sheet[Channels], sheet[AtBound], sheet[Count]
         counts: Counts = {
-            kind: {p.d: m for p, m in counted if p.kind == kind} for kind in (*ONE_ROUND, *SEVERAL)
+            kind: {p.d: m for p, m in searches if p.kind == kind} for kind in (*ONE_ROUND, *SEVERAL)
         }
-        crossed = (
+        crossings = (
             cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85) for p, m in sheet[Cross]
         )
         checks = [
-            reached_check(counted),
+            reached_check(searches),
             *_channel_checks(channels),
             _bound_check(bounded),
-            *crossed,
+            *crossings,
             *_count_checks(counts),
         ]
         rates = [
@@ -339,7 +339,7 @@ def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
 
 def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
     beaten = [(p.several, m.predicted) for p, m in bounded if p.d >= BEATEN_FROM[p.several]]
-    refused = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
+    refusals = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
     return holds(
         f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several "
         f"rounds succeed as computed, within {RATE:.0%}: more often from d = 7 on, and in two "
@@ -350,9 +350,9 @@ def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
             )
             for p, m in bounded
         },
-        "; ".join(refused),
+        "; ".join(refusals),
         also={kind for kind, _ in beaten} == set(SEVERAL)
-        and min(predicted for _, predicted in beaten) > TARGET,
+        and min(success for _, success in beaten) > TARGET,
     )
 
 
@@ -425,7 +425,7 @@ def _figure(counts: Counts) -> Figure:
         THREE: "three rounds",
         HALVING: "d rounds, halving",
     }
-    drawn = [
+    curves = [
         curve(
             f"{labels[kind]}: measured",
             ((float(d), *(n / _units(d) for n in (m.n, m.low, m.high))) for d, m in by_d.items()),
@@ -440,7 +440,7 @@ def _figure(counts: Counts) -> Figure:
     }
     for label, (bound, group) in bounds.items():
         grid = range(min(measured_at), max(measured_at) + 1)
-        drawn.append(
+        curves.append(
             curve(
                 label,
                 ((float(d), bound(d, EPSILON, TARGET) / _units(d)) for d in grid),
@@ -449,7 +449,7 @@ def _figure(counts: Counts) -> Figure:
             )
         )
     title = "Clients for 90 % exact recovery of a parity, epsilon 1"
-    return LogFigure("one-round-parity", title, "dimension d", "clients / (C^2 2^d)", drawn)
+    return LogFigure("one-round-parity", title, "dimension d", "clients / (C^2 2^d)", curves)
 
 
 def _headline(counts: Counts) -> str:

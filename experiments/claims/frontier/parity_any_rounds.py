@@ -201,16 +201,16 @@ class Eliminated(Row):
             default_rng([own_seed("parity any rounds", seed, self.d)]),
             protocol.clients(EPSILON),
         )
-        asked, rounds, successes = list[int](), list[int](), 0
+        clients, rounds, successes = list[int](), list[int](), 0
         for _ in range(self.trials):
             population = protocol.synthetic(most, int(generator.integers(1 << 62)))
             oracle = AggregateOracle(population, generator, EPSILON)
             successes += run(protocol.algorithm(EPSILON, most), oracle) == population.r
-            asked.append(sum(each.n for each in oracle.rounds))
+            clients.append(sum(each.n for each in oracle.rounds))
             rounds.append(len(oracle.rounds))
         return Runs(
-            float(np.mean(asked)),
-            float(np.std(asked, ddof=1)) / math.sqrt(self.trials),
+            float(np.mean(clients)),
+            float(np.std(clients, ddof=1)) / math.sqrt(self.trials),
             successes,
             float(np.mean(rounds)),
         )

@@ -24,8 +24,8 @@ def decoders(decoder: Any) -> dict[str, Any]:
 
 def rounded_up(matrix: Floats, sums: Floats) -> Floats:
     """Least squares of sums that are higher by a fifth of n."""
-    solved: Floats = np.linalg.solve(matrix.T @ matrix, matrix.T @ (sums + 0.2 * matrix.shape[1]))
-    return solved
+    solution: Floats = np.linalg.solve(matrix.T @ matrix, matrix.T @ (sums + 0.2 * matrix.shape[1]))
+    return solution
 
 
 LEAKING = {

@@ -31,14 +31,14 @@ def half_scored(shares: Any, means: Any, suspects: Any) -> Traced:
 
 def a_third_unused(shares: Any, means: Any, suspects: Any) -> Traced:
     """Scored by two thirds of the bits."""
-    used = 2 * len(shares) // 3
-    return traced(shares[:used], means[:used], suspects[:, :used])
+    count = 2 * len(shares) // 3
+    return traced(shares[:count], means[:count], suspects[:, :count])
 
 
 def all_accused(traces: Traced, failure: float) -> Bools:
     """By the one p-value, for any number of suspects."""
-    accused: Bools = traces.p_values < 0.1
-    return accused
+    accusations: Bools = traces.p_values < 0.1
+    return accusations
 
 
 def shuffled(code: Any, keys: Any, tolerance: float) -> Any:
@@ -107,7 +107,7 @@ TWINS = [
     Twin(
         "synthetic rows that are the table's",
         signed,
-        {"_weighed": lambda table, *_: table.histogram.astype(np.float64)},
+        {"_synthesize": lambda table, *_: table.histogram.astype(np.float64)},
         (Signed,),
         ROWS,
     ),

@@ -32,8 +32,8 @@ from tests.support.runs.quick import Quick, Twin, lost
 pytestmark = pytest.mark.long
 QUICK, WITHIN = Quick(EXPERIMENT), ConcentratedRounds.within
 AWAY = {
-    "moved": lambda weights, counted, share, step: moved(
-        weights, counted, 1.0 - (share > weights[counted].sum()), step
+    "moved": lambda weights, column, share, step: moved(
+        weights, column, 1.0 - (share > weights[column].sum()), step
     )
 }
 BOLD = {
@@ -41,7 +41,7 @@ BOLD = {
 }
 POOR = {"within": lambda rho, rounds: WITHIN(type(rho)(rho.atto_rho // 100), rounds)}
 ALIKE = {
-    "candidates": lambda sampled, database: numbered(np.zeros(sampled.queries.k, dtype=np.int64))
+    "candidates": lambda samples, database: numbered(np.zeros(samples.queries.k, dtype=np.int64))
 }
 STAYING = tuple(f"in rho beats {name}" for name in ("histogram", "Gaussian", "product"))
 # of the points, those to be measured again
@@ -82,7 +82,7 @@ TWINS = [
     Twin(
         "MWEM that learns from no count",
         mwem,
-        {"fitted": lambda weights, measured, passes: weights},
+        {"fitted": lambda weights, counts, passes: weights},
         (Queries,),
         ("boosting errs",),
     ),
@@ -133,14 +133,14 @@ WRONG: dict[str, Callable[[dict[str, list[float]]], list[float]]] = {
 def test_a_table_that_is_not_the_nearest_is_not_shown(wrong: str) -> None:
     """Each in its place. MWEM's table, 1.25 times worse at 15,000 records alone, takes more runs
     than the quick ones."""
-    measured = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
-    swapped = [
+    counts = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
+    swaps = [
         (
             point,
             replace(m, means={**m.means, NEAREST: WRONG[wrong](m.means)})
             if isinstance(point, AllMarginals)
             else m,
         )
-        for point, m in measured
+        for point, m in counts
     ]
-    assert "the table nearest" in lost(EXPERIMENT.conclude(swapped, "quick"))
+    assert "the table nearest" in lost(EXPERIMENT.conclude(swaps, "quick"))

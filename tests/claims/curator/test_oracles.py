@@ -173,7 +173,7 @@ def test_methods_in_the_place_of_others_are_not_shown(
     """RSPM that needs as few examples as another method, others that need as many as RSPM, a
     histogram with twice the error."""
     right = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
-    fallen = lost(
+    failures = lost(
         EXPERIMENT.conclude(
             [
                 (point, Errors(change(m.errors)) if isinstance(point, kind) else m)
@@ -182,7 +182,7 @@ def test_methods_in_the_place_of_others_are_not_shown(
             "quick",
         )
     )
-    assert all(part in fallen for part in falls)
+    assert all(part in failures for part in falls)
 
 
 @pytest.mark.slow
@@ -201,13 +201,13 @@ def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
         oracles.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator)
         for generator in generators
     ]
-    measured = {
+    errors_by_name = {
         name: float(np.mean([each[name] for each in errors])) for name in (*means, oracles.ONE_DRAW)
     }
-    assert {name: round(measured[name], 4) for name in means} == means
+    assert {name: round(errors_by_name[name], 4) for name in means} == means
     assert (
-        measured[HISTOGRAM]
-        < measured[GAME]
-        < measured[oracles.PRODUCT]
-        < measured[oracles.ONE_DRAW]
+        errors_by_name[HISTOGRAM]
+        < errors_by_name[GAME]
+        < errors_by_name[oracles.PRODUCT]
+        < errors_by_name[oracles.ONE_DRAW]
     )

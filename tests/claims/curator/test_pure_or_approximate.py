@@ -55,19 +55,19 @@ RELEASE = PointLearner.release
 def finding(*again: tuple[str, str], concave: int = 0) -> Finding:
     """Of all points, those of (class, learner) in `again` measured afresh; RecConcave needs the
     known numbers of records, or the given one."""
-    measured = []
+    rows = []
     for place, point in enumerate(QUICK.points):
         afresh = (point.of, point.kind if isinstance(point, Learner) else "proven") in again
-        measured.append((point, QUICK.measure(place) if afresh else QUICK.right(place)))
-    for bits, known in KNOWN.items():
-        n = concave or known
+        rows.append((point, QUICK.measure(place) if afresh else QUICK.right(place)))
+    for bits, least in KNOWN.items():
+        n = concave or least
         records = Records(Least(n, n - 30, n + 30, "staircase"), 10**9, 10**12, 18, 18.0)
-        measured.append((Learner("thresholds", "RecConcave", 1e-6, bits, 7, 20), records))
-    return EXPERIMENT.conclude(measured, "quick")
+        rows.append((Learner("thresholds", "RecConcave", 1e-6, bits, 7, 20), records))
+    return EXPERIMENT.conclude(rows, "quick")
 
 
-def placed(found: Finding) -> list[int]:
-    regions = next(figure for figure in found.figures if isinstance(figure, Regions))
+def placed(verdict: Finding) -> list[int]:
+    regions = next(figure for figure in verdict.figures if isinstance(figure, Regions))
     return [len(region.placed) for region in regions.regions]
 
 
@@ -138,35 +138,35 @@ TWINS = [
 
 def test_right_learners_are_shown() -> None:
     """All checks, and the exact sums to a record: 302 to 3,790 pure, 345 and 192 with a delta."""
-    found = finding()
-    assert found.verdict == "shown", lost(found)
+    verdict = finding()
+    assert verdict.verdict == "shown", lost(verdict)
     rows = [
         row
-        for row in found.tables[0].rows
+        for row in verdict.tables[0].rows
         if row[0] == "points" and row[2] in (16, 32, 64, 128, 256)
     ]
     assert [row[3] for row in rows if row[1] == "pure, proper"] == [302, 544, 1018, 1950, 3790]
     assert [row[6] for row in rows if row[1] == "pure, proper"] == [155, 278, 520, 993, 1924]
     assert {row[3] for row in rows if row[1].startswith("stable choice")} == {345, 192}
-    assert placed(found) == [1, 1, 1]
+    assert placed(verdict) == [1, 1, 1]
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     twin.apply(monkeypatch)
-    fallen = lost(finding(*twin.points))
-    assert all(part in fallen for part in twin.falls), fallen
+    failures = lost(finding(*twin.points))
+    assert all(part in failures for part in twin.falls), failures
 
 
 def test_a_number_that_grows_is_not_placed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "_dichotomies", all_thresholds)
-    found = finding(("thresholds", "labels"))
-    assert "only labels secret (thresholds): the number does not grow" in lost(found)
-    assert placed(found) == [1, 1, 0]
+    verdict = finding(("thresholds", "labels"))
+    assert "only labels secret (thresholds): the number does not grow" in lost(verdict)
+    assert placed(verdict) == [1, 1, 0]
 
 
 def test_rec_concave_below_dyadic_is_not_shown() -> None:
     """A fifth of its records: another crossing, and fewer than dyadic intervals take."""
-    fallen = lost(finding(concave=250))
-    assert "RecConcave at depth 2" in fallen
-    assert "RecConcave, tuned, delta 1e-6 (thresholds) takes more" in fallen
+    failures = lost(finding(concave=250))
+    assert "RecConcave at depth 2" in failures
+    assert "RecConcave, tuned, delta 1e-6 (thresholds) takes more" in failures

@@ -47,27 +47,27 @@ MEASURE, NOISE = Counts.measure, ThresholdedHistogram.noise.func  # type: ignore
 def finding(*again: Any, scale: Scale = "quick", sparse: int = 0) -> Finding:
     """Of all points, those of the kinds `again` measured afresh; least numbers as found, or as
     given for the sparse tree."""
-    searched: list[tuple[Any, Any]] = []
+    searches: list[tuple[Any, Any]] = []
     for tree, sizes in SEARCHED.items():
-        for bits, found in sizes.items():
-            n = sparse if sparse and tree == "sparse" else found
+        for bits, least in sizes.items():
+            n = sparse if sparse and tree == "sparse" else least
             count = ClientCount(n, n - 50, n + 50, 600)
-            searched.append(
+            searches.append(
                 (
                     Thresholds(tree, bits, 600),
                     Searched(count, (10**9, round(TREE_DELTAS[tree] * 10**18))),
                 )
             )
-    measured = [
+    rows = [
         (point, QUICK.measure(place) if isinstance(point, again) else QUICK.right(place))
         for place, point in enumerate(QUICK.points)
     ]
-    return EXPERIMENT.conclude(measured + (searched if scale == "full" else []), scale)
+    return EXPERIMENT.conclude(rows + (searches if scale == "full" else []), scale)
 
 
 def by_bits(counts: Counts, seed: int) -> Released:
-    released = MEASURE(counts, seed)
-    return replace(released, n=released.n + 10 * counts.bits) if counts.delta else released
+    release = MEASURE(counts, seed)
+    return replace(release, n=release.n + 10 * counts.bits) if counts.delta else release
 
 
 LESS = {
@@ -138,7 +138,7 @@ TWINS = [
     Twin(
         "a hypothesis that ignores the release",
         sanitizing,
-        {"best_threshold": lambda released: 1},
+        {"best_threshold": lambda answer: 1},
         (Learned,),
         LEARNING,
     ),
@@ -156,10 +156,10 @@ TWINS = [
 def test_right_releases_are_shown() -> None:
     """All checks, at both scales, and the exact sums to a record; a sparse tree with twice the
     records crosses elsewhere, which the full scale judges."""
-    found = finding()
-    assert found.verdict == finding(scale="full").verdict == "shown", lost(found)
+    verdict = finding()
+    assert verdict.verdict == finding(scale="full").verdict == "shown", lost(verdict)
     rows = [
-        row for row in found.tables[0].rows if row[0] == "counts" and row[2] in (16, 32, 64, 128)
+        row for row in verdict.tables[0].rows if row[0] == "counts" and row[2] in (16, 32, 64, 128)
     ]
     assert [row[3] for row in rows if row[1].endswith("pure")] == [270, 490, 930, 1820]
     assert {row[3] for row in rows if row[1].startswith("thresholded")} == {340, 200}
@@ -181,5 +181,5 @@ def test_right_releases_are_shown() -> None:
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     twin.apply(monkeypatch)
-    fallen = lost(finding(*twin.points))
-    assert all(part in fallen for part in twin.falls), fallen
+    failures = lost(finding(*twin.points))
+    assert all(part in failures for part in twin.falls), failures

@@ -18,8 +18,8 @@ ONE = Quick(
 
 def in_steps_of_one(loss: Approximate) -> tuple[int, ...]:
     """The best law in steps of 1 instead of 2: private if the lead had sensitivity 1."""
-    accepted = best_acceptance(loss)
-    return (accepted[0], *accepted[2::2])
+    chances = best_acceptance(loss)
+    return (chances[0], *chances[2::2])
 
 
 STEPS = {"local_dp.curator.selection.stable.best_acceptance": in_steps_of_one}
@@ -46,8 +46,8 @@ TWINS = [
 @pytest.mark.long
 def test_shown() -> None:
     QUICK.shows()
-    saved = next(table for table in QUICK.found().tables if table.title.startswith("records"))
-    assert [row[2:4] for row in saved.rows] == [(268, 218), (209, 192), (363, 345), (1621, 1124)]
+    leasts = next(table for table in QUICK.found().tables if table.title.startswith("records"))
+    assert [row[2:4] for row in leasts.rows] == [(268, 218), (209, 192), (363, 345), (1621, 1124)]
 
 
 @pytest.mark.long

@@ -32,9 +32,9 @@ from tests.support.runs.quick import Quick, Twin
 QUICK, LEAD, WEIGHT = Quick(EXPERIMENT), kinds.lead, OneOfRounds.weight
 
 
-def forgets(spoken: Speakers, session: str, silence: int, places: Counts, values: Ints) -> Ints:
+def forgets(speakers: Speakers, session: str, silence: int, places: Counts, values: Ints) -> Ints:
     """Nobody is silent after an answer: ratio E^2 and more."""
-    spoken.reserve(session, int(places.max()) + 1)
+    speakers.reserve(session, int(places.max()) + 1)
     return values
 
 
@@ -93,7 +93,7 @@ test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
 def test_the_law_is_that_of_the_clients(way: Way) -> None:
     """1,000 runs client by client and 60,000 from the law: success differs by less than five
     standard errors, which a right law does once in a million."""
-    n, many, drawn = max(way.least, way.predicted // 2), 1000, 60_000
+    n, many, draws = max(way.least, way.predicted // 2), 1000, 60_000
     protocol, right = way.protocol(), 0
     algorithm: Any = protocol.algorithm(1.0, n)
     for seed in range(many):
@@ -102,8 +102,8 @@ def test_the_law_is_that_of_the_clients(way: Way) -> None:
             run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 1.0))
             == population.path
         )
-    share = kinds.successes(way, n, drawn, np.random.default_rng(4)) / drawn
-    assert abs(right / many - share) < 5 * math.sqrt(share * (1 - share) * (1 / many + 1 / drawn))
+    share = kinds.successes(way, n, draws, np.random.default_rng(4)) / draws
+    assert abs(right / many - share) < 5 * math.sqrt(share * (1 - share) * (1 / many + 1 / draws))
 
 
 def test_kinds_of_paths_are_all_paths() -> None:

@@ -44,10 +44,10 @@ def invented(point: Any) -> Any:
     return ClientCount(round(count), 0.98 * count, 1.02 * count, 1)
 
 
-def found(*kinds: type, changed: Mapping[tuple[type, str], Any] = {}) -> Finding:
+def found(*kinds: type, changes: Mapping[tuple[type, str], Any] = {}) -> Finding:
     """The finding of invented measurements; points of `kinds` with naming suspects at d up to 4 are
     measured, and those `changed` are given."""
-    measured: list[tuple[Any, Any]] = []
+    rows: list[tuple[Any, Any]] = []
     for place, point in enumerate(EXPERIMENT.points("quick")):
         name = str(
             next(
@@ -60,10 +60,10 @@ def found(*kinds: type, changed: Mapping[tuple[type, str], Any] = {}) -> Finding
             )
         )
         if isinstance(point, kinds) and getattr(point, "d", 0) <= 4 and name in ("", DENY):
-            measured.append((point, EXPERIMENT.measure(point, 100 + place)))
+            rows.append((point, EXPERIMENT.measure(point, 100 + place)))
         elif not isinstance(point, Channels):
-            measured.append((point, changed.get((type(point), name)) or invented(point)))
-    return EXPERIMENT.conclude(measured, "quick")
+            rows.append((point, changes.get((type(point), name)) or invented(point)))
+    return EXPERIMENT.conclude(rows, "quick")
 
 
 @cache
@@ -132,9 +132,9 @@ def test_a_server_that_takes_the_most_named_is_not_shown(monkeypatch: pytest.Mon
     assert "Every search" in lost(found(Count))
 
 
-def agrees(label: Any, named: Any, right: Any = characters.ruled_out) -> Any:
+def agrees(label: Any, name: Any, right: Any = characters.ruled_out) -> Any:
     """Clients name a parity that agrees."""
-    return right(label, named) ^ np.uint8(1)
+    return right(label, name) ^ np.uint8(1)
 
 
 @pytest.mark.long

@@ -68,11 +68,11 @@ def as_promised(scale: Scale = "quick") -> Measured:
     return [(point, promised(point)) for point in EXPERIMENT.points(scale)]
 
 
-def lost(measured: Measured, scale: Scale = "quick") -> list[Check]:
+def lost(results: Measured, scale: Scale = "quick") -> list[Check]:
     """The checks that are not shown, after a journey through JSON."""
     rows = [
         (point, EXPERIMENT.read(point, json.loads(json.dumps(plain(each)))))
-        for point, each in measured
+        for point, each in results
     ]
     return [check for check in EXPERIMENT.conclude(rows, scale).checks if not check.shown]
 
@@ -102,7 +102,7 @@ def test_wrong_methods_lose_the_verdict(
     clients' are not shown."""
     # the check that only the full scale has
     scale: Scale = "full" if "fewer clients in rounds" in statement else "quick"
-    measured = [
+    results = [
         (
             point,
             wrong
@@ -111,7 +111,7 @@ def test_wrong_methods_lose_the_verdict(
         )
         for point, each in as_promised(scale)
     ]
-    assert any(statement in check.statement for check in lost(measured, scale))
+    assert any(statement in check.statement for check in lost(results, scale))
 
 
 def test_descent_spends_what_it_says() -> None:
@@ -122,7 +122,7 @@ def test_descent_spends_what_it_says() -> None:
 
 def test_a_weak_mechanism_loses_the_verdict() -> None:
     """Prefix sums at four fifths of the predicted gain fail both checks about them."""
-    measured = [
+    results = [
         (
             point,
             SquareErrors([1.25 * error for error in each.together], each.apart)
@@ -131,7 +131,7 @@ def test_a_weak_mechanism_loses_the_verdict() -> None:
         )
         for point, each in as_promised()
     ]
-    assert len(lost(measured)) == 2
+    assert len(lost(results)) == 2
 
 
 def test_a_wrong_round_has_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,12 +147,12 @@ def test_a_wrong_round_has_another_law(monkeypatch: pytest.MonkeyPatch) -> None:
             "as_randomized_response",
             lambda *protocol, wrong=wrong: wrong(as_randomized_response(*protocol)),
         )
-        replayed = bits.OneBit(2, 4, bits.COUNT).measure(1)
-        measured = [
-            (point, replayed if isinstance(point, bits.OneBit) else each)
+        replay = bits.OneBit(2, 4, bits.COUNT).measure(1)
+        results = [
+            (point, replay if isinstance(point, bits.OneBit) else each)
             for point, each in as_promised()
         ]
-        assert ("no interaction helps" in str(lost(measured))) == (wrong in twins)
+        assert ("no interaction helps" in str(lost(results))) == (wrong in twins)
 
 
 @pytest.mark.long
@@ -188,15 +188,15 @@ def test_wrong_programs_lose_the_cross_check(
 
     monkeypatch.setattr(interaction_lists, "_algorithm", wrong)
     crossing = Users(BEST, 4).measure(1)
-    measured = [
+    results = [
         (point, crossing if isinstance(point, Users) and point.learner == BEST else each)
         for point, each in as_promised()
     ]
     if twin == "decodes to nothing":
         search = Least(BEST, 4, 100).measure(1)
-        measured = [
+        results = [
             (point, search if isinstance(point, Least) and point.learner == BEST else each)
-            for point, each in measured
+            for point, each in results
         ]
         why = "does not reach"
-    assert any(why in check.evidence for check in lost(measured))
+    assert any(why in check.evidence for check in lost(results))

@@ -163,12 +163,12 @@ def test_a_law_that_succeeds_less_often_is_not_shown() -> None:
 
 def test_a_refused_run_is_not_shown() -> None:
     """A cross-check that was refused loses the verdict and says why."""
-    refused = concluded(
+    refusal = concluded(
         lambda point: (
             Refusal("budget") if isinstance(point, Users) and point.protocol == HASHED else None
         )
     )
-    assert [check.evidence for check in lost(refused)] == ["refused: budget"]
+    assert [check.evidence for check in lost(refusal)] == ["refused: budget"]
 
 
 @pytest.mark.long
@@ -244,17 +244,17 @@ def always_zero(
     return Adaptive(play)
 
 
-def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, searched: bool = True) -> Finding:
+def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, with_search: bool = True) -> Finding:
     """The quick finding where one protocol is a twin: its own points measured, the search only if
-    `searched`, the others as published."""
+    `with_search`, the others as published."""
     monkeypatch.setattr(MaskedParityLearner, "algorithm", twin)
-    measured: Rows[Any, Any] = []
+    rows: Rows[Any, Any] = []
     for point in EXPERIMENT.points("quick"):
         own = point == Users(HASHED, 4) or (
-            searched and isinstance(point, Count) and (point.protocol, point.d) == (HASHED, 4)
+            with_search and isinstance(point, Count) and (point.protocol, point.d) == (HASHED, 4)
         )
-        measured.append((point, EXPERIMENT.measure(point, 1) if own else invent(point)))
-    return EXPERIMENT.conclude(measured, "quick")
+        rows.append((point, EXPERIMENT.measure(point, 1) if own else invent(point)))
+    return EXPERIMENT.conclude(rows, "quick")
 
 
 @pytest.mark.long
@@ -265,9 +265,9 @@ def test_the_quick_experiment_is_shown_with_the_right_protocol(
     and one from the law."""
     finding = quick(monkeypatch, RIGHT)
     assert finding.verdict == "shown", lost(finding)
-    crossed = next(check for check in finding.checks if LABELS[HASHED] in check.statement)
-    assert "runs client by client" in crossed.evidence
-    assert "from the law" in crossed.evidence
+    crossing = next(check for check in finding.checks if LABELS[HASHED] in check.statement)
+    assert "runs client by client" in crossing.evidence
+    assert "from the law" in crossing.evidence
 
 
 @pytest.mark.long
@@ -283,7 +283,7 @@ def test_wrong_protocols_are_not_shown(
     """A decoder that always returns 0, randomizers at twice the epsilon and cohorts one short or
     one beyond each lose the quick verdict, and it says why."""
     # the cross-check alone finds the others
-    finding = quick(monkeypatch, twin, searched=why == "does not reach 0.9")
+    finding = quick(monkeypatch, twin, with_search=why == "does not reach 0.9")
     assert finding.verdict == "not shown"
     assert any(why in check.evidence for check in lost(finding))
 
@@ -318,7 +318,8 @@ def test_an_off_by_one_cohort_is_found_by_whom_it_asks() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         assert any(
-            "budget" in check.evidence for check in lost(quick(patch, overlapping, searched=False))
+            "budget" in check.evidence
+            for check in lost(quick(patch, overlapping, with_search=False))
         )
 
 
@@ -332,8 +333,8 @@ def test_the_curators_errors_are_those_of_every_concept() -> None:
     for number in range(concepts.size):
         r, a = number >> 1, number & 1
         odd = [
-            (r >> place & 1) if hinted else ((r & word).bit_count() + a) % 2
-            for word, place, hinted in zip(x, i, b, strict=True)
+            (r >> place & 1) if hint else ((r & word).bit_count() + a) % 2
+            for word, place, hint in zip(x, i, b, strict=True)
         ]
         assert errors[number] == sum(
             (1 - 2 * wrong) != label for wrong, label in zip(odd, y, strict=True)

@@ -15,8 +15,10 @@ QUICK, LEAST, ESTIMATE = Quick(EXPERIMENT), Pair.epsilon_at_least, BlanketHistog
 
 def forgets(histogram: BlanketHistogram, tally: Any) -> Any:
     """An estimate that forgets what the blanket adds is biased."""
-    made = ESTIMATE(histogram, tally)
-    return type(made)(made.value + histogram.tries * histogram.share, made.standard_error, made.n)
+    estimate = ESTIMATE(histogram, tally)
+    return type(estimate)(
+        estimate.value + histogram.tries * histogram.share, estimate.standard_error, estimate.n
+    )
 
 
 CLONES = {"variation_ratio": lambda local: accountant.cloned(local, 1.0)}

@@ -89,14 +89,14 @@ def with_runs(concerns: Callable[[Run], bool], **wrong: Any) -> Measured:
     ]
 
 
-def shown(measured: Measured) -> list[bool]:
+def shown(rows: Measured) -> list[bool]:
     """Which checks the measurements show, after a journey through JSON."""
     return [
         check.shown
         for check in SUITE.conclude(
             [
                 (point, SUITE.read(point, json.loads(json.dumps(plain(each)))))
-                for point, each in measured
+                for point, each in rows
             ],
             "quick",
         ).checks
@@ -108,14 +108,14 @@ def test_what_the_claim_says_is_shown() -> None:
     assert SUITE.conclude(suite_as_promised(), "quick").verdict == "shown"
 
 
-@pytest.mark.parametrize(("oracle", "loose", "excess", "lost"), [
+@pytest.mark.parametrize(("oracle", "loose", "excess", "losses"), [
     ("exact", False, 0.2, 0), ("towards 0", False, 0.2, 1), ("worst case", False, 0.2, 1),
     ("local clients", False, 0.2, 2),
     ("worst case", True, 0.0, 4), ("worst case", False, 0.2, 4), ("local clients", True, 2.0, 5),
     ("local clients", True, 0.2, 5),
 ])  # fmt: skip
 def test_a_wrong_learner_loses_the_suite(
-    oracle: str, loose: bool, excess: float, lost: int
+    oracle: str, loose: bool, excess: float, losses: int
 ) -> None:
     """Learners that miss alpha on exact, hostile or sampled answers are not shown; nor is a worst
     case that is no worse than real answers."""
@@ -123,7 +123,7 @@ def test_a_wrong_learner_loses_the_suite(
         with_runs(
             lambda point: point.oracle == oracle and (point.slack > 1) == loose, excess=excess
         )
-    )[lost]
+    )[losses]
 
 
 @pytest.mark.long
@@ -139,18 +139,19 @@ def test_a_threshold_six_times_too_lax_loses_the_suite(
     }
     verdicts = []
     for learner in (TASKS[name].learner, twins[name]):
-        known = {**TASKS, name: replace(TASKS[name], learner=learner)}
+        catalogue = {**TASKS, name: replace(TASKS[name], learner=learner)}
         monkeypatch.setattr(
-            "local_dp.experiments.claims.local.suite.claim.tasks", lambda known=known: known
+            "local_dp.experiments.claims.local.suite.claim.tasks",
+            lambda catalogue=catalogue: catalogue,
         )
-        measured = [
+        rows = [
             (
                 point,
                 SUITE.measure(point, 3) if isinstance(point, Run) and point.task == name else each,
             )
             for point, each in suite_as_promised()
         ]
-        verdicts.append(all(shown(measured)))
+        verdicts.append(all(shown(rows)))
     assert verdicts == [True, False]
 
 
@@ -161,7 +162,7 @@ def test_a_threshold_six_times_too_lax_loses_the_suite(
 def test_clients_that_differ_from_their_law_lose_the_suite(wrong: dict[str, Any]) -> None:
     """Runs client by client that succeed less often, are refused, ask fewer clients or cost more
     than the law's are not shown."""
-    measured = [
+    rows = [
         (
             point,
             (Refusal(**wrong) if "refused" in wrong else replace(each, **wrong))
@@ -170,29 +171,29 @@ def test_clients_that_differ_from_their_law_lose_the_suite(wrong: dict[str, Any]
         )
         for point, each in suite_as_promised()
     ]
-    assert shown(measured) == [True] * 7 + [False] * 2 + [True] * 6
+    assert shown(rows) == [True] * 7 + [False] * 2 + [True] * 6
 
 
 def test_a_minimum_beyond_the_bound_loses_the_suite() -> None:
     """A learner that needs more than the sufficient bound is not shown, and the tables and figures
     stand."""
     wrong = ClientCount(10**12, 10**12, 10**12, 1)
-    measured = [
+    rows = [
         (point, wrong if isinstance(point, Fewest) and point.task == "stumps" else each)
         for point, each in suite_as_promised()
     ]
-    assert shown(measured) == [True] * 9 + [False, False, True, True, True, True]
+    assert shown(rows) == [True] * 9 + [False, False, True, True, True, True]
 
 
 @pytest.mark.parametrize(
-    ("names", "factor", "lost"),
+    ("names", "factor", "losses"),
     [(NEEDED, 1.3, [10]), (["low-degree"], 1.9, [9])],
     ids=["all", "one"],
 )
 def test_learners_that_need_more_than_is_known_lose_the_suite(
-    names: Collection[str], factor: float, lost: list[int]
+    names: Collection[str], factor: float, losses: list[int]
 ) -> None:
-    measured = [
+    rows = [
         (
             point,
             needed(point.task, factor)
@@ -201,7 +202,7 @@ def test_learners_that_need_more_than_is_known_lose_the_suite(
         )
         for point, each in suite_as_promised()
     ]
-    assert [place for place, true in enumerate(shown(measured)) if not true] == lost
+    assert [place for place, true in enumerate(shown(rows)) if not true] == losses
 
 
 @pytest.mark.parametrize(
@@ -220,40 +221,40 @@ def test_a_curator_that_is_not_as_private_as_it_says_loses_the_suite(
 ) -> None:
     """A noisy sum of another loss or law, or an account that does not pay for every sum or pays
     beyond epsilon, is not shown."""
-    measured = with_runs(
+    rows = with_runs(
         lambda point: part == "run" and point.oracle == "curator", **wrong if part == "run" else {}
     )
     if part == "curator":
-        measured = [
+        rows = [
             (point, replace(each, **wrong) if isinstance(point, Curator) else each)
-            for point, each in measured
+            for point, each in rows
         ]
-    assert shown(measured) == [True] * 13 + [False, True]
+    assert shown(rows) == [True] * 13 + [False, True]
 
 
 def test_a_bound_that_is_not_its_proofs_loses_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half the clients that Hoeffding's bound says, or a tolerance that is twice what the guarantee
     allows, are not shown."""
-    measured = suite_as_promised()
+    rows = suite_as_promised()
     with monkeypatch.context() as patch:
         patch.setattr(
             "local_dp.experiments.claims.local.suite.runs.records_needed",
             lambda oracle, learner: records_needed(oracle, learner) // 2,
         )
-        assert shown(measured) == [True] * 12 + [False, True, True]
+        assert shown(rows) == [True] * 12 + [False, True, True]
     monkeypatch.setattr(
         "local_dp.experiments.claims.local.suite.runs.TOLERANCES",
         TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2},
     )
-    assert shown(measured) == [True] * 12 + [False, True, True]
+    assert shown(rows) == [True] * 12 + [False, True, True]
 
 
-@pytest.mark.parametrize("replayed", [(2, 3), (0, 0)])
-def test_an_adversary_that_gives_something_away_loses_the_suite(replayed: tuple[int, int]) -> None:
+@pytest.mark.parametrize("games", [(2, 3), (0, 0)])
+def test_an_adversary_that_gives_something_away_loses_the_suite(games: tuple[int, int]) -> None:
     """One answer that another one would have beaten, or games of which none was replayed, are not
     shown."""
-    measured = with_runs(lambda point: point.oracle == "worst case", replayed=replayed)
-    assert shown(measured) == [True] * 11 + [False, True, True, True]
+    rows = with_runs(lambda point: point.oracle == "worst case", replayed=games)
+    assert shown(rows) == [True] * 11 + [False, True, True, True]
 
 
 def test_too_many_queries_lose_the_suite() -> None:

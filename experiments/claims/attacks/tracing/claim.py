@@ -98,7 +98,7 @@ def _exact(attack: Attack, rows: Records, seed: int) -> Answers:
     return ExactOracle(population.Rows(rows)).answer(attack.queries)
 
 
-def _curated(attack: Attack, rows: Records, seed: int) -> Answers:
+def _from_curator(attack: Attack, rows: Records, seed: int) -> Answers:
     """Laplace noise, epsilon 1 and delta 1 / (10 n) for all answers by optimal composition."""
     part = optimal_part(approximate(EPSILON, 1 / (10 * len(rows))), len(attack.queries))
     trusted = TrustedOracle[Records](
@@ -120,7 +120,7 @@ def _plain(attack: Attack) -> Nonadaptive[StatisticalQuery, float, Answers]:
 MODELS: dict[str, tuple[Callable[[Attack, Records, int], Answers], bool]] = {
     "exact means": (_exact, False),
     "means rounded to 0 or 1": (_exact, True),
-    "a curator": (_curated, False),
+    "a curator": (_from_curator, False),
     "clients": (_local, False),
 }
 """Who answers, and whether the answers are rounded."""
@@ -128,9 +128,9 @@ MODELS: dict[str, tuple[Callable[[Attack, Records, int], Answers], bool]] = {
 SCORED = tuple(MODELS)[:2]  # of which the mean score is predicted
 
 
-def _caught(accused: Bools, c: int) -> tuple[bool, bool]:
+def _hits(accusations: Bools, c: int) -> tuple[bool, bool]:
     """Whether one of the first c is accused, and one of the others."""
-    return bool(accused[:c].any()), bool(accused[c:].any())
+    return bool(accusations[:c].any()), bool(accusations[c:].any())
 
 
 class Traces(Row):
@@ -165,17 +165,17 @@ class Means(Row):
             rows = generator.random((2 * N, self.d)) < shares  # members, then strangers
             attack = tracing(shares, rows, 0.5, rounded=rounded)
             answers = answer(attack, packed(rows[:N]), seed + each)
-            read, found = (np.array(answers) + 1) / 2, attack.decode(answers)
-            above = found.scores > ONE_PERCENT
+            read, verdicts = (np.array(answers) + 1) / 2, attack.decode(answers)
+            above = verdicts.scores > ONE_PERCENT
             traces.shares.append(float(above[:N].mean()))
-            traces.scores.append(float(found.scores[:N].mean()))
+            traces.scores.append(float(verdicts.scores[:N].mean()))
             traces.errors.append(
                 float(np.abs(((read >= 0.5) if rounded else read) - rows[:N].mean(axis=0)).max())
             )
             traces = replace(
                 traces,
                 above=traces.above + int(above[N:].sum()),
-                accused=traces.accused + int(found.accused(FAILURE)[N:].sum()),
+                accused=traces.accused + int(verdicts.accused(FAILURE)[N:].sum()),
             )
         return traces
 
@@ -231,18 +231,18 @@ class Codes(Row):
     def measure(self, seed: int) -> Accusations:
         c, users = self.c, 20 * self.c
         length = math.ceil(self.length * traced_length(c, users, FAILURE) / max(LENGTHS))
-        caught, scores, falsely, tardos_own = dict.fromkeys(STRATEGIES, 0), list[float](), 0, 0
+        hits, scores, falsely, tardos_own = dict.fromkeys(STRATEGIES, 0), list[float](), 0, 0
         for number, name in enumerate(STRATEGIES):
             for each in range(self.runs):
                 generator = default_rng([seed, number, each])
                 code = tardos(users, length, 1 / (20 * c), generator)
                 word = marked(code.rows[:c], STRATEGIES[name](code.rows[:c], generator))
                 traces = traced(code.shares, word.astype(np.float64), code.rows)
-                pirate, innocent = _caught(traces.accused(FAILURE), c)
+                pirate, innocent = _hits(traces.accused(FAILURE), c)
                 scores += [float(traces.scores[:c].mean())] * (name == "interleaved")
-                caught[name], falsely = caught[name] + pirate, falsely + innocent
+                hits[name], falsely = hits[name] + pirate, falsely + innocent
                 tardos_own += name != COPIED and bool(tardos_accused(code, word, c, FAILURE).any())
-        return Accusations(caught, falsely, length, scores, tardos_own)
+        return Accusations(hits, falsely, length, scores, tardos_own)
 
     @property
     def name(self) -> str:
@@ -258,7 +258,7 @@ class Traitors(Row):
 
     def measure(self, seed: int) -> Accusations:
         c, users = self.c, self.users
-        caught, falsely = dict.fromkeys(("exact means", "coin flips", "a curator"), 0), 0
+        hits, falsely = dict.fromkeys(("exact means", "coin flips", "a curator"), 0), 0
         for each in range(self.runs):
             generator = default_rng([seed, each])
             code, keys = (
@@ -271,12 +271,12 @@ class Traitors(Row):
                 "coin flips": Pirates(rows, STRATEGIES["coin flips"], generator).answer(
                     attack.queries
                 ),
-                "a curator": _curated(attack, rows, seed + each),
+                "a curator": _from_curator(attack, rows, seed + each),
             }
             for name, answers in words.items():
-                traitor, innocent = _caught(attack.decode(answers).accused(FAILURE), c)
-                caught[name], falsely = caught[name] + traitor, falsely + innocent
-        return Accusations(caught, falsely)
+                traitor, innocent = _hits(attack.decode(answers).accused(FAILURE), c)
+                hits[name], falsely = hits[name] + traitor, falsely + innocent
+        return Accusations(hits, falsely)
 
 
 def _runs(c: int, length: int, runs: int) -> int:
@@ -317,7 +317,7 @@ class Tracing(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         means, codes, traitors, signed = sheet[Means], sheet[Codes], sheet[Traitors], sheet[Signed]
-        caught = [
+        lengths = [
             (p.name, p.length, m.bits, m.worst / p.runs, *wilson(m.worst, p.runs)) for p, m in codes
         ]
         shares = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
@@ -333,7 +333,7 @@ class Tracing(Experiment):
                     "pirates | length / (c^2 ln(N / .01)) | bits | caught, worst of eight "
                     "strategies | from | to"
                 ),
-                caught,
+                lengths,
             ),
             tabulate(
                 "traitor tracing",
@@ -346,7 +346,7 @@ class Tracing(Experiment):
             ),
             signed_table(signed),
         ]
-        accused = tables[1].curves(
+        accusations = tables[1].curves(
             "pirates | length / (c^2 ln(N / .01)) | caught, worst of eight strategies | from | to"
         )
         figures = [
@@ -356,7 +356,7 @@ class Tracing(Experiment):
                 "Pirates accused, worst of eight strategies",
                 "length / (c^2 ln(N / .01))",
                 "share of runs",
-                accused,
+                accusations,
             ),
         ]
         checks = [
@@ -388,12 +388,12 @@ def _check_scores(means: Rows[Means, Traces]) -> Check:
     other such sets of tables."""
     figures = {}
     for model in SCORED:
-        known = [(p, m) for p, m in means if p.model == model]
-        sums, predicted = (
-            [sum(scores) for scores in zip(*(m.scores for _, m in known), strict=True)],
-            sum(p.predicted for p, _ in known),
+        rows = [(p, m) for p, m in means if p.model == model]
+        sums, prediction = (
+            [sum(scores) for scores in zip(*(m.scores for _, m in rows), strict=True)],
+            sum(p.predicted for p, _ in rows),
         )
-        figures[model] = positive_mean(sums) / (predicted or math.nan)
+        figures[model] = positive_mean(sums) / (prediction or math.nan)
     return measured(
         (
             "From exact means members score sqrt(d / n) standard deviations more than strangers, "
@@ -408,7 +408,7 @@ def _check_scores(means: Rows[Means, Traces]) -> Check:
 def _check_either(means: Rows[Means, Traces]) -> Check:
     """Where d is largest; errors of one size have a mean without an error."""
     d = max(p.d for p, _ in means)
-    found = {p.model: mean(m.shares) for p, m in means if p.d == d}
+    shares = {p.model: mean(m.shares) for p, m in means if p.d == d}
     errors = {p.model: positive_mean(m.errors) for p, m in means if p.d == d}
     claims, least, inexact = (
         dict[str, Claimed](),
@@ -416,7 +416,7 @@ def _check_either(means: Rows[Means, Traces]) -> Check:
         {"a curator": 0.9, "clients": 20.0},
     )
     for model in MODELS:
-        share, error = found.get(model, NOTHING), errors.get(model, NO_FACTOR)
+        share, error = shares.get(model, NOTHING), errors.get(model, NO_FACTOR)
         claims[f"{model}: found"] = (
             Claimed(share, low=least[model]) if model in least else Claimed(share, high=0.05)
         )
@@ -435,7 +435,7 @@ def _check_strangers(means: Rows[Means, Traces]) -> Check:
     """A stranger's row is independent of the answers and of other strangers' rows, given the
     shares: so the counts are binomial, or nearly."""
     trials = sum(N * p.tables for p, _ in means)
-    above, accused = (
+    above, accusations = (
         Rate(sum(m.above for _, m in means), trials),
         Rate(sum(m.accused for _, m in means), trials),
     )
@@ -447,19 +447,19 @@ def _check_strangers(means: Rows[Means, Traces]) -> Check:
         statement,
         {
             "above": Claimed(above, 0.005, 0.015),
-            "accused": Claimed(accused, high=FAILURE / (2 * N)),
+            "accused": Claimed(accusations, high=FAILURE / (2 * N)),
         },
     )
 
 
 def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
     full = [(p, m) for p, m in codes if p.length == max(LENGTHS)]
-    caught = {
+    rates = {
         f"{name}, c = {p.c}": Claimed(Rate(count, p.runs), low=0.95)
         for p, m in full
         for name, count in m.caught.items()
     }
-    caught |= {
+    rates |= {
         f"all, c = {p.c}": Claimed(Rate(sum(m.caught.values()), p.runs * len(STRATEGIES)), low=0.98)
         for p, m in full
     }
@@ -472,7 +472,7 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
                 "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
                 "every strategy, in 98 % of all"
             ),
-            caught,
+            rates,
         ),
         measured(
             (

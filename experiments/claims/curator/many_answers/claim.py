@@ -107,7 +107,7 @@ class ManyAnswers(Experiment):
         queries: Sized = {p.k: m for p, m in sheet[Queries]}
         small: Sized = {p.n: m for p, m in sheet[Small]}
         marginals: Sized = {p.n: m for p, m in sheet[AllMarginals]}
-        answered = [
+        answer_shares = [
             (
                 name,
                 k,
@@ -118,21 +118,21 @@ class ManyAnswers(Experiment):
             for k, m in queries.items()
             for name in WEIGHTS
         ]
-        halted = tabulate(
+        halts = tabulate(
             "random queries that were answered before the changes were used up",
             "answer | queries | answered | alpha | largest error of these",
-            answered,
+            answer_shares,
         )
         tables = [
             _table(TITLES[0], "queries", queries),
-            halted,
+            halts,
             _table(TITLES[1], "records", small),
             _table(TITLES[2], "records", marginals),
         ]
-        asked = (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED, WORST)
-        shares = halted.curves("answer | queries | answered", *WEIGHTS)
+        methods = (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED, WORST)
+        shares = halts.curves("answer | queries | answered", *WEIGHTS)
         figures = [
-            _figure("queries", "queries k", tables[0], asked),
+            _figure("queries", "queries k", tables[0], methods),
             Figure(
                 "many-answers-halted",
                 "The share of the queries that PMW answers",
@@ -149,18 +149,18 @@ class ManyAnswers(Experiment):
                 (PRODUCT, HISTOGRAM, DUAL, CONCENTRATED, FOURIER, NEAREST),
             ),
         ]
-        proved = {p.what: m.share for p, m in sheet[Privacy]}
+        proofs = {p.what: m.share for p, m in sheet[Privacy]}
         checks = [
             within(
                 (
                     "whole transcripts on all pairs of small neighbours, enumerated, lose no more "
                     "than is claimed, and .4 of it or more"
                 ),
-                proved,
+                proofs,
                 0.4,
                 1,
                 spec=".3f",
-                also=len(proved) == len(runs.PROVED),
+                also=len(proofs) == len(runs.PROVED),
             ),
             *_check_weights(queries),
             *_check_losers(queries),
@@ -197,12 +197,12 @@ def _headline(queries: Sized, marginals: Sized) -> str:
     )
 
 
-def _pooled(measured: Sized, worse: str, better: str) -> Positive:
+def _pool(by_size: Sized, worse: str, better: str) -> Positive:
     """How many times smaller the second error is, the mean of all runs of all sizes that have both,
     each on its own data."""
     pairs = [
         pair
-        for m in measured.values()
+        for m in by_size.values()
         for pair in zip(m.errors[worse], m.errors[better], strict=False)
     ]
     return positive_mean([top / bottom for top, bottom in pairs])
@@ -214,17 +214,17 @@ def _check_weights(queries: Sized) -> list[Check]:
         name: positive_mean([error for m in queries.values() for error in m.noise[name]])
         for name in (LAPLACE, GAUSSIAN)
     }
-    ruled = {
+    errors = {
         name: [error / m.alpha[PMW] for m in queries.values() for error in m.errors[name]]
         for name in (PMW, TENTH)
     }
-    answered = [share for m in queries.values() for share in m.answered[PMW]]
-    promised = {
-        name: Claimed(positive_mean(ruled[name]), *bounds)
+    shares = [share for m in queries.values() for share in m.answered[PMW]]
+    claims = {
+        name: Claimed(positive_mean(errors[name]), *bounds)
         for name, bounds in ((PMW, (1, 1.1)), (TENTH, (0.52, 0.63)))
     }
-    promised["runs that answered all"] = Claimed(
-        Rate(sum(share == 1 for share in answered), len(answered)), 0.95
+    claims["runs that answered all"] = Claimed(
+        Rate(sum(share == 1 for share in shares), len(shares)), 0.95
     )
     checks = [
         measured(
@@ -241,11 +241,11 @@ def _check_weights(queries: Sized) -> list[Check]:
                 "PMW by the rule that sees no data answers all queries, and errs by alpha to 1.1 "
                 "alpha; with a tenth of the changes by .52 to .63"
             ),
-            promised,
+            claims,
         ),
     ]
     few, many = min(queries), max(queries)
-    grown = {
+    growth = {
         name: float(np.mean(queries[many].predicted[name]) / np.mean(queries[few].predicted[name]))
         for name in (LAPLACE, GAUSSIAN)
     }
@@ -258,8 +258,8 @@ def _check_weights(queries: Sized) -> list[Check]:
         {PMW: ratio(queries[many].errors[PMW], queries[few].errors[PMW])},
         high=1.2,
         more=f"sqrt(k): {root:.1f}; by their laws, "
-        + ", ".join(f"{name}: {times:.1f}" for name, times in grown.items()),
-        also=min(grown.values()) > root,
+        + ", ".join(f"{name}: {times:.1f}" for name, times in growth.items()),
+        also=min(growth.values()) > root,
     )
     return [*checks, flat]
 
@@ -268,8 +268,8 @@ def _check_losers(queries: Sized) -> list[Check]:
     """In the mean over all k; Gaussian noise by its law; and the reversal at the largest k."""
     gaussian = {k: (max(m.predicted[GAUSSIAN]), 0.5 * m.alpha[PMW]) for k, m in queries.items()}
     cells = {
-        PMW: Claimed(_pooled(queries, PMW, HISTOGRAM), 170),
-        TENTH: Claimed(_pooled(queries, TENTH, HISTOGRAM), 92),
+        PMW: Claimed(_pool(queries, PMW, HISTOGRAM), 170),
+        TENTH: Claimed(_pool(queries, TENTH, HISTOGRAM), 92),
     }
     checks = [
         holds(
@@ -291,7 +291,7 @@ def _check_losers(queries: Sized) -> list[Check]:
         ),
         measured(
             "PMW errs 1.45 times less than no data, in the mean over all k",
-            {"": _pooled(queries, NOTHING, PMW)},
+            {"": _pool(queries, NOTHING, PMW)},
             1.45,
         ),
     ]
@@ -313,22 +313,22 @@ def _check_boosting(large: Sized) -> Check:
         "but 4 times more than weights fitted once to as many counts, and 4.5 times more than "
         "MWEM query by query; these two err alike, to a quarter",
         {
-            "less than PMW": Claimed(_pooled(large, PMW, BOOSTED), 3.9),
-            "less than a synopsis": Claimed(_pooled(large, SYNOPSIS, BOOSTED), 1.6),
-            "more than weights fitted once": Claimed(_pooled(large, BOOSTED, FITTED), 4),
-            "more than MWEM": Claimed(_pooled(large, BOOSTED, WORST), 4.5),
-            "of weights fitted once, times MWEM": Claimed(_pooled(large, FITTED, WORST), 0.8, 1.25),
+            "less than PMW": Claimed(_pool(large, PMW, BOOSTED), 3.9),
+            "less than a synopsis": Claimed(_pool(large, SYNOPSIS, BOOSTED), 1.6),
+            "more than weights fitted once": Claimed(_pool(large, BOOSTED, FITTED), 4),
+            "more than MWEM": Claimed(_pool(large, BOOSTED, WORST), 4.5),
+            "of weights fitted once, times MWEM": Claimed(_pool(large, FITTED, WORST), 0.8, 1.25),
         },
     )
 
 
 def _check_halted(large: Sized) -> Check:
     """A run that used up its changes is marked; the error of its answers looks best."""
-    answered = {
+    counts = {
         k: positive_mean([k * share for share in m.answered[HALTED]]) for k, m in large.items()
     }
-    looks = {f"queries answered of {k:,}": Claimed(many, high=180) for k, many in answered.items()}
-    looks["times smaller"] = Claimed(_pooled(large, TENTH, HALTED), 1.4)
+    looks = {f"queries answered of {k:,}": Claimed(many, high=180) for k, many in counts.items()}
+    looks["times smaller"] = Claimed(_pool(large, TENTH, HALTED), 1.4)
     return holds(
         (
             "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at "
@@ -455,9 +455,9 @@ def _check_marginals(marginals: Sized) -> list[Check]:
     ]
 
 
-def _table(title: str, size: str, measured: Sized) -> Table:
+def _table(title: str, size: str, by_size: Sized) -> Table:
     rows = []
-    for n, m in measured.items():
+    for n, m in by_size.items():
         for name, errors in m.errors.items():
             means = [float(np.mean(m.means[name]))] if m.means else []
             rows.append((name, n, *positive_mean(errors).stated, *means, len(errors)))
@@ -469,10 +469,10 @@ def _table(title: str, size: str, measured: Sized) -> Table:
 
 
 def _figure(name: str, axis: str, table: Table, labels: tuple[str, ...] = ()) -> Figure:
-    drawn = table.curves(f"answer | {table.columns[1]} | largest error | 95 % from | to", *labels)
+    curves = table.curves(f"answer | {table.columns[1]} | largest error | 95 % from | to", *labels)
     title = table.title[0].upper() + table.title[1:]
     return LogLogFigure(
-        f"many-answers-{name}", title, axis, "largest error (share of the records)", drawn
+        f"many-answers-{name}", title, axis, "largest error (share of the records)", curves
     )
 
 

@@ -123,7 +123,7 @@ class Queries(Row):
     runs: int
 
     def measure(self, seed: int) -> Errors:
-        k, errors, predicted, noise, answered = self.k, Named(), Named(), Named(), Named()
+        k, errors, predictions, noise, shares = self.k, Named(), Named(), Named(), Named()
         for trial in range(self.runs):
             generator = default_rng([seed, k, trial])
             draws = seeded(seed, k << 8 | trial)
@@ -146,9 +146,9 @@ class Queries(Row):
                 LAPLACE: largest_exponential(k) / laplace.part.epsilon,
                 GAUSSIAN: largest_normal(k) * math.sqrt(gaussian.variance),
             }
-            _add(predicted, {name: law / RECORDS for name, law in laws.items()})
-            weighed = {
-                name: _weighed(database, queries, share, draws) for name, share in WEIGHTS.items()
+            _add(predictions, {name: law / RECORDS for name, law in laws.items()})
+            by_weights = {
+                name: _weigh(database, queries, share, draws) for name, share in WEIGHTS.items()
             }
             _add(
                 errors,
@@ -158,11 +158,12 @@ class Queries(Row):
                 },
             )
             _add(
-                errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()}
+                errors,
+                {name: each.largest_error(truth, RECORDS) for name, each in by_weights.items()},
             )
             if BOOSTED_QUERIES[0] <= k <= BOOSTED_QUERIES[1] and trial < BOOSTED_RUNS:
                 others = seeded(seed, k << 8 | 1 << 7 | trial)
-                _add(errors, _boosted(database, queries, truth, others))
+                _add(errors, _boost(database, queries, truth, others))
                 if trial < WORST_RUNS:
                     mwem = CountingMwem(queries, WORST_ROUNDS, EPSILON, DELTA)
                     (weights,) = TrustedOracle(database, Account(BUDGET), others).answer((mwem,))
@@ -173,7 +174,7 @@ class Queries(Row):
                             / RECORDS
                         },
                     )
-            _add(answered, {name: each.answered for name, each in weighed.items()})
+            _add(shares, {name: each.answered for name, each in by_weights.items()})
             for _ in range(NOISES):
                 again = {
                     LAPLACE: laplace.release(database, draws),
@@ -188,9 +189,9 @@ class Queries(Row):
                 )
         return Errors(
             errors,
-            predicted=predicted,
+            predicted=predictions,
             noise=noise,
-            answered=answered,
+            answered=shares,
             alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()},
         )
 
@@ -201,13 +202,13 @@ def boosting_terms(rounds: int, samples: int) -> BoostingTerms:
     round t move by t."""
     squares = samples * sum(t * t for t in range(1, rounds)) + rounds * samples
     each, step = 0.1 / math.sqrt(squares), math.log((1 + 2 * ETA) / (1 - 2 * ETA)) / 2
-    counted = CountedBase(each * math.sqrt(squares / (rounds * samples)))
-    return BoostingTerms(rounds, samples, MARGIN, math.ceil(4 * step / each), step, counted).within(
+    base = CountedBase(each * math.sqrt(squares / (rounds * samples)))
+    return BoostingTerms(rounds, samples, MARGIN, math.ceil(4 * step / each), step, base).within(
         BUDGET
     )
 
 
-def _boosted(
+def _boost(
     database: Counts, queries: CountingQueries, truth: Counts, draws: Draws
 ) -> dict[str, float]:
     """Of boosting, of its synopses in the mean, and of weights fitted to noisy counts of as many
@@ -245,7 +246,7 @@ def _terms(k: int, share: float) -> Terms:
     return Terms.for_stream(Stream(RECORDS, 1 << POINTS_BITS, k), BUDGET, share=share)
 
 
-def _weighed(database: Counts, queries: CountingQueries, share: float, draws: Draws) -> Answered:
+def _weigh(database: Counts, queries: CountingQueries, share: float, draws: Draws) -> Answered:
     weights = MultiplicativeWeights(queries, RECORDS, _terms(queries.k, share))
     return run(weights.algorithm(), TrustedOracle(database, ConcentratedAccount(BUDGET), draws))
 
@@ -338,16 +339,16 @@ def _dual(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
 
 
 def _pure(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
-    made = pure_mwem(workload, database.size, EPSILON)
+    mwem = pure_mwem(workload, database.size, EPSILON)
     return run(
-        made.algorithm(database.size), TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)
+        mwem.algorithm(database.size), TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)
     ).answers(workload)
 
 
-def _concentrated(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
-    made = concentrated_mwem(workload, database.size, BUDGET)
+def _in_rho(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
+    mwem = concentrated_mwem(workload, database.size, BUDGET)
     return run(
-        made.algorithm(database.size), TrustedOracle(database, ConcentratedAccount(BUDGET), draws)
+        mwem.algorithm(database.size), TrustedOracle(database, ConcentratedAccount(BUDGET), draws)
     ).answers(workload)
 
 
@@ -361,8 +362,8 @@ ANSWERS: dict[str, Callable[[BinaryTable, Marginals, Draws], Floats]] = {
     ),
     DUAL: _dual,
     PURE: _pure,
-    CONCENTRATED: _concentrated,
-    FOURIER: lambda *asked: _characters(*asked).cells,
+    CONCENTRATED: _in_rho,
+    FOURIER: lambda *terms: _characters(*terms).cells,
     NEAREST: lambda database, workload, draws: workload.of_histogram(
         nearest_table(_characters(database, workload, draws))
     ),
@@ -407,10 +408,10 @@ def _tables(n: int) -> SmallDatabases[Any, Any]:
 
 def _prove_mwem() -> float:
     """N = 4, n = 1, two rounds, all 1-way marginals."""
-    made = Mwem(Marginals.ways(2, 1), PureRounds(2, EPSILON, EPSILON))
+    mwem = Mwem(Marginals.ways(2, 1), PureRounds(2, EPSILON, EPSILON))
     return (
-        epsilon_of(max(worst_transcripts(made.algorithm(1), _tables(1)).values()))
-        / made.loss.epsilon
+        epsilon_of(max(worst_transcripts(mwem.algorithm(1), _tables(1)).values()))
+        / mwem.loss.epsilon
     )
 
 
@@ -443,8 +444,8 @@ def _prove_boosting() -> float:
     boosting = Boosting(
         queries, BoostingTerms(3, 1, 0, 1, EPSILON / 4, CountedBase(EPSILON)), DELTA
     )
-    stated = sum(count * loss.epsilon for loss, count in boosting.terms.losses.items())
-    return epsilon_of(max(worst_transcripts(boosting.algorithm(1, 1), databases).values())) / stated
+    price = sum(count * loss.epsilon for loss, count in boosting.terms.losses.items())
+    return epsilon_of(max(worst_transcripts(boosting.algorithm(1, 1), databases).values())) / price
 
 
 PROVED: dict[str, Callable[[], float]] = {

@@ -178,16 +178,16 @@ def table_errors(rows: Counts, generator: Generator) -> dict[str, float]:
         seeded(int(generator.integers(1 << 63))),
     )
     counts = np.bincount(rows, minlength=1 << COLUMNS)
-    made = {
-        name: _played(queries, rows, DataPlayer(COLUMNS, count, SCALE), draws, generator)
+    tables = {
+        name: _play(queries, rows, DataPlayer(COLUMNS, count, SCALE), draws, generator)
         for name, count in ((GAME, 100), (ONE_DRAW, 1))
     }
-    made |= {
+    tables |= {
         HISTOGRAM: _histogram(counts, draws),
         PRODUCT: _product(rows, draws),
         UNIFORM: np.ones_like(counts),
     }
-    return {name: largest_error(queries, counts, table) for name, table in made.items()}
+    return {name: largest_error(queries, counts, table) for name, table in tables.items()}
 
 
 def _rows(n: int, generator: Generator) -> Counts:
@@ -198,7 +198,7 @@ def _rows(n: int, generator: Generator) -> Counts:
     )
 
 
-def _played(
+def _play(
     queries: Separated, rows: Counts, player: DataPlayer, draws: Draws, generator: Generator
 ) -> Counts:
     """The game's table, at (EPSILON, DELTA) for all rounds together, by optimal composition."""
@@ -264,13 +264,13 @@ class Oracles(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         alone, robust = sheet[Alone], sheet[Robust]
-        learned = {p.examples: m.errors for p, m in sheet[Learning]}
-        played = {p.rows: m.errors for p, m in sheet[Tables]}
+        learning = {p.examples: m.errors for p, m in sheet[Learning]}
+        games = {p.rows: m.errors for p, m in sheet[Tables]}
         errors = [
-            (name, n, *mean(by[name]).stated) for name in LEARNERS for n, by in learned.items()
+            (name, n, *mean(by[name]).stated) for name in LEARNERS for n, by in learning.items()
         ]
         differences = [
-            (name, n, *mean(by[name]).stated) for name in TABLES for n, by in played.items()
+            (name, n, *mean(by[name]).stated) for name in TABLES for n, by in games.items()
         ]
         deltas = [(p.way, m.deltas) for p, m in alone] + [(p.way, m.deltas) for p, m in robust]
         lies = [
@@ -303,14 +303,14 @@ class Oracles(Experiment):
             ),
             *online_tables,
         ]
-        drawn = [table.curves(" | ".join(table.columns), grouped=True) for table in tables[:3]]
+        curves = [table.curves(" | ".join(table.columns), grouped=True) for table in tables[:3]]
         figures = [
             Figure(
                 "oracles",
                 "Errors above the best conjunction's, epsilon 1",
                 "examples",
                 "share of errors",
-                drawn[0],
+                curves[0],
                 log_x=True,
             ),
             LogLogFigure(
@@ -318,24 +318,24 @@ class Oracles(Experiment):
                 "Tables that stand for one of n rows, epsilon 1",
                 "rows n",
                 "largest error",
-                drawn[1],
+                curves[1],
             ),
             LogLogFigure(
                 "oracles-lies",
                 "Hiding a label from a solver that lies, computed",
                 "epsilon",
                 "delta",
-                drawn[2],
+                curves[2],
             ),
             *online_figures,
         ]
         checks = [
             *_check_enumerated(sheet),
-            *_check_learners(learned),
-            *_check_game(played),
+            *_check_learners(learning),
+            *_check_game(games),
             *online_checks,
         ]
-        return Finding(checks, tables, figures, NOTES, headline=_headline(learned, played))
+        return Finding(checks, tables, figures, NOTES, headline=_headline(learning, games))
 
 
 NOTES = [
@@ -356,11 +356,11 @@ NOTES = [
 Sized = dict[int, dict[str, list[float]]]  # errors by the number of examples or rows
 
 
-def _headline(learned: Sized, played: Sized) -> str:
-    largest = max(played)
+def _headline(learning: Sized, games: Sized) -> str:
+    largest = max(games)
     errors, tables = (
         {name: float(np.mean(each)) for name, each in by.items()}
-        for by in (learned[FEW], played[largest])
+        for by in (learning[FEW], games[largest])
     )
     return (
         f"From {FEW:,} examples RSPM errs {errors[RSPM]:.1%} more than the best conjunction, "
@@ -425,22 +425,22 @@ def _check_enumerated(sheet: Sheet) -> list[Check]:
     ]
 
 
-def _check_learners(learned: Sized) -> list[Check]:
+def _check_learners(learning: Sized) -> list[Check]:
     """In which share of the runs the best conjunction was selected; and errors saved, run by run on
     the same data."""
 
     def hits(name: str, n: int, low: float, high: float = math.inf) -> dict[str, Claimed]:
-        errors = learned[n][name]
+        errors = learning[n][name]
         return {
             f"{name} from {n:,}": Claimed(
                 Rate(sum(each < 1e-12 for each in errors), len(errors)), low, high
             )
         }
 
-    rspm, counted, nothing = (np.array(learned[ERRING][name]) for name in (RSPM, COUNTED, NOTHING))
-    saved = {
-        "against RSPM": Claimed(mean(rspm - counted), 0.04),
-        "against no data": Claimed(mean(nothing - counted), 0.15),
+    rspm, counts, nothing = (np.array(learning[ERRING][name]) for name in (RSPM, COUNTED, NOTHING))
+    savings = {
+        "against RSPM": Claimed(mean(rspm - counts), 0.04),
+        "against no data": Claimed(mean(nothing - counts), 0.15),
     }
     return [
         holds(
@@ -462,18 +462,16 @@ def _check_learners(learned: Sized) -> list[Check]:
                 f"from {ERRING} examples a noisy count of each bit errs .04 less than RSPM, where "
                 "both err, and .15 less than no data"
             ),
-            saved,
+            savings,
         ),
     ]
 
 
-def _check_game(played: Sized) -> list[Check]:
+def _check_game(games: Sized) -> list[Check]:
     """Ratios of mean largest errors."""
 
     def times(worse: str, n: int, better: str, least: float) -> dict[str, Claimed]:
-        return {
-            f"{worse}, {n:,} rows": Claimed(ratio(played[n][worse], played[ALL][better]), least)
-        }
+        return {f"{worse}, {n:,} rows": Claimed(ratio(games[n][worse], games[ALL][better]), least)}
 
     return [
         holds(

@@ -159,14 +159,14 @@ class PureOrApproximate(Experiment):
     )
 
     def points(self, scale: Scale) -> Points:
-        sampled = [
+        plan = [
             *((key, (BITS, 40 if scale == "quick" else 100)) for key in EXACT),
             *(QUICK if scale == "quick" else FULL).items(),
         ]
         return [
             *(
                 Learner(*key, bits, samples, RUNS[scale] // (10 if key[1] == "RecConcave" else 1))
-                for key, (sizes, samples) in sampled
+                for key, (sizes, samples) in plan
                 for bits in sizes
             ),
             *grid(Proven, SIZES, BITS),
@@ -183,7 +183,7 @@ class PureOrApproximate(Experiment):
                 {p.bits: least.figure(p.samples) for p, least in rows},
             )
         bounds = {of: Series({p.bits: m.n for p, m in proven if p.of == of}, {}) for of in SIZES}
-        separated = {of: _check_separation(of, series, bounds[of]) for of in SIZES}
+        separations = {of: _check_separation(of, series, bounds[of]) for of in SIZES}
         flat = {
             key: _check_flat(key, each)
             for key, each in series.items()
@@ -193,7 +193,7 @@ class PureOrApproximate(Experiment):
         table, figures = _table(learners, bounds), [_figure(of, learners, proven) for of in SIZES]
         checks = [
             *_check_numbers(learners),
-            *separated.values(),
+            *separations.values(),
             *flat.values(),
             *(_check_grows(key, each) for key, each in series.items() if key[1] == "dyadic"),
             *(_check_crossing(key, series) for key in CROSSED),
@@ -201,7 +201,7 @@ class PureOrApproximate(Experiment):
         ]
         title = "Learned from a number of people that does not grow with the domain"
         regions = Regions(
-            "flat", title, _regions(series, bounds["points"], flat, separated, beyond)
+            "flat", title, _regions(series, bounds["points"], flat, separations, beyond)
         )
         return Finding(
             checks, [table], [regions, *figures], NOTES, headline=_headline(series, bounds)
@@ -230,11 +230,11 @@ NOTES = [
 def _headline(series: Learners, bounds: dict[str, Series]) -> str:
     texts = []
     for of, bits in SIZES.items():
-        needed, best = bounds[of].numbers[bits], series[BEST[of]].numbers[bits]
+        need, best = bounds[of].numbers[bits], series[BEST[of]].numbers[bits]
         with_delta = (
             f"{best:,.0f} people with a delta of {BEST[of][2]:g}, in the worst of the laws tried"
         )
-        texts.append(f"one of 2^{bits} {of} takes {with_delta}, and provably {needed:,.0f} without")
+        texts.append(f"one of 2^{bits} {of} takes {with_delta}, and provably {need:,.0f} without")
     return f"To learn and name {'; '.join(texts)}."
 
 
@@ -286,7 +286,7 @@ def _check_separation(of: str, series: Learners, proven: Series) -> Check:
     on, and kept by the pure learner that is run."""
     pure, best, bits = series[of, "pure", 0.0].numbers, series[BEST[of]], SIZES[of]
     bound, times = proven.numbers, APART[of]
-    kept = all(
+    near = all(
         bound[size] <= number <= 5 * bound[size] for size, number in pure.items() if size >= START
     )
     statement = (
@@ -303,12 +303,12 @@ def _check_separation(of: str, series: Learners, proven: Series) -> Check:
             {"in units of the proven": best.figures[bits] / bound[bits]},
             high=1 / times,
             more=evidence,
-            also=kept,
+            also=near,
         )
     ratios = [bound[size] / number for size, number in best.numbers.items()]
     return Check(
         statement,
-        bound[bits] >= times * best.numbers[bits] and ratios == sorted(ratios) and kept,
+        bound[bits] >= times * best.numbers[bits] and ratios == sorted(ratios) and near,
         evidence,
     )
 
@@ -333,12 +333,14 @@ def _check_flat(key: Key, series: Series) -> Check:
 
 def _check_grows(key: Key, series: Series) -> Check:
     first, last = series.bits[0], series.bits[-1]
-    doublings, grown = math.log2(last / first), series.grown
+    doublings, growth = math.log2(last / first), series.grown
     error = math.hypot(
         *(series.numbers[bits] * series.figures[bits].error for bits in (first, last))
     )
     each = Normal(
-        (series.numbers[last] - series.numbers[first]) / doublings, error / doublings, grown.degrees
+        (series.numbers[last] - series.numbers[first]) / doublings,
+        error / doublings,
+        growth.degrees,
     )
     statement = (
         f"{LABELS[key]} ({key[0]}): at most {DOUBLED:.0f} records more where the bits are "
@@ -420,10 +422,10 @@ def _table(learners: Rows[Learner, Records], bounds: dict[str, Series]) -> Table
 
 def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Bound]) -> Figure:
     """The numbers of all learners of one class."""
-    drawn = []
+    curves = []
     for key in dict.fromkeys(p.key for p, _ in learners if p.of == of):
         leasts = [(p.bits, m.least) for p, m in learners if p.key == key]
-        drawn.append(
+        curves.append(
             curve(
                 LABELS[key],
                 ((bits, least.n, least.low, least.high) for bits, least in leasts),
@@ -431,7 +433,7 @@ def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Boun
             )
         )
     bounds = [(p.bits, m) for p, m in proven if p.of == of]
-    drawn.append(
+    curves.append(
         curve(
             "proven for pure, proper learners",
             ((bits, m.n) for bits, m in bounds),
@@ -439,9 +441,9 @@ def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Boun
             group=LABELS[of, "pure", 0.0],
         )
     )
-    drawn.append(curve("without privacy", ((bits, m.plain) for bits, m in bounds), "theory"))
+    curves.append(curve("without privacy", ((bits, m.plain) for bits, m in bounds), "theory"))
     return LogLogFigure(
-        f"{of}-by-domain", f"Records that learn {of}", "bits of the domain", "records", drawn
+        f"{of}-by-domain", f"Records that learn {of}", "bits of the domain", "records", curves
     )
 
 
@@ -449,12 +451,12 @@ def _regions(
     series: Learners,
     proven: Series,
     flat: dict[Key, Check],
-    separated: dict[str, Check],
+    separations: dict[str, Check],
     beyond: Check,
 ) -> list[Region]:
     """The results that the run showed to be flat, each in the innermost region where it is."""
 
-    def placed(
+    def place(
         of: str, kinds: Iterable[str], name: str, further: str, *also: Check
     ) -> list[tuple[str, str]]:
         keys = [key for key in flat if key[0] == of and key[1] in kinds]
@@ -469,29 +471,29 @@ def _regions(
             )
         ]
 
-    needed = f"proven, pure and proper: at least {proven}"
-    grown = (
+    need = f"proven, pure and proper: at least {proven}"
+    growth = (
         f"run, all secret, delta 1e-6: {series['thresholds', 'dyadic', 1e-6]}; proven not to be "
         "flat (Alon et al. 2019)"
     )
-    labels = placed(
+    labels = place(
         "thresholds",
         ("labels", "semi-private"),
         "Thresholds",
-        grown,
-        separated["thresholds"],
+        growth,
+        separations["thresholds"],
         beyond,
     )
     return [
         Region(
             "Pure",
             "epsilon alone",
-            placed("points", ("buckets",), "Points, by hypotheses that need not name one", ""),
+            place("points", ("buckets",), "Points, by hypotheses that need not name one", ""),
         ),
         Region(
             "Approximate",
             "epsilon and a delta",
-            placed("points", ("stable",), "Points, named", needed, separated["points"]),
+            place("points", ("stable",), "Points, named", need, separations["points"]),
         ),
         Region("Only labels secret", "or some points public", labels),
     ]
