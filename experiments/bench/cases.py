@@ -223,10 +223,7 @@ def table_speeds() -> Iterator[Speed]:
 
 
 # the median of so many pairs counts: on a machine that others use too, five gave 1.35 to 1.64
-_PAIRS, _DRAWS = (
-    15,
-    4000,
-)
+_PAIRS, _DRAWS = (15, 4000)
 
 
 def cluster_speeds() -> Iterator[Speed]:

@@ -40,10 +40,7 @@ from local_dp.text.widgets import table
 MILLION = 1e6
 LEAST = 0.3  # seconds that each is timed for
 # of the histogram: rows, and binary columns of which it counts the 2^10 cells
-ROWS, CELLS = (
-    1_000_000,
-    10,
-)
+ROWS, CELLS = (1_000_000, 10)
 ASKED = (
     ("binary-rr", "grr", 2),
     ("grr", "grr", 1024),

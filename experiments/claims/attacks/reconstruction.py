@@ -226,7 +226,7 @@ class Reconstruction(Experiment):
         notes = [
             "Against this attack a curator at epsilon 5 or 20 hides single bits better than "
             "clients do, who each report their own. Clients' sums are off by sqrt(n) C / 2 all "
-            "the same, so no count of theirs is as exact as a curator's.",
+            "the same, so no count of theirs is as exact as a curator's."
         ]
         figures = [_noise_figure(tables[0]), _models_figure(tables[2])]
         return Finding(checks, tables, figures, notes, headline=_headline(by_share, models))

@@ -52,10 +52,7 @@ LOCAL, LOCAL_PROJECTED = "local, raw", "local, projected"
 COLUMNS = (50, 100, 200)
 TIMES = {"quick": (5, 10, 20), "full": (2, 5, 10, 20, 50, 100)}
 # by d
-RUNS = {
-    "quick": {10: 160, 50: 24, 100: 12, 200: 8},
-    "full": {10: 240, 50: 48, 100: 24, 200: 24},
-}
+RUNS = {"quick": {10: 160, 50: 24, 100: 12, 200: 8}, "full": {10: 240, 50: 48, 100: 24, 200: 24}}
 SMALL, SMALL_TIMES = 10, 15
 AT = 20  # records to a column in the figure over d
 Named = dict[str, list[float]]

@@ -58,10 +58,7 @@ K_NORM, LAPLACE, COMPOSED, GAUSSIAN, NOTHING = (
 NOISES = (K_NORM, LAPLACE, COMPOSED, GAUSSIAN)
 ANSWERS, COUNTS = (1, 10, 100, 1000, 10_000, 100_000), (4, 16, 64, 256, 1024, 4096)
 # of up to `FEW` counts, whose errors vary most, and of more
-RUNS = {
-    "quick": (2000, 300),
-    "full": (6000, 3000),
-}
+RUNS = {"quick": (2000, 300), "full": (6000, 3000)}
 FEW = 64
 PLACES = (0.1, 0.5, 0.9)  # of the law of an error, at which runs are compared to it
 BOUND = "no pure mechanism below"

@@ -70,15 +70,9 @@ TRIALS = {("pure", bits): 3000 for bits in (16, 32, 64, 128)} | {
     ("sparse", bits): 1500 for bits in (16, 64, 128, 256)
 }
 # records of the shapes
-ENOUGH = {
-    "pure": {16: 1650, 32: 2800, 64: 4900},
-    "sparse": {16: 6400, 64: 6400, 256: 6400},
-}
+ENOUGH = {"pure": {16: 1650, 32: 2800, 64: 4900}, "sparse": {16: 6400, 64: 6400, 256: 6400}}
 # too few for the pure tree: of 300 and 160 runs at other seeds .57 and .42 were right
-FEW = {
-    16: 1150,
-    64: 4000,
-}
+FEW = {16: 1150, 64: 4000}
 SELDOM = 0.7  # with so few records at most so many runs are right
 HARD = ("clustered", "five points")  # shapes on which the pure tree is wrong most often
 SHAPED = {  # by tree and bits: how many runs on which shapes

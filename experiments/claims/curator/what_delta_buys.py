@@ -48,10 +48,7 @@ LARGE = 64  # bits from which on a curator with the delta takes the same number 
 RECORDS = 22
 GROWTH = Fraction(27183, 10000)
 # trials by the number of bits
-HASHED = {
-    "quick": {12: 3000, 16: 700},
-    "full": {12: 20_000, 16: 5000},
-}
+HASHED = {"quick": {12: 3000, 16: 700}, "full": {12: 20_000, 16: 5000}}
 TRIALS = {"quick": 4000, "full": 20_000}
 TABLES = {"quick": 60, "full": 400}
 D = 8  # bits of the parity that published examples find

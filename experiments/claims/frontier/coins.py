@@ -42,25 +42,16 @@ from local_dp.protocols.surveys.identity import row_statistic
 
 EPSILON, ALPHA = 1.0, 0.25
 # both errors at the threshold of `identity`; the mean of both at the best threshold of the run
-BETA, MEAN = (
-    0.05,
-    0.1,
-)
+BETA, MEAN = (0.05, 0.1)
 # groups, each with one public random half of the symbols
-HALVES = {
-    "10 shared halves": 10,
-    "40 shared halves": 40,
-}
+HALVES = {"10 shared halves": 10, "40 shared halves": 40}
 TEN, _ = HALVES
 PUBLIC, PRIVATE, FIXED = f"{ROWS} shared rows", "own rows", "rows known beforehand"
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.35, 2.0)  # of the predicted number of clients
 SIZES = {"quick": (16, 64, 256, 1024, 2048), "full": (16, 64, 256, 1024, 2048, 4096)}
 TRIALS = {"quick": 6000, "full": 20_000}
 # with own rows, the largest number of trials times symbols
-OWN_CELLS = {
-    "quick": 3 << 19,
-    "full": 12 << 20,
-}
+OWN_CELLS = {"quick": 3 << 19, "full": 12 << 20}
 FEWER = {
     (PRIVATE, 16): 0.865,
     (PRIVATE, 64): 0.945,

@@ -206,8 +206,7 @@ def lead(depth: int, many: int, lean: float, runs: int, generator: Generator) ->
     leads = 2 * generator.binomial(sizes, 0.5 + lean * np.array(means), (runs, len(kinds))) - sizes
     leaving = np.array([left for left, _ in kinds])
     ahead: Ints = np.stack(
-        [leads @ (1 * (leaving > level) - 1 * (leaving == level)) for level in range(depth)],
-        axis=1,
+        [leads @ (1 * (leaving > level) - 1 * (leaving == level)) for level in range(depth)], axis=1
     )
     return ahead
 

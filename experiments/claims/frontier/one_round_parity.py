@@ -72,11 +72,7 @@ AT_BOUND = {
     "full": {TWO: (6, 7, 8, 9, 10, 12), THREE: (6, 7, 8, 9, 10, 12), HALVING: (6, 7, 8, 9, 10)},
 }
 # the d from which as many clients as one round needs at least are more than enough
-BEATEN_FROM = {
-    TWO: 8,
-    THREE: 7,
-    HALVING: 7,
-}
+BEATEN_FROM = {TWO: 8, THREE: 7, HALVING: 7}
 TRIALS = {
     "quick": {**dict.fromkeys(ONE_ROUND, 6000), TWO: 2000, THREE: 1200, HALVING: 800},
     "full": {**dict.fromkeys(ONE_ROUND, 12_000), TWO: 8000, THREE: 6000, HALVING: 4000},
@@ -91,10 +87,7 @@ RUNS = {"quick": 1200, "full": 4000}  # at the bound
 # measured with seed 77
 RATE = 0.03
 # counts in units of the formula, which masks undercut
-RIGHT = {
-    DENY: (0.94, 1.06),
-    MASKS: (0.86, 1.04),
-}
+RIGHT = {DENY: (0.94, 1.06), MASKS: (0.86, 1.04)}
 COMPARED = 10  # the d at which the formula is compared with the bound
 NEAR = 0.95  # of the best of all channels
 

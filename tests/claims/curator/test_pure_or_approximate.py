@@ -25,14 +25,7 @@ from tests.support.runs.quick import Quick, Twin, lost
 pytestmark = pytest.mark.long
 BITS = {"buckets": 1024, "labels": 1024}
 # samples
-FEW = {
-    "pure": 8,
-    "stable": 8,
-    "dyadic": 16,
-    "labels": 60,
-    "semi-private": 40,
-    "buckets": 60,
-}
+FEW = {"pure": 8, "stable": 8, "dyadic": 16, "labels": 60, "semi-private": 40, "buckets": 60}
 CHEAP = [
     point for point in EXPERIMENT.points("quick") if isinstance(point, Proven) and point.bits <= 256
 ]
@@ -45,10 +38,7 @@ QUICK = Quick(
     EXPERIMENT, [*(replace(point, samples=FEW[point.kind]) for point in LEARNERS), *CHEAP], seed=1
 )
 # of RecConcave, which takes seconds to measure: as `test_shown` finds
-KNOWN = {
-    64: 1386,
-    128: 1462,
-}
+KNOWN = {64: 1386, 128: 1462}
 RELEASE = PointLearner.release
 
 
@@ -97,41 +87,47 @@ DYADIC = {"DyadicThresholds": lambda bits, alpha, epsilon, delta: PureThresholds
 THIRD = {"needle_success": lambda bits, m: needle_success(bits // 3, m)}
 CROSSES = "stable choice, proper, delta 1e-6 (points) takes more"
 TWINS = [
-    Twin("runs at a quarter of the delta", PointLearner, SELDOM, (("points", "stable"),), (RATES,)),
+    Twin("runs at a quarter of the delta", PointLearner, SELDOM, (("points", "stable"),), RATES),
     Twin(
         "twice the exponent",
         PureThresholds,
         DOUBLED,
         (("thresholds", "pure"),),
-        ("counted from its parts", RATES),
+        "counted from its parts",
+        RATES,
     ),
     Twin(
         "the pure learner in the place of dyadic intervals",
         runs,
         DYADIC,
         (("thresholds", "dyadic"),),
-        (THRESHOLDS, "log log"),
+        THRESHOLDS,
+        "log log",
     ),
     Twin(
         "a fifth of the bounds",
         runs,
         WEAK,
         (("points", "proven"), ("thresholds", "proven")),
-        (POINTS, THRESHOLDS),
+        POINTS,
+        THRESHOLDS,
     ),
     Twin(
         "a sum over a third of the bits",
         runs,
         THIRD,
         (("thresholds", "pure"),),
-        ("enough in all the others", RATES),
+        "enough in all the others",
+        RATES,
     ),
     Twin(
         "a sum at more than twice epsilon",
         runs,
         TWICE,
         (("points", "pure"),),
-        (POINTS, CROSSES, RATES),
+        POINTS,
+        CROSSES,
+        RATES,
     ),
 ]
 

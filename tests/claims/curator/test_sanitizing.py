@@ -79,61 +79,60 @@ TWICE = {
         bits, 2 * epsilon, m, alpha
     )
 }
-SEPARATION, LEARNING = (
-    "No purely private sanitizer",
-    ("A threshold is learned from the released thresholds",),
-)
+SEPARATION = "No purely private sanitizer"
+LEARNING = "A threshold is learned from the released thresholds"
 CROSSING, SUMS = "Released counts take more", "as often as the exact sums"
 DRAWN = "local_dp.curator.sanitizers.point_counts.discrete_laplaces"
 LOUDER = {
     DRAWN: lambda draws, epsilon, count: discrete_laplaces(draws, epsilon * Fraction(4, 5), count)
 }
 TWINS = [
-    Twin("a histogram with half the noise", ThresholdedHistogram, LESS, (Counts,), (CROSSING,)),
-    Twin("a quarter more noise than the law has", None, LOUDER, (Counts,), (SUMS,)),
+    Twin("a histogram with half the noise", ThresholdedHistogram, LESS, (Counts,), CROSSING),
+    Twin("a quarter more noise than the law has", None, LOUDER, (Counts,), SUMS),
     Twin(
         "errors reported too small",
         NoisyCounts,
         {"worst_error": lambda counts, points, together=1: 0},
         (Counts,),
-        (SUMS,),
+        SUMS,
     ),
-    Twin("a larger loss", sanitizing, LARGER, (Counts,), ("counted from its parts",)),
+    Twin("a larger loss", sanitizing, LARGER, (Counts,), "counted from its parts"),
     Twin(
         "a threshold that grows",
         Counts,
         {"measure": by_bits},
         (Counts,),
-        ("does not depend on the domain", SEPARATION),
+        "does not depend on the domain",
+        SEPARATION,
     ),
-    Twin("a sum at twice epsilon", sanitizing, TWICE, (Counts,), (CROSSING, SUMS)),
+    Twin("a sum at twice epsilon", sanitizing, TWICE, (Counts,), CROSSING, SUMS),
     Twin(
         "half the bound",
         sanitizing,
         {"sanitizer_records": lambda *arguments: sanitizer_records(*arguments) // 2},
         (Proven,),
-        (SEPARATION,),
+        SEPARATION,
     ),
     Twin(
         "a small printed size",
         PrintedSanPoints,
         {"least": property(lambda points: 100)},
         (Proven,),
-        ("printed sizes",),
+        "printed sizes",
     ),
     Twin(
         "trees at half the epsilon",
         sanitizing,
         {"tree_of": lambda kind: Medians(0.5, 4)},
         (Shape,),
-        ("data of the hardest shapes",),
+        "data of the hardest shapes",
     ),
     Twin(
         "trees at four fifths of the epsilon",
         sanitizing,
         {"tree_of": lambda kind: Medians(0.8, 4)},
         (Shape,),
-        ("data of the hardest shapes",),
+        "data of the hardest shapes",
     ),
     Twin(
         "a hypothesis that ignores the release",

@@ -31,25 +31,26 @@ KNOWN = {"moments": lambda _, *rest: MOMENTS(FIXED, *rest)}
 NO_NOISE = {"response_gain": lambda epsilon: 1.0001}
 HALVED = {"chi_square_quantile": lambda tail, n: chi_square_quantile(tail, n // 2)}
 TWINS = [
-    Twin("halves known to the adversary", coins, KNOWN, (TEN,), ("chi-square formula",)),
-    Twin("rows known to the adversary", coins, KNOWN, (PUBLIC,), ("grows as k^1",)),
+    Twin("halves known to the adversary", coins, KNOWN, (TEN,), "chi-square formula"),
+    Twin("rows known to the adversary", coins, KNOWN, (PUBLIC,), "grows as k^1"),
     Twin(
         "random rows in place of known ones",
         coins,
         {"moments": lambda _, *rest: MOMENTS(PUBLIC, *rest)},
         (FIXED,),
-        ("Rows known beforehand",),
+        "Rows known beforehand",
     ),
-    Twin("halves without noise", coins, NO_NOISE, (TEN,), ("chi-square formula",)),
-    Twin("rows without noise", coins, NO_NOISE, (PUBLIC,), ("closed forms",)),
+    Twin("halves without noise", coins, NO_NOISE, (TEN,), "chi-square formula"),
+    Twin("rows without noise", coins, NO_NOISE, (PUBLIC,), "closed forms"),
     Twin(
         "a tenth more noise",
         coins,
         {"response_gain": lambda epsilon: 1.1 * response_gain(epsilon)},
         (TEN, PRIVATE),
-        ("closed forms", "stated thresholds"),
+        "closed forms",
+        "stated thresholds",
     ),
-    Twin("a threshold of half the degrees", interaction, HALVED, (PUBLIC,), ("uniform law",)),
+    Twin("a threshold of half the degrees", interaction, HALVED, (PUBLIC,), "uniform law"),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, slow=("a tenth more noise",))
 

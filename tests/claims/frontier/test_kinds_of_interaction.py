@@ -55,31 +55,33 @@ def times(factor: float) -> dict[str, Any]:
 
 HALF = {"lead": lambda depth, many, lean, *rest: LEAD(depth, many, lean / 2, *rest)}
 TWINS = [
-    Twin("clients that speak twice", Speakers, {"once_only": forgets}, (Loss,), ("lose exactly",)),
-    Twin("silence in place of a coin", OneOfRounds, {"weight": zero}, (Loss,), ("lose exactly",)),
+    Twin("clients that speak twice", Speakers, {"once_only": forgets}, (Loss,), "lose exactly"),
+    Twin("silence in place of a coin", OneOfRounds, {"weight": zero}, (Loss,), "lose exactly"),
     Twin(
         "a session charged by the sum",
         kinds,
         {"_allowed": lambda rounds, session: rounds == 1},
         (Loss,),
-        ("lose exactly",),
+        "lose exactly",
     ),
     Twin(
         "answers that lean half as far",
         kinds,
         HALF,
         (Users, Count),
-        ("client by client", "closed forms"),
+        "client by client",
+        "closed forms",
     ),
     Twin(
         "fresh clients in place of the same",
         Way,
         {"again": False},
         (Count,),
-        ("k times fewer", "200 times"),
+        "k times fewer",
+        "200 times",
     ),
-    Twin("a hundredth of the bound", kinds, times(0.01), (), ("200 times",)),
-    Twin("a hundred times the bound", kinds, times(100), (), ("theorem's least",)),
+    Twin("a hundredth of the bound", kinds, times(0.01), (), "200 times"),
+    Twin("a hundred times the bound", kinds, times(100), (), "theorem's least"),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
     TWINS, slow=("answers that lean half as far",)

@@ -57,22 +57,19 @@ def _kind(point: Any) -> str:
 
 def _with(rows: Measured, kind: str, change: Callable[[Any], Any]) -> Finding:
     """The finding when every measurement of one kind was changed."""
-    return EXPERIMENT.conclude(
-        [(point, change(each) if _kind(point) == kind else each) for point, each in rows],
-        "quick",
-    )
+    changes = [(point, change(each) if _kind(point) == kind else each) for point, each in rows]
+    return EXPERIMENT.conclude(changes, "quick")
 
 
 def _with_values(rows: Measured, kind: str, **values: Any) -> Finding:
-    """The finding when every measurement of one kind had these values; n, low and high are those of
-    its count."""
-    own = {key: value for key, value in values.items() if key not in ("n", "low", "high")}
-    ends = {key: value for key, value in values.items() if key not in own}
-    return _with(
-        rows,
-        kind,
-        lambda each: replace(each, **own, **{"count": replace(each.count, **ends)} if ends else {}),
-    )
+    """The finding when every measurement of one kind had these values, or its count had."""
+
+    def change(each: Any) -> Any:
+        if "n" in values:
+            return replace(each, count=replace(each.count, **values))
+        return replace(each, **values)
+
+    return _with(rows, kind, change)
 
 
 @pytest.mark.slow
@@ -220,9 +217,7 @@ def test_a_forged_worst_case_is_not_shown(rows: Measured) -> None:
     "answers", [lambda whole: whole.base + whole.half, lambda whole: whole.base + 0 * whole.half]
 )
 def test_a_wrong_silent_oracle_is_not_shown(
-    rows: Measured,
-    answers: Callable[[ParityExpectations], Counts],
-    monkeypatch: pytest.MonkeyPatch,
+    rows: Measured, answers: Callable[[ParityExpectations], Counts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With an honest oracle, bent queries win at the tolerance where they must not. With one that
     is illegally silent, they lose below it."""

@@ -32,31 +32,24 @@ TWINS = [
         accountant,
         CLONES,
         (shuffled.Enumerated,),
-        ("no upper bound is too low",),
+        "no upper bound is too low",
     ),
     Twin(
         "a pair whose delta is a fifth larger",
         Pair,
         FIFTH,
         (shuffled.Enumerated,),
-        ("no lower one too high",),
+        "no lower one too high",
     ),
     Twin(
         "too small a blanket",
         BlanketHistogram,
         {"estimate": forgets},
         (shuffled.MANY,),
-        ("as its closed form says",),
+        "as its closed form says",
     ),
     Twin(
-        "one report at the epsilon of all",
-        shuffled,
-        ALONE,
-        (shuffled.ONE,),
-        ("a curator errs least",),
+        "one report at the epsilon of all", shuffled, ALONE, (shuffled.ONE,), "a curator errs least"
     ),
 ]
-test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
-    TWINS,
-    next(place for place, point in enumerate(QUICK.points) if isinstance(point, shuffled.Errors)),
-)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, shuffled.Errors)

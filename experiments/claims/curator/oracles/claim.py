@@ -68,11 +68,7 @@ from local_dp.loss import Pure, approximate
 
 DELTA = 1e-6
 # bits, those that the labels depend on, the share of labels that are wrong
-D, RELEVANT, FLIPPED = (
-    14,
-    3,
-    0.1,
-)
+D, RELEVANT, FLIPPED = (14, 3, 0.1)
 ONE = 2 ** (-1 / RELEVANT)  # the share of ones of each bit, with which half of the labels are 1
 RSPM, EXPONENTIAL, COUNTED, NOTHING = (
     "RSPM",
@@ -95,10 +91,7 @@ LEARNED = {"quick": 150, "full": 1000}  # runs
 ERRING = 300  # examples, from which two ways that both err are compared run by run
 ROWS = {"quick": (1000, 6366, 100_000), "full": (1000, 6366, 30_000, 100_000, 1_000_000)}
 # runs; a quarter of them on the fewest rows, which only the figure shows
-PLAYED = {
-    "quick": 12,
-    "full": 24,
-}
+PLAYED = {"quick": 12, "full": 24}
 FEW, MANY = 1000, 3000  # examples of which RSPM has too few, and enough
 SOME, ALL = 6366, 100_000  # rows, by which the game is compared
 

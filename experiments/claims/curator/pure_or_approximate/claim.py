@@ -81,10 +81,7 @@ BEYOND = 3.75  # times as many records as dyadic thresholds RecConcave takes, at
 DOUBLED = 4 * math.log(2) / (ALPHA * EPSILON)
 SIZES: dict[str, int] = {"points": 64, "thresholds": 256}  # bits at which the separation is stated
 # and how many times fewer records a delta takes there than is proven without
-APART: dict[str, float] = {
-    "points": 1.5,
-    "thresholds": 2.5,
-}
+APART: dict[str, float] = {"points": 1.5, "thresholds": 2.5}
 BEST: dict[str, Key] = {
     "points": ("points", "stable", 1e-6),
     "thresholds": ("thresholds", "dyadic", 1e-6),
