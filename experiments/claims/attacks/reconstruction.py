@@ -2,6 +2,7 @@
 shows it in three models."""
 
 import math
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -284,39 +285,37 @@ def _check_programs(both: Rows[Noise, Wrong]) -> Check:
     )
 
 
-def _check_models(models: Rows[Models, Wrong]) -> list[Check]:
+def _check_models(models: Rows[Models, Wrong]) -> Iterator[Check]:
     exact = [sum(m.wrong["exact expectations"]) for _, m in models]
     true = {p.epsilon: 1 / (1 + math.exp(p.epsilon)) for p, _ in models}
-    return [
-        Check(
-            "Exact expectations reveal every bit",
-            not any(exact),
-            f"{sum(exact)} wrong at {len(exact)} epsilons",
+    yield Check(
+        "Exact expectations reveal every bit",
+        not any(exact),
+        f"{sum(exact)} wrong at {len(exact)} epsilons",
+    )
+    yield holds(
+        (
+            "A curator hides as many bits as the closed form says of Laplace noise, within "
+            ".03: nearly half at epsilon 1, fewer at 20"
         ),
-        holds(
-            (
-                "A curator hides as many bits as the closed form says of Laplace noise, within "
-                ".03: nearly half at epsilon 1, fewer at 20"
-            ),
-            {
-                f"epsilon {p.epsilon:g}, {p.closed:.3f}": Claimed(
-                    m.rate("a curator"), p.closed - 0.03, p.closed + 0.03
-                )
-                for p, m in models
-            },
-            also=all(p.closed > 0.48 for p, _ in models if p.epsilon == 1)
-            and all(p.closed < 0.32 for p, _ in models if p.epsilon == 20),
-        ),
-        holds(
-            "Clients reveal the bit that they reported: wrong with probability 1 / (1 + e^eps)",
-            {
-                f"epsilon {p.epsilon:g}, {true[p.epsilon]:.3f}": Claimed(
-                    m.rate("clients"), true[p.epsilon], true[p.epsilon]
-                )
-                for p, m in models
-            },
-        ),
-    ]
+        {
+            f"epsilon {p.epsilon:g}, {p.closed:.3f}": Claimed(
+                m.rate("a curator"), p.closed - 0.03, p.closed + 0.03
+            )
+            for p, m in models
+        },
+        also=all(p.closed > 0.48 for p, _ in models if p.epsilon == 1)
+        and all(p.closed < 0.32 for p, _ in models if p.epsilon == 20),
+    )
+    yield holds(
+        "Clients reveal the bit that they reported: wrong with probability 1 / (1 + e^eps)",
+        {
+            f"epsilon {p.epsilon:g}, {true[p.epsilon]:.3f}": Claimed(
+                m.rate("clients"), true[p.epsilon], true[p.epsilon]
+            )
+            for p, m in models
+        },
+    )
 
 
 def _noise_table(by_noise: Rows[Noise, Wrong]) -> Table:

@@ -2,6 +2,7 @@
 of other private answers."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -473,7 +474,7 @@ def _check_loss(loss: Rows[Small, Losses]) -> Check:
     )
 
 
-def _check_scales(smooth: list[Errors]) -> list[Check]:
+def _check_scales(smooth: list[Errors]) -> Iterator[Check]:
     """The median of |Cauchy| is its scale; whole answers move the share by less than .001. The
     published shift, and the decay of S, are smaller.
 
@@ -494,25 +495,23 @@ def _check_scales(smooth: list[Errors]) -> list[Check]:
     }
     times = 2 * math.sinh(EPSILON / 2) / (EPSILON / 6)
     gain = min(m.gain for m in smooth)
-    return [
-        measured(
-            "half of all smooth answers are within their scale, unless it is beyond the count",
-            halves,
-            0.499,
-            0.501,
+    yield measured(
+        "half of all smooth answers are within their scale, unless it is beyond the count",
+        halves,
+        0.499,
+        0.501,
+    )
+    yield Check(
+        (
+            f"on every database the scale by exact constants is at least {times:.2f} times "
+            "smaller than by published ones"
         ),
-        Check(
-            (
-                f"on every database the scale by exact constants is at least {times:.2f} times "
-                "smaller than by published ones"
-            ),
-            gain >= 0.999 * times,  # scales are rounded up
-            f"{gain:.4f} times or more",
-        ),
-    ]
+        gain >= 0.999 * times,  # scales are rounded up
+        f"{gain:.4f} times or more",
+    )
 
 
-def _check_medians(large: dict[str, Errors]) -> list[Check]:
+def _check_medians(large: dict[str, Errors]) -> Iterator[Check]:
     """In units of the scale of the exact constants. Beyond the last one, tan(.45 pi), lies a tenth
     of Cauchy noise."""
     far, tail = [(PROPOSED, 20, 0.25), (GLOBAL, 200, 0.05)], math.tan(0.45 * math.pi)
@@ -529,22 +528,20 @@ def _check_medians(large: dict[str, Errors]) -> list[Check]:
         f"within {tail:.2f} scales, {data}": Claimed(m.within(EXPONENTIAL, tail), 0.93)
         for data, m in large.items()
     }
-    return [
-        holds(
-            (
-                "from 1,001 records on 3 in 4 proposals err by more than 20 scales of the exact "
-                "constants, and 95 % by the worst case's noise by more than 200"
-            ),
-            orders,
+    yield holds(
+        (
+            "from 1,001 records on 3 in 4 proposals err by more than 20 scales of the exact "
+            "constants, and 95 % by the worst case's noise by more than 200"
         ),
-        holds(
-            (
-                "the exponential mechanism errs about as much: 42 to 56 % of its medians are "
-                "within this scale; its tail is lighter, 7 % for 10 %"
-            ),
-            middle | tails,
+        orders,
+    )
+    yield holds(
+        (
+            "the exponential mechanism errs about as much: 42 to 56 % of its medians are "
+            "within this scale; its tail is lighter, 7 % for 10 %"
         ),
-    ]
+        middle | tails,
+    )
 
 
 def _check_counts(large: dict[str, Errors]) -> Check:

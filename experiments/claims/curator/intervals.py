@@ -2,7 +2,7 @@
 trust nobody."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.random import default_rng
@@ -319,7 +319,7 @@ def _check_order(central: Rows[Central, Errors]) -> list[Check]:
     ]
 
 
-def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> list[Check]:
+def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> Iterator[Check]:
     """The slope of ln(error) on ln(n), all domains together; and the errors at the most clients, in
     units of sqrt(n) times the tree's."""
     powers, times = list[tuple[float, float]](), dict[str, Claimed]()
@@ -337,16 +337,14 @@ def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> 
         float(np.mean([each for each, _ in powers])),
         math.hypot(*(error for _, error in powers)) / len(powers),
     )
-    return [
-        measured("locally the error grows as sqrt(n)", {"power": power}, 0.5, 0.5),
-        holds(
-            (
-                "on 2^4, 2^6 and 2^8 values it is .8 to 1, .6 to .75 and .38 to .46 times sqrt(n) "
-                "times the tree's"
-            ),
-            times,
+    yield measured("locally the error grows as sqrt(n)", {"power": power}, 0.5, 0.5)
+    yield holds(
+        (
+            "on 2^4, 2^6 and 2^8 values it is .8 to 1, .6 to .75 and .38 to .46 times sqrt(n) "
+            "times the tree's"
         ),
-    ]
+        times,
+    )
 
 
 def _table(central: Rows[Central, Errors]) -> Table:

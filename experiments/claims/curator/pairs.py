@@ -1,6 +1,7 @@
 """Pairs: the noise of one release of all pairs of columns, and the gain by projection."""
 
 import math
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -270,7 +271,7 @@ def _gain(errors: Named, better: str, worse: str) -> Positive:
     return Positive(math.exp(logs.value), logs.error, logs.degrees)
 
 
-def _check_order(by_size: Sized) -> list[Check]:
+def _check_order(by_size: Sized) -> Iterator[Check]:
     """How many times smaller an error is, at least, by d. The factors lie some per cent below the
     measured ones."""
     at, few, clients = (
@@ -339,16 +340,14 @@ def _check_order(by_size: Sized) -> list[Check]:
         body: Claimed(_gain(small, body, other), least)
         for body, other, least in ((PROJECTED, RAW, 1.17), (HULL, PROJECTED, 1.06))
     }
-    return [
-        *checks,
-        holds(
-            (
-                f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 "
-                "times more"
-            ),
-            bodies,
+    yield from checks
+    yield holds(
+        (
+            f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 "
+            "times more"
         ),
-    ]
+        bodies,
+    )
 
 
 def _check_growth(by_size: Sized) -> Check:
@@ -371,7 +370,7 @@ def _check_growth(by_size: Sized) -> Check:
     )
 
 
-def _figures(table: Table) -> list[Figure]:
+def _figures(table: Table) -> Iterator[Figure]:
     names = (RAW, ZERO, LINEAR, PROJECTED, LOCAL, LOCAL_PROJECTED)
     over_columns = table.where("n / d", AT).curves(
         "answer | columns d | error | 95 % from | to", *names
@@ -380,16 +379,14 @@ def _figures(table: Table) -> list[Figure]:
         "answer | n / d | error | 95 % from | to", *names
     )
     title, axis = f"All pairs of d columns, n = {AT} d, epsilon 1", "root mean square error"
-    return [
-        LogLogFigure("pairs", title, "columns d", axis, over_columns),
-        LogLogFigure(
-            "pairs-records",
-            f"All pairs of {COLUMNS[1]} columns, epsilon 1",
-            "n / d",
-            axis,
-            [each for each in over_records if each.label != LOCAL],
-        ),
-    ]
+    yield LogLogFigure("pairs", title, "columns d", axis, over_columns)
+    yield LogLogFigure(
+        "pairs-records",
+        f"All pairs of {COLUMNS[1]} columns, epsilon 1",
+        "n / d",
+        axis,
+        [each for each in over_records if each.label != LOCAL],
+    )
 
 
 EXPERIMENT = Pairs()

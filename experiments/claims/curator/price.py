@@ -1,6 +1,7 @@
 """The price of many answers: k times as much purely, sqrt(k) times with a delta, and no less."""
 
 import math
+from collections.abc import Iterator
 from itertools import count, product, takewhile
 
 import numpy as np
@@ -347,7 +348,7 @@ def _check_rules(by: dict[int, dict[str, float]]) -> Check:
     )
 
 
-def _check_laws(errors: Rows[Errors, Largest]) -> list[Check]:
+def _check_laws(errors: Rows[Errors, Largest]) -> Iterator[Check]:
     """Runs against closed forms: the mean for each k, and the shape of the law for all k together,
     whose runs are independent."""
     means = {f"{p.name}, k = {p.k}": m.ratio for p, m in errors if m.below}
@@ -358,27 +359,25 @@ def _check_laws(errors: Rows[Errors, Largest]) -> list[Check]:
         ):
             rate = Rate(sum(each.successes for each in rates), sum(each.trials for each in rates))
             shapes[f"{name}, {place:.0%}"] = Claimed(rate, place, place)
-    return [
-        measured(
-            (
-                "the largest error of k counts has the mean that its closed form gives (which is "
-                "the unit)"
-            ),
-            means,
-            1,
-            1,
+    yield measured(
+        (
+            "the largest error of k counts has the mean that its closed form gives (which is "
+            "the unit)"
         ),
-        holds(
-            (
-                "the largest errors of all runs are below the 10 %, 50 % and 90 % points of their "
-                "closed forms that often"
-            ),
-            shapes,
+        means,
+        1,
+        1,
+    )
+    yield holds(
+        (
+            "the largest errors of all runs are below the 10 %, 50 % and 90 % points of their "
+            "closed forms that often"
         ),
-    ]
+        shapes,
+    )
 
 
-def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
+def _check_errors(median: dict[tuple[str, int], float]) -> Iterator[Check]:
     """The medians of the laws, which the runs have."""
     most, best = COUNTS[-1], {k: least_error(k, EPSILON) for k in COUNTS}
     powers = {
@@ -387,62 +386,60 @@ def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
     }
     each = {k: median[LAPLACE, k] / median[K_NORM, k] for k in (16, 256, most)}
     pure, some, nothing = median[K_NORM, 1024], median[GAUSSIAN, 1024], median[NOTHING, 1024]
-    return [
-        Check(
-            (
-                "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
-                "which is a logarithm"
-            ),
-            0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6,
-            ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
+    yield Check(
+        (
+            "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
+            "which is a logarithm"
         ),
-        every(
-            (
-                "noise in the shape of the cube has the median error of the best of all pure "
-                "mechanisms with whole answers, and noise on each count no less"
-            ),
-            (
-                (
-                    median[K_NORM, k] == best[k] <= median[LAPLACE, k],
-                    f"k = {k}: {median[K_NORM, k]:,.0f} and {best[k]:,}",
-                )
-                for k in COUNTS
-            ),
+        0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6,
+        ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
+    )
+    yield every(
+        (
+            "noise in the shape of the cube has the median error of the best of all pure "
+            "mechanisms with whole answers, and noise on each count no less"
         ),
-        Check(
-            "noise on each count is worse than that of the cube, by a factor that grows with k",
-            1 < each[16] < each[256] < each[most],
-            ", ".join(f"k = {k}: {ratio:.2f} times" for k, ratio in each.items()),
-        ),
-        Check(
+        (
             (
-                "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
-                "noise on 4,096 less than half of Laplace noise"
-            ),
-            all(median[GAUSSIAN, k] < best[k] for k in (256, 1024, most))
-            and 2 * median[GAUSSIAN, most] < median[COMPOSED, most],
-            (
-                f"{most:,} counts: {median[GAUSSIAN, most]:,.0f}, Laplace "
-                f"{median[COMPOSED, most]:,.0f}, best pure {best[most]:,}"
-            ),
+                median[K_NORM, k] == best[k] <= median[LAPLACE, k],
+                f"k = {k}: {median[K_NORM, k]:,.0f} and {best[k]:,}",
+            )
+            for k in COUNTS
         ),
-        Check(
-            "for a few counts pure noise errs less than noise that has a delta",
-            all(
-                median[K_NORM, k] < min(median[GAUSSIAN, k], median[COMPOSED, k])
-                for k in (COUNTS[0], 16)
-            ),
-            f"k = 16: {median[K_NORM, 16]:.0f} and {median[GAUSSIAN, 16]:.0f}",
+    )
+    yield Check(
+        "noise on each count is worse than that of the cube, by a factor that grows with k",
+        1 < each[16] < each[256] < each[most],
+        ", ".join(f"k = {k}: {ratio:.2f} times" for k, ratio in each.items()),
+    )
+    yield Check(
+        (
+            "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
+            "noise on 4,096 less than half of Laplace noise"
         ),
-        Check(
-            (
-                f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
-                "of them for each, and Gaussian noise better"
-            ),
-            some < nothing < pure,
-            f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}",
+        all(median[GAUSSIAN, k] < best[k] for k in (256, 1024, most))
+        and 2 * median[GAUSSIAN, most] < median[COMPOSED, most],
+        (
+            f"{most:,} counts: {median[GAUSSIAN, most]:,.0f}, Laplace "
+            f"{median[COMPOSED, most]:,.0f}, best pure {best[most]:,}"
         ),
-    ]
+    )
+    yield Check(
+        "for a few counts pure noise errs less than noise that has a delta",
+        all(
+            median[K_NORM, k] < min(median[GAUSSIAN, k], median[COMPOSED, k])
+            for k in (COUNTS[0], 16)
+        ),
+        f"k = 16: {median[K_NORM, 16]:.0f} and {median[GAUSSIAN, 16]:.0f}",
+    )
+    yield Check(
+        (
+            f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
+            "of them for each, and Gaussian noise better"
+        ),
+        some < nothing < pure,
+        f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}",
+    )
 
 
 def _errors_table(errors: Rows[Errors, Largest]) -> Table:

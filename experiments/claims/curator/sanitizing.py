@@ -1,7 +1,7 @@
 """What a little delta buys a curator who releases all counts or all thresholds: records against the
 size of the domain."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -392,19 +392,17 @@ class Sanitizing(Experiment):
         )
 
 
-def _figures(table: Table, proven: dict[int, Bounds]) -> list[Figure]:
+def _figures(table: Table, proven: dict[int, Bounds]) -> Iterator[Figure]:
     bound = curve(
         "proven for pure sanitizers", ((bits, each.n) for bits, each in proven.items()), "bound"
     )
     cells = table.curves("mechanism | bits | records", *CELLS.values())
     medians = table.curves("mechanism | bits | records | 95 % from | to")
     axes = ("bits of the domain", "records")
-    return [
-        LogLogFigure("counts-by-domain", "Records that all counts take", *axes, [*cells, bound]),
-        LogLogFigure(
-            "thresholds-released", "Records that all thresholds take", *axes, [*medians, bound]
-        ),
-    ]
+    yield LogLogFigure("counts-by-domain", "Records that all counts take", *axes, [*cells, bound])
+    yield LogLogFigure(
+        "thresholds-released", "Records that all thresholds take", *axes, [*medians, bound]
+    )
 
 
 def _between(shapes: Rows[Shape, Right]) -> Leasts:
@@ -481,7 +479,7 @@ def _check_exact(counts: Rows[Counts, Released]) -> Check:
     )
 
 
-def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> list[Check]:
+def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> Iterator[Check]:
     """Released counts: with a delta in any domain, against pure noise, and against every pure
     sanitizer."""
     pure, best = numbers[0.0], numbers[1e-6]
@@ -489,36 +487,34 @@ def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> list[Check]
     as_proven = all(bound[bits] <= pure[bits] <= 6 * bound[bits] for bits in pure)
     beyond = [bits for bits in best if bound[bits] > best[bits]]
     last = max(beyond, default=0)
-    return [
-        every(
-            "Released counts: with a delta the number of records does not depend on the domain",
-            (
-                (len(each) == 1, f"{', '.join(f'{n:,}' for n in each)} at delta {delta:g}")
-                for delta, each in flat.items()
-            ),
+    yield every(
+        "Released counts: with a delta the number of records does not depend on the domain",
+        (
+            (len(each) == 1, f"{', '.join(f'{n:,}' for n in each)} at delta {delta:g}")
+            for delta, each in flat.items()
         ),
-        Check(
-            (
-                "No purely private sanitizer needs as few records as the thresholded histogram: "
-                "proven against run"
-            ),
-            as_proven and last == max(best),
-            (
-                f"at 2^{last} proven {bound[last]:,}, run pure {pure[last]:,}, with delta 1e-6 "
-                f"{best[last]:,}; from 2^{min(beyond)} on"
-            )
-            if last
-            else "nowhere",
+    )
+    yield Check(
+        (
+            "No purely private sanitizer needs as few records as the thresholded histogram: "
+            "proven against run"
         ),
-        Check(
-            (
-                "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
-                "in one of 2^32 and all larger ones"
-            ),
-            best[16] > pure[16] and all(best[bits] < pure[bits] for bits in pure if bits >= 32),
-            f"fewer from 2^{crossing(pure, best):.0f} on",
+        as_proven and last == max(best),
+        (
+            f"at 2^{last} proven {bound[last]:,}, run pure {pure[last]:,}, with delta 1e-6 "
+            f"{best[last]:,}; from 2^{min(beyond)} on"
+        )
+        if last
+        else "nowhere",
+    )
+    yield Check(
+        (
+            "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
+            "in one of 2^32 and all larger ones"
         ),
-    ]
+        best[16] > pure[16] and all(best[bits] < pure[bits] for bits in pure if bits >= 32),
+        f"fewer from 2^{crossing(pure, best):.0f} on",
+    )
 
 
 def _check_printed(most: int, least: int) -> Check:
@@ -528,7 +524,7 @@ def _check_printed(most: int, least: int) -> Check:
     )
 
 
-def _check_shapes(shapes: Rows[Shape, Right]) -> list[Check]:
+def _check_shapes(shapes: Rows[Shape, Right]) -> Iterator[Check]:
     few = {str(p): Claimed(m.right, high=SELDOM) for p, m in shapes if p.few}
     hard, easy = dict[str, Claimed](), dict[str, Claimed]()
     for p, m in shapes:
@@ -542,10 +538,8 @@ def _check_shapes(shapes: Rows[Shape, Right]) -> list[Check]:
         "times, and with enough"
     )
     complete = {p.shape for p, _ in shapes} == set(SHAPES)
-    return [
-        holds(text.format(hardest), few | hard, also=bool(few)),
-        holds(text.format("every other shape"), easy, also=complete),
-    ]
+    yield holds(text.format(hardest), few | hard, also=bool(few))
+    yield holds(text.format("every other shape"), easy, also=complete)
 
 
 def _check_leasts(leasts: Leasts) -> Check:

@@ -2,6 +2,7 @@
 Everybody holds the same bits, which are to be named."""
 
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import repeat
 
@@ -258,64 +259,60 @@ NOTES = [
 ]
 
 
-def _check_counts(rows: Rows[Same, Counts]) -> list[Check]:
+def _check_counts(rows: Rows[Same, Counts]) -> Iterator[Check]:
     large = [(p, m) for p, m in rows if p.bits >= LARGE]
-    return [
-        every(
-            (
-                f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
-                "many bits, and one without at least .69 for each bit"
-            ),
-            (
-                (
-                    m.approximate == RECORDS and m.pure >= 0.69 * p.bits,
-                    f"{p.bits} bits: {m.approximate} and {m.pure}",
-                )
-                for p, m in large
-            ),
+    yield every(
+        (
+            f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
+            "many bits, and one without at least .69 for each bit"
         ),
-        within(
-            "Locally the delta saves less than 1 % of the people that are needed at the least",
-            {f"{p.bits} bits": m.local_delta / m.local for p, m in large},
-            0.99,
-            1.0,
-            spec=".4f",
-        ),
-        within(
+        (
             (
-                "One bit from each person, in one round, is enough with 1.3 to 2.2 times the "
-                "people that every local protocol needs"
-            ),
-            {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
-            1.3,
-            2.2,
+                m.approximate == RECORDS and m.pure >= 0.69 * p.bits,
+                f"{p.bits} bits: {m.approximate} and {m.pure}",
+            )
+            for p, m in large
         ),
-    ]
+    )
+    yield within(
+        "Locally the delta saves less than 1 % of the people that are needed at the least",
+        {f"{p.bits} bits": m.local_delta / m.local for p, m in large},
+        0.99,
+        1.0,
+        spec=".4f",
+    )
+    yield within(
+        (
+            "One bit from each person, in one round, is enough with 1.3 to 2.2 times the "
+            "people that every local protocol needs"
+        ),
+        {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
+        1.3,
+        2.2,
+    )
 
 
-def _check_curator(rows: Rows[Curator, Named]) -> list[Check]:
+def _check_curator(rows: Rows[Curator, Named]) -> Iterator[Check]:
     loss = naming.CommonRecord(Counter, EPSILON, DELTA, RECORDS).loss
     spend = float(naming.spent(naming.naming(loss, RECORDS), exp_epsilon(loss.nano)))
-    return [
-        every(
-            f"With {RECORDS} records the curator's mechanism spends all of its delta, and no more",
-            [(0.999 * DELTA <= spend <= DELTA, f"{spend:.6g}")],
+    yield every(
+        f"With {RECORDS} records the curator's mechanism spends all of its delta, and no more",
+        [(0.999 * DELTA <= spend <= DELTA, f"{spend:.6g}")],
+    )
+    yield holds(
+        (
+            "Its releases name the record that everybody has as often as it says, which is in "
+            "90 % or more"
         ),
-        holds(
-            (
-                "Its releases name the record that everybody has as often as it says, which is in "
-                "90 % or more"
-            ),
-            {
-                f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance)
-                for p, m in rows
-            },
-            also=all(m.chance >= SUCCESS for _, m in rows),
-        ),
-    ]
+        {
+            f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance)
+            for p, m in rows
+        },
+        also=all(m.chance >= SUCCESS for _, m in rows),
+    )
 
 
-def _check_published(rows: Rows[Published, Named]) -> list[Check]:
+def _check_published(rows: Rows[Published, Named]) -> Iterator[Check]:
     halving, least = (
         parity_halving_clients(D, EPSILON, 1 - SUCCESS),
         parity_interactive_bound(D, EPSILON, SUCCESS),
@@ -324,41 +321,39 @@ def _check_published(rows: Rows[Published, Named]) -> list[Check]:
         delta: common.published_parity_clients(D, delta, SUCCESS) for delta in (1e-3, 3e-3, 1e-2)
     }
     fewer = clients[1e-3] > halving > clients[3e-3] > least > clients[1e-2]
-    return [
-        measured(
+    yield measured(
+        (
+            f"Published examples find a parity of {D} bits in 90 % of the runs with the "
+            "people of the formula, within 1 %"
+        ),
+        {f"delta {p.delta:g}, {m.clients:,} people": Rate(m.right, p.trials) for p, m in rows},
+        SUCCESS - 0.01,
+        SUCCESS + 0.01,
+    )
+    yield every(
+        (
+            "With a delta of .001 that takes more people than halving, the pure protocol; "
+            "with .003 fewer; with .01 fewer than any pure protocol in turn"
+        ),
+        [
             (
-                f"Published examples find a parity of {D} bits in 90 % of the runs with the "
-                "people of the formula, within 1 %"
-            ),
-            {f"delta {p.delta:g}, {m.clients:,} people": Rate(m.right, p.trials) for p, m in rows},
-            SUCCESS - 0.01,
-            SUCCESS + 0.01,
-        ),
-        every(
+                fewer,
+                (
+                    f"{', '.join(f'{n:,}' for n in clients.values())}; halving {halving:,}; "
+                    f"at least {least:,.0f}"
+                ),
+            )
+        ],
+    )
+    yield every(
+        "But whatever delta is, the records of 14 people are published as they are",
+        [
             (
-                "With a delta of .001 that takes more people than halving, the pure protocol; "
-                "with .003 fewer; with .01 fewer than any pure protocol in turn"
-            ),
-            [
-                (
-                    fewer,
-                    (
-                        f"{', '.join(f'{n:,}' for n in clients.values())}; halving {halving:,}; "
-                        f"at least {least:,.0f}"
-                    ),
-                )
-            ],
-        ),
-        every(
-            "But whatever delta is, the records of 14 people are published as they are",
-            [
-                (
-                    all(14 <= delta * n <= 14.5 for delta, n in clients.items()),
-                    ", ".join(f"{delta * n:.1f}" for delta, n in clients.items()),
-                )
-            ],
-        ),
-    ]
+                all(14 <= delta * n <= 14.5 for delta, n in clients.items()),
+                ", ".join(f"{delta * n:.1f}" for delta, n in clients.items()),
+            )
+        ],
+    )
 
 
 def _headline(rows: Rows[Same, Counts]) -> str:

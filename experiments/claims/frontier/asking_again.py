@@ -2,6 +2,7 @@
 cutting transcripts and pasting them."""
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -354,33 +355,31 @@ NOTES = [
 ]
 
 
-def _check_parity(rows: Rows[Halving, Recovery]) -> list[Check]:
+def _check_parity(rows: Rows[Halving, Recovery]) -> Iterator[Check]:
     bounds = [least(d) for d in (*DRAWN, DRAWN[-1] + 1)]
-    return [
-        within(
-            "With each bit the people that every protocol needs at least double; halving, which "
-            "asks nobody twice, takes at most 2.3 times as many, and less than 1.9 times from d = "
-            "8 on (in units of these)",
-            {f"d = {p.d}": m.clients / least(p.d) / (1.9 if p.d >= 8 else 2.3) for p, m in rows},
-            0.75,
-            1.0,
-            also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
+    yield within(
+        "With each bit the people that every protocol needs at least double; halving, which "
+        "asks nobody twice, takes at most 2.3 times as many, and less than 1.9 times from d = "
+        "8 on (in units of these)",
+        {f"d = {p.d}": m.clients / least(p.d) / (1.9 if p.d >= 8 else 2.3) for p, m in rows},
+        0.75,
+        1.0,
+        also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
+    )
+    yield measured(
+        (
+            "With the clients of its formula halving finds the parity in 89 to 94 % of the "
+            "runs, at every d and in all"
         ),
-        measured(
-            (
-                "With the clients of its formula halving finds the parity in 89 to 94 % of the "
-                "runs, at every d and in all"
-            ),
-            {
-                **{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows},
-                "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows)),
-            },
-            *HALVING,
-        ),
-    ]
+        {
+            **{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows},
+            "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows)),
+        },
+        *HALVING,
+    )
 
 
-def _check_laws(rows: Rows[Laws, Tests]) -> list[Check]:
+def _check_laws(rows: Rows[Laws, Tests]) -> Iterator[Check]:
     """A trial under a given law is binomial; half of the trials under either have no wider law."""
     cases, rates = list[tuple[bool, str]](), dict[str, Rate]()
     for p, m in rows:
@@ -396,23 +395,18 @@ def _check_laws(rows: Rows[Laws, Tests]) -> list[Check]:
             f"epsilon {p.epsilon:g}, yes or no": Rate(m.two, p.trials),
             f"epsilon {p.epsilon:g}, best report": Rate(m.best, p.trials),
         }
-    return [
-        every(
-            "One round tells two known laws apart by the best report with fewer people than yes "
-            "or no takes: less than 1.65 times those that every protocol needs in turn, and less "
-            "than 1.9 times those that every protocol needs",
-            cases,
-        ),
-        measured(
-            (
-                "With so many people the likelier law is the right one in 90 % of the runs, "
-                "within 0.5 %"
-            ),
-            rates,
-            SUCCESS - 0.005,
-            SUCCESS + 0.005,
-        ),
-    ]
+    yield every(
+        "One round tells two known laws apart by the best report with fewer people than yes "
+        "or no takes: less than 1.65 times those that every protocol needs in turn, and less "
+        "than 1.9 times those that every protocol needs",
+        cases,
+    )
+    yield measured(
+        ("With so many people the likelier law is the right one in 90 % of the runs, within 0.5 %"),
+        rates,
+        SUCCESS - 0.005,
+        SUCCESS + 0.005,
+    )
 
 
 def _headline(rows: Rows[Halving, Recovery]) -> str:

@@ -2,6 +2,7 @@
 whatever the distribution (limits 12.4)."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -360,7 +361,7 @@ class Margins(Experiment):
         )
 
 
-def _check_sides(sheet: Sheet) -> list[Check]:
+def _check_sides(sheet: Sheet) -> Iterator[Check]:
     """The two bounds of each class, and four ways to the same number for whole matrices."""
     matrices = sheet[Matrix]
     sides = [side for _, m in sheet[Blocks] for side in m.sides] + [
@@ -369,27 +370,25 @@ def _check_sides(sheet: Sheet) -> list[Check]:
     gaps = [abs(side.at_most / side.at_least - 1) for side in sides]
     off = [abs(value / m.side.at_least - 1) for _, m in matrices for value in m.bounds]
     sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
-    return [
-        Check(
-            (
-                "The law that bounds the margin complexity from below and the polynomial that "
-                "bounds it from above agree to one part in a million"
-            ),
-            max(gaps) <= CLOSE,
-            f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
+    yield Check(
+        (
+            "The law that bounds the margin complexity from below and the polynomial that "
+            "bounds it from above agree to one part in a million"
         ),
-        Check(
-            (
-                "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
-                "written out for every concept and point give the same number"
-            ),
-            max(off) <= CLOSE,
-            (
-                f"{len(matrices)} matrices of {sizes} blocks: "
-                f"{sum(value > CLOSE for value in off)} of {len(off)} bounds differ"
-            ),
+        max(gaps) <= CLOSE,
+        f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
+    )
+    yield Check(
+        (
+            "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
+            "written out for every concept and point give the same number"
         ),
-    ]
+        max(off) <= CLOSE,
+        (
+            f"{len(matrices)} matrices of {sizes} blocks: "
+            f"{sum(value > CLOSE for value in off)} of {len(off)} bounds differ"
+        ),
+    )
 
 
 def _votes_table(votes: Rows[Vote, Votes]) -> Table:

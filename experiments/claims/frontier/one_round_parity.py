@@ -2,7 +2,7 @@
 them all."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -289,45 +289,43 @@ class OneRoundParity(Experiment):
         return Finding(checks, tables, [_figure(counts)], notes, headline=_headline(counts))
 
 
-def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
+def _channel_checks(channels: Rows[Channels, Information]) -> Iterator[Check]:
     places = [(f"(d = {p.d}, epsilon {p.epsilon:.3g})", p, m) for p, m in channels]
     growing = [
         parity.deny_information(d, EPSILON) / parity.parity_report_bound(d, EPSILON)
         for d in (2, 4, 6, 8, 10)
     ]
-    return [
-        every(
-            (
-                "no report reveals more of a parity than the bound: the best of all channels does "
-                f"not, nor does any of {CHANNELS} random ones (in units of it)"
-            ),
-            (
-                (
-                    0 < max(m.best, m.random) < m.bound,
-                    f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}",
-                )
-                for place, _, m in places
-            ),
+    yield every(
+        (
+            "no report reveals more of a parity than the bound: the best of all channels does "
+            f"not, nor does any of {CHANNELS} random ones (in units of it)"
         ),
-        every(
+        (
             (
-                "naming a suspect reveals at least 95 % of the best channel's information, up to "
-                "ln 3, and more than naming a parity that agrees"
-            ),
-            (
-                (NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}")
-                for place, p, m in places
-                if p.epsilon <= LN3
-            ),
-            also=all(m.support < m.deny for _, m in channels),
+                0 < max(m.best, m.random) < m.bound,
+                f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}",
+            )
+            for place, _, m in places
         ),
-        Check(
-            "as d grows it reveals all that the bound allows",
-            all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1,
-            "share of the bound at d = 2, 4, 6, 8, 10: "
-            + ", ".join(f"{share:.4f}" for share in growing),
+    )
+    yield every(
+        (
+            "naming a suspect reveals at least 95 % of the best channel's information, up to "
+            "ln 3, and more than naming a parity that agrees"
         ),
-    ]
+        (
+            (NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}")
+            for place, p, m in places
+            if p.epsilon <= LN3
+        ),
+        also=all(m.support < m.deny for _, m in channels),
+    )
+    yield Check(
+        "as d grows it reveals all that the bound allows",
+        all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1,
+        "share of the bound at d = 2, 4, 6, 8, 10: "
+        + ", ".join(f"{share:.4f}" for share in growing),
+    )
 
 
 def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
@@ -349,7 +347,7 @@ def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
     )
 
 
-def _count_checks(counts: Counts) -> list[Check]:
+def _count_checks(counts: Counts) -> Iterator[Check]:
     least = {kind: {d: least_count(m) for d, m in by_d.items()} for kind, by_d in counts.items()}
     formula = {
         kind: {d: figure / guess(kind, d) for d, figure in least[kind].items()}
@@ -360,44 +358,42 @@ def _count_checks(counts: Counts) -> list[Check]:
         for kind, by_d in least.items()
     }
     both = sorted(least[DENY].keys() & least[MASKS].keys())
-    return [
-        measured(
-            "Naming suspects needs at most 0.92 times as many clients as random masks at every d",
-            {f"d = {d}": least[DENY][d] / least[MASKS][d] for d in both},
-            high=0.92,
+    yield measured(
+        "Naming suspects needs at most 0.92 times as many clients as random masks at every d",
+        {f"d = {d}": least[DENY][d] / least[MASKS][d] for d in both},
+        high=0.92,
+    )
+    yield holds(
+        (
+            "Counts of one round are as computed: named suspects within 6 %, random masks "
+            "from 14 % fewer to 4 % more (in units of the formula)"
         ),
-        holds(
-            (
-                "Counts of one round are as computed: named suspects within 6 %, random masks "
-                "from 14 % fewer to 4 % more (in units of the formula)"
-            ),
-            {
-                f"{kind}, d = {d}": Claimed(figure, *RIGHT[kind])
-                for kind in ONE_ROUND
-                for d, figure in formula[kind].items()
-            },
+        {
+            f"{kind}, d = {d}": Claimed(figure, *RIGHT[kind])
+            for kind in ONE_ROUND
+            for d, figure in formula[kind].items()
+        },
+    )
+    yield holds(
+        (
+            "Counts are at least 1.5 times the bound: that for one round, or that for every "
+            "protocol (in units of it)"
         ),
-        holds(
-            (
-                "Counts are at least 1.5 times the bound: that for one round, or that for every "
-                "protocol (in units of it)"
-            ),
-            {
-                f"{kind}, d = {d}": Claimed(figure, 1.5)
-                for kind, by_d in bound.items()
-                for d, figure in by_d.items()
-            },
+        {
+            f"{kind}, d = {d}": Claimed(figure, 1.5)
+            for kind, by_d in bound.items()
+            for d, figure in by_d.items()
+        },
+    )
+    yield within(
+        (
+            f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
+            "bound for one round"
         ),
-        within(
-            (
-                f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
-                "bound for one round"
-            ),
-            {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
-            1.0,
-            1.75,
-        ),
-    ]
+        {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
+        1.0,
+        1.75,
+    )
 
 
 def _bound_of(kind: str, d: int) -> float:

@@ -2,6 +2,7 @@
 elimination comes near the bound."""
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -345,23 +346,21 @@ COLUMNS = (
 )
 
 
-def _run_checks(rows: Rows[Eliminated, Runs]) -> list[Check]:
+def _run_checks(rows: Rows[Eliminated, Runs]) -> Iterator[Check]:
     means = {p.d: Positive(m.mean / p.unit, m.error / m.mean, p.trials - 1) for p, m in rows}
     rates = {f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}
     rates["all"] = Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows))
     limits = ", ".join(f"{MOST[d]:g} at d = {d}" for d in means)
-    return [
-        holds(
-            (
-                "Elimination asks no fewer clients in the mean than the bound, and at most so "
-                f"many C^2 2^d: {limits}"
-            ),
-            {f"d = {d}": Claimed(mean, least(d), MOST[d]) for d, mean in means.items()},
+    yield holds(
+        (
+            "Elimination asks no fewer clients in the mean than the bound, and at most so "
+            f"many C^2 2^d: {limits}"
         ),
-        measured(
-            f"With them it finds the parity in {SUCCESS:.0%} of the runs, or more", rates, SUCCESS
-        ),
-    ]
+        {f"d = {d}": Claimed(mean, least(d), MOST[d]) for d, mean in means.items()},
+    )
+    yield measured(
+        f"With them it finds the parity in {SUCCESS:.0%} of the runs, or more", rates, SUCCESS
+    )
 
 
 def unit(d: float) -> float:

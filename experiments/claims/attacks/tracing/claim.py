@@ -2,7 +2,7 @@
 decoders."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field, replace
 
 import numpy as np
@@ -452,7 +452,7 @@ def _check_strangers(means: Rows[Means, Traces]) -> Check:
     )
 
 
-def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
+def _check_codes(codes: Rows[Codes, Accusations]) -> Iterator[Check]:
     full = [(p, m) for p, m in codes if p.length == max(LENGTHS)]
     rates = {
         f"{name}, c = {p.c}": Claimed(Rate(count, p.runs), low=0.95)
@@ -466,37 +466,35 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
     # sqrt(d) / c
     deviations = {p.name: math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE)) for p, _ in full}
     times, falsely = sum(p.runs for p, _ in codes), sum(m.falsely for _, m in codes)
-    return [
-        holds(
-            (
-                "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
-                "every strategy, in 98 % of all"
-            ),
-            rates,
+    yield holds(
+        (
+            "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
+            "every strategy, in 98 % of all"
         ),
-        measured(
-            (
-                "There, pirates who interleave their rows score sqrt(6 ln(N / .01)) standard "
-                f"deviations more than others in the mean, within {NEAR:.0%}"
-            ),
-            {p.name: positive_mean(m.scores) / deviations[p.name] for p, m in full},
-            1 - NEAR,
-            1 + NEAR,
+        rates,
+    )
+    yield measured(
+        (
+            "There, pirates who interleave their rows score sqrt(6 ln(N / .01)) standard "
+            f"deviations more than others in the mean, within {NEAR:.0%}"
         ),
-        measured(
-            f"Innocents are accused in {SPARED:.1%} of the runs at most, where 1 % is proved",
-            {"": Rate(falsely, times * len(STRATEGIES))},
-            high=SPARED,
+        {p.name: positive_mean(m.scores) / deviations[p.name] for p, m in full},
+        1 - NEAR,
+        1 + NEAR,
+    )
+    yield measured(
+        f"Innocents are accused in {SPARED:.1%} of the runs at most, where 1 % is proved",
+        {"": Rate(falsely, times * len(STRATEGIES))},
+        high=SPARED,
+    )
+    yield measured(
+        (
+            "Tardos's own score accuses somebody in 1 % of the runs at most, at these "
+            "lengths, unless one row is copied whole"
         ),
-        measured(
-            (
-                "Tardos's own score accuses somebody in 1 % of the runs at most, at these "
-                "lengths, unless one row is copied whole"
-            ),
-            {"": Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))},
-            high=FAILURE,
-        ),
-    ]
+        {"": Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))},
+        high=FAILURE,
+    )
 
 
 def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:

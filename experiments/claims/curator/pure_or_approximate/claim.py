@@ -2,7 +2,7 @@
 approximate and with public points."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from local_dp.experiments.claims.curator.pure_or_approximate.runs import (
@@ -235,7 +235,7 @@ def _headline(series: Learners, bounds: dict[str, Series]) -> str:
     return f"To learn and name {'; '.join(texts)}."
 
 
-def _check_numbers(learners: Rows[Learner, Records]) -> list[Check]:
+def _check_numbers(learners: Rows[Learner, Records]) -> Iterator[Check]:
     """The loss of each learner, its runs, and the other distributions.
 
     The runs of a learner are those of all domains, which are independent. Given its sample each run
@@ -258,24 +258,19 @@ def _check_numbers(learners: Rows[Learner, Records]) -> list[Check]:
         "The least number for a threshold, pure, is an exact sum over one distribution, and "
         "enough in all the others"
     )
-    return [
-        Check(
-            (
-                "Every learner's loss, counted from its parts, is the epsilon and the delta of "
-                "the comparison"
-            ),
-            not wrong,
-            "; ".join(wrong) or f"{len(learners)} learners",
+    yield Check(
+        (
+            "Every learner's loss, counted from its parts, is the epsilon and the delta of "
+            "the comparison"
         ),
-        holds(
-            (
-                "With the least number of records, releases are right as often as the exact "
-                "chance says"
-            ),
-            claims,
-        ),
-        measured(enough, others, SUCCESS),
-    ]
+        not wrong,
+        "; ".join(wrong) or f"{len(learners)} learners",
+    )
+    yield holds(
+        ("With the least number of records, releases are right as often as the exact chance says"),
+        claims,
+    )
+    yield measured(enough, others, SUCCESS)
 
 
 def _check_separation(of: str, series: Learners, proven: Series) -> Check:
