@@ -34,7 +34,6 @@ from local_dp.experiments.claims.curator.many_answers.runs import (
 )
 from local_dp.experiments.lab.parts import (
     CURATOR_AND_ATTACKS,
-    NO_FACTOR,
     Check,
     Claimed,
     Experiment,
@@ -360,9 +359,8 @@ def _check_marginals(marginals: Sized) -> Iterator[Check]:
     at seed 2001 measured."""
 
     def times(name: str, other: str, n: int, *bounds: float) -> Claimed:
-        means = marginals[n].means if n in marginals else {}
-        figure = ratio(means[name], means[other]) if means else NO_FACTOR
-        return Claimed(figure, *bounds)
+        means = marginals[n].means
+        return Claimed(ratio(means[name], means[other]), *bounds)
 
     beats = []
     for name, least in LEAST.items():
@@ -418,11 +416,8 @@ def _table(title: str, size: str, by_size: Sized) -> Table:
         for name, errors in m.errors.items():
             means = [float(np.mean(m.means[name]))] if m.means else []
             rows.append((name, n, *positive_mean(errors).stated, *means, len(errors)))
-    headings = (
-        f"answer | {size} | largest error | 95 % from | to | "
-        f"{'mean error | ' if len(rows[0]) > 6 else ''}runs"
-    )
-    return tabulate(title, headings, rows)
+    mean = "mean error | " if len(rows[0]) > 6 else ""
+    return tabulate(title, f"answer | {size} | largest error | 95 % from | to | {mean}runs", rows)
 
 
 def _figure(name: str, axis: str, table: Table, labels: tuple[str, ...] = ()) -> Figure:
