@@ -80,40 +80,35 @@ class Test(Row):
     def predicted(self) -> int:
         """The closed form: with halves for a mean error of .1, else for both errors of .05."""
         if self.design in HALVES:
-            return interaction.shared_half_clients(
-                EPSILON, self.k, ALPHA, MEAN, HALVES[self.design]
-            )
-        return (
-            interaction.private_coin_clients
-            if self.design == PRIVATE
-            else interaction.public_coin_clients
-        )(EPSILON, self.k, ALPHA, BETA)
+            groups = HALVES[self.design]
+            return interaction.shared_half_clients(EPSILON, self.k, ALPHA, MEAN, groups)
+        if self.design == PRIVATE:
+            return interaction.private_coin_clients(EPSILON, self.k, ALPHA, BETA)
+        return interaction.public_coin_clients(EPSILON, self.k, ALPHA, BETA)
+
+    @property
+    def degrees(self) -> int:
+        """Of the chi-square of the test, without halves."""
+        return self.k - 1 if self.design == PRIVATE else ROWS
 
     def threshold(self, clients: int) -> float:
         """Above it the uniform law is rejected: with halves half of the shift by a law alpha away,
         else the .05 tail of the uniform law."""
         if self.design in HALVES:
-            return interaction.half_threshold(
-                half_stretch(EPSILON, self.k, ALPHA, clients, HALVES[self.design]),
-                HALVES[self.design],
-            )
-        return interaction.chi_square_quantile(BETA, self.k - 1 if self.design == PRIVATE else ROWS)
+            groups = HALVES[self.design]
+            stretch = half_stretch(EPSILON, self.k, ALPHA, clients, groups)
+            return interaction.half_threshold(stretch, groups)
+        return interaction.chi_square_quantile(BETA, self.degrees)
 
     def formula(self, clients: int) -> tuple[float, float]:
         """False alarms and misses at the stated threshold: of chi-squares, stretched by a law alpha
         away or, with own rows, moved by it."""
         limit = self.threshold(clients)
-        if self.design in HALVES:
-            return interaction.half_errors(
-                half_stretch(EPSILON, self.k, ALPHA, clients, HALVES[self.design]),
-                HALVES[self.design],
-                limit,
-            )
-        if self.design == PUBLIC:
-            return interaction.half_errors(
-                half_stretch(EPSILON, self.k + 1, ALPHA, clients, ROWS), ROWS, limit
-            )
-        alarms = interaction.chi_square_tail(limit, self.k - 1 if self.design == PRIVATE else ROWS)
+        if self.design in (*HALVES, PUBLIC):
+            groups, k = HALVES.get(self.design, ROWS), self.k + (self.design == PUBLIC)
+            stretch = half_stretch(EPSILON, k, ALPHA, clients, groups)
+            return interaction.half_errors(stretch, groups, limit)
+        alarms = interaction.chi_square_tail(limit, self.degrees)
         if self.design == FIXED:
             return alarms, 1 - alarms
         shift = half_stretch(EPSILON, self.k + 1, ALPHA, clients, 1) - 1
@@ -121,12 +116,8 @@ class Test(Row):
 
     def measure(self, seed: int) -> Errors:
         generator = default_rng(seed)
-        clients, alarms, misses, least = (
-            [round(factor * self.predicted) for factor in FACTORS],
-            [],
-            [],
-            [],
-        )
+        clients = [round(factor * self.predicted) for factor in FACTORS]
+        alarms, misses, least = list[float](), list[float](), list[float]()
         for n in clients:
             means, expected = moments(self.design, self.k, self.trials, generator)
             uniform, away = (statistics(each, expected, n, generator) for each in (expected, means))
@@ -202,24 +193,17 @@ class Coins(Experiment):
     def finding(self, sheet: Sheet) -> Finding:
         least: Counts = {design: {} for design in (*HALVES, PUBLIC, PRIVATE)}
         by_test: Counts = {design: {} for design in (PUBLIC, PRIVATE)}
+        formula, alarms, finds = dict[tuple[str, int], int](), dict[str, Rate](), dict[str, Rate]()
         for p, m in sheet.rows:
-            for counts, errors, level, laws in (
-                (least, m.least, MEAN, 2),
-                (by_test, m.misses, BETA, 1),
-            ):
-                if p.design in counts:
-                    counts[p.design][p.k] = needed(m.clients, errors, level, laws * p.trials)
-        formula = {(p.design, p.k): m.predicted for p, m in sheet.rows}
-        alarms = {
-            f"{p.design}, k = {p.k}": _pool(p, m.alarms)
-            for p, m in sheet.rows
-            if p.design not in HALVES
-        }
-        finds = {
-            f"k = {p.k}": _pool(p, [1 - miss for miss in m.misses])
-            for p, m in sheet.rows
-            if p.design == FIXED
-        }
+            formula[p.design, p.k] = m.predicted
+            if p.design in least:
+                least[p.design][p.k] = needed(m.clients, m.least, MEAN, 2 * p.trials)
+            if p.design in by_test:
+                by_test[p.design][p.k] = needed(m.clients, m.misses, BETA, p.trials)
+            if p.design not in HALVES:
+                alarms[f"{p.design}, k = {p.k}"] = _pool(p, m.alarms)
+            if p.design == FIXED:
+                finds[f"k = {p.k}"] = _pool(p, [1 - miss for miss in m.misses])
         checks = [
             _check_slopes(least, by_test),
             _check_gains(least),
@@ -244,23 +228,24 @@ class Coins(Experiment):
                 BETA + 0.005,
             ),
         ]
-        notes = [
-            f"Epsilon {EPSILON:g}, total variation {ALPHA:g}. The law away from uniform is the "
-            "hardest: half of the symbols are more frequent, half less; which half is random. The "
-            "sums of reports are drawn from their binomial laws.",
-            f"People for a mean of both errors of {MEAN:g} at the best threshold of the run. For "
-            f"`local-dp run identity`, which has {ROWS} shared rows or own ones, also for both "
-            f"errors of {BETA:g} at its threshold. With halves the formula's threshold is half of "
-            "the shift by the law away.",
-            (
-                "The source proves that no test with private coins does better than k^1.5; the "
-                "curve is that of the best known one."
-            ),
-        ]
         tables = [_people(least, by_test, formula), _errors(sheet.rows)]
-        return Finding(
-            checks, tables, [_figure(least, by_test, formula)], notes, headline=_headline(least)
-        )
+        figures = [_figure(least, by_test, formula)]
+        return Finding(checks, tables, figures, NOTES, headline=_headline(least))
+
+
+NOTES = [
+    f"Epsilon {EPSILON:g}, total variation {ALPHA:g}. The law away from uniform is the "
+    "hardest: half of the symbols are more frequent, half less; which half is random. The "
+    "sums of reports are drawn from their binomial laws.",
+    f"People for a mean of both errors of {MEAN:g} at the best threshold of the run. For "
+    f"`local-dp run identity`, which has {ROWS} shared rows or own ones, also for both "
+    f"errors of {BETA:g} at its threshold. With halves the formula's threshold is half of "
+    "the shift by the law away.",
+    (
+        "The source proves that no test with private coins does better than k^1.5; the "
+        "curve is that of the best known one."
+    ),
+]
 
 
 def needed(clients: list[int], errors: list[float], level: float, trials: int) -> Positive:
@@ -295,9 +280,8 @@ def _check_slopes(least: Counts, by_test: Counts) -> Check:
     claims = {}
     for counts, error in ((least, f"mean error {MEAN:g}"), (by_test, f"both errors {BETA:g}")):
         for design, by_k in counts.items():
-            claims[f"{design}, {error}"] = Claimed(
-                _slope(by_k), *((1.42, 1.58) if design == PRIVATE else (0.95, 1.05))
-            )
+            bounds = (1.42, 1.58) if design == PRIVATE else (0.95, 1.05)
+            claims[f"{design}, {error}"] = Claimed(_slope(by_k), *bounds)
     return holds(
         (
             "The number of people grows as k^1 with a shared coin, within .05 in the power, and "
@@ -309,13 +293,10 @@ def _check_slopes(least: Counts, by_test: Counts) -> Check:
 
 def _slope(by_k: dict[int, Positive]) -> Normal:
     """Of ln n over ln k."""
-    counts = list(by_k.values())
-    if len(counts) < 2 or not all(count.known for count in counts):
+    if not all(count.known for count in by_k.values()):
         return NOTHING
-    logs, errors = (
-        np.log([count.value for count in counts]),
-        np.array([count.error for count in counts]),
-    )
+    logs = np.log([count.value for count in by_k.values()])
+    errors = np.array([count.error for count in by_k.values()])
     return Normal(*slope(np.log(list(by_k)), logs, errors))
 
 
@@ -326,7 +307,7 @@ def _pool(point: Test, shares: list[float]) -> Rate:
 
 def _check_gains(least: Counts) -> Check:
     """How many times fewer people a shared coin takes."""
-    gains = {k: count / least[TEN].get(k, NO_FACTOR) for k, count in least[PRIVATE].items()}
+    gains = {k: count / least[TEN][k] for k, count in least[PRIVATE].items()}
     claims = {
         f"k = {more} for {fewer}": Claimed(gains[more] / gains[fewer], low=1.25)
         for fewer, more in pairwise(gains)
@@ -335,19 +316,15 @@ def _check_gains(least: Counts) -> Check:
         "The more symbols, the more a shared coin saves: at least 1.25 times as much at each k as "
         "at the last, and more than 6.5 times at the most"
     )
-    return holds(
-        statement,
-        {**claims, "at the most": Claimed(gains[max(gains)] if gains else NO_FACTOR, low=6.5)},
-    )
+    return holds(statement, {**claims, "at the most": Claimed(gains[max(gains)], low=6.5)})
 
 
 def _check_needs(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int]) -> Check:
     claims = {}
-    for design, by_k in [(design, least[design]) for design in HALVES] + list(by_test.items()):
-        for k, count in by_k.items():
-            claims[f"{design}, k = {k}"] = Claimed(
-                count / (formula[design, k] * FEWER.get((design, k), 1.0)), 0.95, 1.05
-            )
+    for design in (*HALVES, *by_test):
+        for k, count in (least if design in HALVES else by_test)[design].items():
+            need = formula[design, k] * FEWER.get((design, k), 1.0)
+            claims[f"{design}, k = {k}"] = Claimed(count / need, 0.95, 1.05)
     return holds(
         "The chi-square formula gives the need for shared halves, and the closed forms of "
         "`identity` its own, within 5 %; with own rows .865 of it at k = 16 and .945 at k = 64 "
@@ -364,12 +341,9 @@ def _check_errors(measurements: Rows[Test, Errors]) -> Check:
         formulas = np.array([p.formula(n) for n in m.clients])
         spread = np.sqrt((formulas * (1 - formulas)).sum(axis=0) / p.trials) / len(formulas)
         room = 0.025 if p.design == PRIVATE else 0.01
-        for name, errors, formula, error in zip(
-            ("alarms", "misses"), (m.alarms, m.misses), formulas.T, spread, strict=True
-        ):
-            claims[f"{p.design}, k = {p.k}, {name}"] = Claimed(
-                Normal(float(np.mean(errors - formula)), float(error)), -room, room
-            )
+        for place, (name, errors) in enumerate((("alarms", m.alarms), ("misses", m.misses))):
+            off = Normal(float(np.mean(errors - formulas[:, place])), float(spread[place]))
+            claims[f"{p.design}, k = {p.k}, {name}"] = Claimed(off, -room, room)
     return holds(
         (
             "At the stated thresholds tests err as chi-squares do, within .01 in the mean over "
@@ -380,7 +354,7 @@ def _check_errors(measurements: Rows[Test, Errors]) -> Check:
 
 
 def _headline(least: Counts) -> str:
-    k = max(least[TEN].keys() & least[PRIVATE].keys())
+    k = max(least[TEN])
     if not (least[TEN][k].known and least[PRIVATE][k].known):
         return "No number of people was found that is enough both with a shared coin and without."
     return (
@@ -396,11 +370,9 @@ def _people(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int])
     rows: list[tuple[object, ...]] = []
     for design, by_k in least.items():
         for k, count in by_k.items():
-            rest = (
-                (formula[design, k], "", "")
-                if design in HALVES
-                else ("", whole(by_test.get(design, {}).get(k, NO_FACTOR)), formula[design, k])
-            )
+            rest: tuple[object, ...] = (formula[design, k], "", "")
+            if design not in HALVES:
+                rest = ("", whole(by_test[design][k]), formula[design, k])
             rows.append((design, k, whole(count), round(count.value / unit(k), 2), *rest))
     error = f"mean error {MEAN:g}"
     return tabulate(
@@ -415,17 +387,10 @@ def _people(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int])
 
 def _errors(measurements: Rows[Test, Errors]) -> Table:
     at = FACTORS.index(1.0)
-    rows = [
-        (
-            p.design,
-            p.k,
-            m.predicted,
-            m.alarms[at],
-            m.misses[at],
-            *(round(e, 3) for e in p.formula(m.predicted)),
-        )
-        for p, m in measurements
-    ]
+    rows = []
+    for p, m in measurements:
+        formulas = (round(error, 3) for error in p.formula(m.predicted))
+        rows.append((p.design, p.k, m.predicted, m.alarms[at], m.misses[at], *formulas))
     return tabulate(
         "Errors at the stated threshold, with as many people as the formula gives",
         "design | symbols k | people | false alarms | misses | formula | formula, misses",
@@ -437,20 +402,12 @@ def _figure(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int])
     curves = []
     for counts, error in ((least, f"mean error {MEAN:g}"), (by_test, f"both errors {BETA:g}")):
         for design in (*HALVES, PRIVATE) if counts is least else by_test:
-            points, name = (
-                [(k, count.value / unit(k)) for k, count in counts[design].items() if count.known],
-                f"{design}, {error}",
-            )
+            by_k, name = counts[design], f"{design}, {error}"
+            points = [(k, count.value / unit(k)) for k, count in by_k.items() if count.known]
             curves.append(curve(name, points, group=name))
             if counts is by_test or design in HALVES:
-                curves.append(
-                    curve(
-                        f"{design}, formula",
-                        ((k, formula[design, k] / unit(k)) for k, _ in points),
-                        "theory",
-                        group=name,
-                    )
-                )
+                formulas = [(k, formula[design, k] / unit(k)) for k, _ in points]
+                curves.append(curve(f"{design}, formula", formulas, "theory", group=name))
     title, axis = "People to distinguish a law from the uniform one", "people / (C^2 k / alpha^2)"
     return LogLogFigure("coins", title, "symbols k", axis, curves, "one-round")
 
