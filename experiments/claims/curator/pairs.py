@@ -113,7 +113,7 @@ def local_pairs(table: SignTable, generator: Generator, noise: KeyedNoise) -> No
     values = table.signs[clients, one[pairs]] != table.signs[clients, other[pairs]]
     words = randomizer.draw(noise, Draw(0), 0, table.size)
     reports = randomizer.respond(values.astype(np.uint8), words, NO_COIN)
-    signs = np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one))
+    signs: Floats = np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one))
     variance = randomizer.gain**2 * len(one) * table.size
     return pairs_of(signs * randomizer.gain * len(one), table.size, variance)
 
@@ -215,9 +215,8 @@ class Pairs(Experiment):
                 "truth, which nobody knows; no private one does better."
             ),
         ]
-        return Finding(
-            checks, [table], _figures(table), notes, headline=_headline(by_size[COLUMNS[-1], AT])
-        )
+        headline = _headline(by_size[COLUMNS[-1], AT])
+        return Finding(checks, [table], [*_figures(table)], notes, headline=headline)
 
 
 Sized = dict[tuple[int, int], Named]  # by d and the records to a column

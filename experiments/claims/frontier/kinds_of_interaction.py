@@ -364,7 +364,7 @@ class KindsOfInteraction(Experiment):
             "within epsilon | the sum within epsilon"
         )
         tables = [table, tabulate("The loss of all rounds together, E = 3", headings, rows)]
-        return Finding(checks, tables, _figures(table), NOTES, headline=_headline(counts))
+        return Finding(checks, tables, [*_figures(table)], NOTES, headline=_headline(counts))
 
 
 NOTES = [

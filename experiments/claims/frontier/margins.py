@@ -216,15 +216,11 @@ class Vote(Row):
     trials: int
 
     def measure(self, seed: int) -> Votes:
-        result, generator = (
-            margin(BlockClass(self.function, self.t, self.b)),
-            default_rng([seed, self.t, self.b]),
-        )
+        result = margin(BlockClass(self.function, self.t, self.b))
+        generator = default_rng([seed, self.t, self.b])
         squared = result.at_least**2
-        fewest, most = (
-            margin_clients(squared, EPSILON, SUCCESS) - 1,
-            vote_clients(squared, EPSILON, SUCCESS),
-        )
+        fewest = margin_clients(squared, EPSILON, SUCCESS) - 1
+        most = vote_clients(squared, EPSILON, SUCCESS)
         clients = sorted(
             [
                 fewest,
@@ -315,17 +311,12 @@ class Margins(Experiment):
     def finding(self, sheet: Sheet) -> Finding:
         certificates, votes = sheet[Certificate], sheet[Vote]
         blocks: Rows[Blocks, Sides] = sheet[Blocks]
-        fixed, squares = (
-            [(p, m.sides) for p, m in blocks if p.b],
-            [m.sides for p, m in blocks if not p.b],
-        )
+        fixed = [(p, m.sides) for p, m in blocks if p.b]
+        (squares,) = (m.sides for p, m in blocks if not p.b)
         checks = [
             *_check_sides(sheet),
             _check_certificates(certificates),
-            _check_closed(
-                [side for p, each in fixed if p.function == "parity" for side in each],
-                sheet[Limits],
-            ),
+            _check_closed({p.function: sides for p, sides in fixed}["parity"], sheet[Limits]),
             _check_votes(votes),
             *(
                 cross_check_shown("the vote on odd-max-bit, 4 blocks of 2", m, least=0.85)
@@ -351,24 +342,18 @@ class Margins(Experiment):
             _votes_figure(votes),
         ]
         files = {f"certificate {p.function} {p.t} {p.b}": m.certificate for p, m in certificates}
-        return Finding(
-            checks,
-            tables,
-            figures,
-            _notes(fixed, squares, certificates),
-            files,
-            headline=_headline(certificates),
-        )
+        notes, headline = _notes(fixed, squares, certificates), _headline(certificates)
+        return Finding(checks, tables, figures, notes, files, headline=headline)
 
 
 def _check_sides(sheet: Sheet) -> Iterator[Check]:
     """The two bounds of each class, and four ways to the same number for whole matrices."""
     matrices = sheet[Matrix]
-    sides = [side for _, m in sheet[Blocks] for side in m.sides] + [
-        m.side for _, m in (*sheet[Certificate], *matrices)
-    ]
+    sides = [side for _, m in sheet[Blocks] for side in m.sides]
+    sides += [m.side for _, m in (*sheet[Certificate], *matrices)]
     gaps = [abs(side.at_most / side.at_least - 1) for side in sides]
     off = [abs(value / m.side.at_least - 1) for _, m in matrices for value in m.bounds]
+    far = sum(value > CLOSE for value in off)
     sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
     yield Check(
         (
@@ -384,24 +369,15 @@ def _check_sides(sheet: Sheet) -> Iterator[Check]:
             "written out for every concept and point give the same number"
         ),
         max(off) <= CLOSE,
-        (
-            f"{len(matrices)} matrices of {sizes} blocks: "
-            f"{sum(value > CLOSE for value in off)} of {len(off)} bounds differ"
-        ),
+        f"{len(matrices)} matrices of {sizes} blocks: {far} of {len(off)} bounds differ",
     )
 
 
 def _votes_table(votes: Rows[Vote, Votes]) -> Table:
-    rows = [
-        (
-            _name(p),
-            m.squared**0.5,
-            m.bound,
-            m.needed if math.isinf(m.needed) else round(m.needed),
-            m.clients[-1],
-        )
-        for p, m in votes
-    ]
+    rows = []
+    for p, m in votes:
+        need = m.needed if math.isinf(m.needed) else round(m.needed)
+        rows.append((_name(p), m.squared**0.5, m.bound, need, m.clients[-1]))
     headings = (
         "function (blocks, B) | margin complexity | any method, at least | the vote, measured | "
         "the vote, proved"
@@ -411,25 +387,15 @@ def _votes_table(votes: Rows[Vote, Votes]) -> Table:
 
 def _votes_figure(votes: Rows[Vote, Votes]) -> Figure:
     constant = margin_constant(EPSILON, SUCCESS)
-    curves = [
-        curve(
-            _name(p),
-            ((n / m.squared, wins / m.trials) for n, wins in zip(m.clients, m.won, strict=True)),
-        )
-        for p, m in votes
-    ]
-    curves.append(
-        curve("no method with fewer reaches 90 %", [(constant, 0.5), (constant, SUCCESS)], "bound")
-    )
-    return Figure(
-        "votes",
-        "One round is right more often than wrong",
-        "clients, in units of MC^2",
-        "share of runs",
-        curves,
-        "one-round",
-        log_x=True,
-    )
+    curves = []
+    for p, m in votes:
+        counts = zip(m.clients, m.won, strict=True)
+        curves.append(curve(_name(p), ((n / m.squared, wins / m.trials) for n, wins in counts)))
+    ends = [(constant, 0.5), (constant, SUCCESS)]
+    curves.append(curve("no method with fewer reaches 90 %", ends, "bound"))
+    title = "One round is right more often than wrong"
+    axes = ("clients, in units of MC^2", "share of runs")
+    return Figure("votes", title, *axes, curves, "one-round", log_x=True)
 
 
 def _name(point: Certificate | Vote) -> str:
@@ -448,31 +414,25 @@ def _headline(certificates: Rows[Certificate, Certified]) -> str:
 
 
 def _check_certificates(rows: Rows[Certificate, Certified]) -> Check:
-    forgery_count, accepted_count, valid_count = (
-        sum(m.forgeries for _, m in rows),
-        sum(m.accepted for _, m in rows),
-        sum(m.valid for _, m in rows),
+    forgery_count = sum(m.forgeries for _, m in rows)
+    accepted_count = sum(m.accepted for _, m in rows)
+    valid_count = sum(m.valid for _, m in rows)
+    short = []
+    for p, m in rows:
+        bound = margin_clients(m.side.at_most**2, EPSILON, SUCCESS) * (1 - CLOSE) - 1
+        if m.certificate["clients_at_least"] < bound:
+            short.append(_name(p))
+    evidence = (
+        f"{valid_count} of {len(rows)} certificates verified; {accepted_count} of {forgery_count} "
+        f"forgeries accepted{'; short of the bound: ' if short else ''}{', '.join(short)}"
     )
-    least = [
-        (
-            p,
-            margin_clients(m.side.at_most**2, EPSILON, SUCCESS) * (1 - CLOSE) - 1,
-            m.certificate["clients_at_least"],
-        )
-        for p, m in rows
-    ]
-    short = [_name(p) for p, bound, count in least if count < bound]
     return Check(
         (
             "Every certificate passes the independent checker, and none with one altered weight, "
             "another B or a larger count does"
         ),
         valid_count == len(rows) and forgery_count > 0 == accepted_count and not short,
-        (
-            f"{valid_count} of {len(rows)} certificates verified; {accepted_count} of "
-            f"{forgery_count} forgeries accepted"
-        )
-        + (f"; short of the bound: {', '.join(short)}" if short else ""),
+        evidence,
     )
 
 
@@ -485,16 +445,15 @@ def fibonacci(k: int) -> int:
 
 
 def _check_closed(parity: list[Side], limits: Rows[Limits, Values]) -> Check:
-    roots = all(abs(side.at_least / side.b ** (side.t / 2) - 1) <= CLOSE for side in parity)
-    values = [(t, value) for p, m in limits for t, value in zip(p.blocks, m.values, strict=True)]
+    roots = [side.at_least / side.b ** (side.t / 2) for side in parity]
+    values = [each for p, m in limits for each in zip(p.blocks, m.values, strict=True)]
+    ratios = roots + [value / (fibonacci(t + 2) - 1) for t, value in values]
     return Check(
         (
             "Parity of one variable of each of t blocks of B has margin complexity B^(t/2); "
             "odd-max-bit has sqrt(B) times a Fibonacci number less 1, for large B"
         ),
-        roots
-        and bool(values)
-        and all(abs(value / (fibonacci(t + 2) - 1) - 1) <= CLOSE for t, value in values),
+        all(abs(ratio - 1) <= CLOSE for ratio in ratios),
         (
             f"parity {', '.join(f'{side.at_least:.4g}' for side in parity)}; limits "
             f"{', '.join(f'{value:.4g}' for _, value in values)}"
@@ -508,9 +467,8 @@ def _check_votes(rows: Rows[Vote, Votes]) -> Check:
     claims = {}
     for p, m in rows:
         claims[f"{_name(p)}, one client too few"] = Claimed(m.rate(m.bound - 1), high=0.8)
-        claims[f"{_name(p)}, {TIMES:g} times the bound"] = Claimed(
-            m.rate(enough(m.bound)), low=SUCCESS
-        )
+        rate = m.rate(enough(m.bound))
+        claims[f"{_name(p)}, {TIMES:g} times the bound"] = Claimed(rate, SUCCESS)
         claims[f"{_name(p)}, as proved"] = Claimed(m.rate(m.clients[-1]), low=0.99)
     return holds(
         f"The vote is right more often than wrong in {SUCCESS:.0%} of runs with {TIMES:g} times "
@@ -522,19 +480,16 @@ def _check_votes(rows: Rows[Vote, Votes]) -> Check:
 
 def _slope(first: Side, second: Side) -> float:
     """Of ln MC over ln d between two neighbours."""
-    return math.log(second.at_least / first.at_least) / math.log(
-        second.t * second.b / (first.t * first.b)
-    )
+    variables = second.t * second.b / (first.t * first.b)
+    return math.log(second.at_least / first.at_least) / math.log(variables)
 
 
-def _squares_table(squares: list[list[Side]]) -> Table:
-    rows: list[tuple[Any, ...]] = []
-    for sides in squares:
-        slopes = ["", *(_slope(first, second) for first, second in pairwise(sides))]
-        rows += [
-            (side.t, side.b, side.t * side.b, side.at_least, slope)
-            for side, slope in zip(sides, slopes, strict=True)
-        ]
+def _squares_table(squares: list[Side]) -> Table:
+    slopes = ["", *(_slope(*each) for each in pairwise(squares))]
+    rows = [
+        (side.t, side.b, side.t * side.b, side.at_least, slope)
+        for side, slope in zip(squares, slopes, strict=True)
+    ]
     return tabulate(
         "Odd-max-bit, t blocks of t^2",
         (
@@ -547,7 +502,7 @@ def _squares_table(squares: list[list[Side]]) -> Table:
 
 def _notes(
     fixed: list[tuple[Blocks, list[Side]]],
-    squares: list[list[Side]],
+    squares: list[Side],
     certificates: Rows[Certificate, Certified],
 ) -> list[str]:
     enough = vote_clients(1e6, EPSILON, SUCCESS) / 1e6
@@ -567,30 +522,27 @@ def _notes(
     ]
     factors = []
     for p, (*_, before, last) in fixed:
-        factors.append(
-            f"{p.function} by {(last.at_least / before.at_least) ** (1 / (last.t - before.t)):.2f}"
-        )
-    for sides in squares:
-        slopes = [_slope(first, second) for first, second in pairwise(sides)]
-        notes.append(
-            "The margin complexity of lists of rules over d variables is exponential in d^(1/3) "
-            "(recalled: Buhrman, Vereshchagin, de Wolf 2007). That is invisible at these sizes: "
-            f"with B = t^2 it grows as a power of d between {min(slopes):.2f} and "
-            f"{max(slopes):.2f} from one t to the next, up to d = {sides[-1].t * sides[-1].b}. "
-            "Only parity grows by a constant factor with every block: with four variables in "
-            f"each, over the last steps of t, {', '.join(factors)} a block."
-        )
-    for list_, m in [
-        (p, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST
-    ][-1:]:
-        learner = DecisionLists(d=list_.t * list_.b)
-        notes.append(
-            f"The bound lies far below our learners: the one for lists of rules over {learner.d} "
-            f"variables needs {learner.clients(EPSILON, 0.1):,} people in {learner.rounds} "
-            "rounds, for an error of a tenth; to learn barely, one round takes "
-            f"{m.certificate['clients_at_least']:,} at least."
-        )
-    return notes
+        factor = (last.at_least / before.at_least) ** (1 / (last.t - before.t))
+        factors.append(f"{p.function} by {factor:.2f}")
+    slopes = [_slope(*each) for each in pairwise(squares)]
+    lists = [
+        (p.t * p.b, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST
+    ]
+    variables, m = lists[-1]
+    learner = DecisionLists(d=variables)
+    return [
+        *notes,
+        "The margin complexity of lists of rules over d variables is exponential in d^(1/3) "
+        "(recalled: Buhrman, Vereshchagin, de Wolf 2007). That is invisible at these sizes: "
+        f"with B = t^2 it grows as a power of d between {min(slopes):.2f} and "
+        f"{max(slopes):.2f} from one t to the next, up to d = {squares[-1].t * squares[-1].b}. "
+        "Only parity grows by a constant factor with every block: with four variables in "
+        f"each, over the last steps of t, {', '.join(factors)} a block.",
+        f"The bound lies far below our learners: the one for lists of rules over {variables} "
+        f"variables needs {learner.clients(EPSILON, 0.1):,} people in {learner.rounds} "
+        "rounds, for an error of a tenth; to learn barely, one round takes "
+        f"{m.certificate['clients_at_least']:,} at least.",
+    ]
 
 
 EXPERIMENT = Margins()

@@ -58,6 +58,7 @@ DENY, MASKS, TWO, THREE, HALVING = (
     "three rounds",
     "halving",
 )
+ROUNDS = {TWO: 2, THREE: 3}
 ONE_ROUND, SEVERAL = (DENY, MASKS), (TWO, THREE, HALVING)
 LN3 = math.log(3)
 EPSILONS = (0.5, 1.0, LN3, 3.0)
@@ -95,17 +96,16 @@ NEAR = 0.95  # of the best of all channels
 def protocol_of(kind: str, d: int) -> LocalProtocol[Any]:
     """The protocol of this kind."""
     names = {DENY: "parity-deny", MASKS: "parity-one-round", HALVING: "parity"}
-    if kind in names:
-        return find_protocol(names[kind]).from_settings({"d": str(d)})
-    return find_protocol("parity-rounds").from_settings(
-        {"d": str(d), "rounds": "2" if kind == TWO else "3"}
-    )
+    settings = {"d": str(d)}
+    if kind in ROUNDS:
+        settings["rounds"] = str(ROUNDS[kind])
+    return find_protocol(names.get(kind, "parity-rounds")).from_settings(settings)
 
 
 def guess(kind: str, d: int) -> int:
     """The clients that a formula says it needs."""
-    if kind in SEVERAL[:2]:
-        return few_rounds_clients(d, EPSILON, 2 if kind == TWO else 3, 1 - TARGET)
+    if kind in ROUNDS:
+        return few_rounds_clients(d, EPSILON, ROUNDS[kind], 1 - TARGET)
     return FORMULAS[kind](d, EPSILON, 1 - TARGET)
 
 
@@ -124,18 +124,16 @@ class Channels(Row):
     epsilon: float
 
     def measure(self, seed: int) -> Information:
-        d, epsilon, generator = (
-            self.d,
-            self.epsilon,
-            default_rng([own_seed("one round parity channels None", seed, self.d)]),
-        )
-        channels = (
-            parity.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator)
-            for _ in range(CHANNELS)
-        )
+        d, epsilon = self.d, self.epsilon
+        generator = default_rng([own_seed("one round parity channels None", seed, d)])
+        largest = 0.0
+        for _ in range(CHANNELS):
+            reports = int(generator.integers(2, 4 << d))
+            channel = parity.random_channel(d, epsilon, reports, generator)
+            largest = max(largest, float(parity.parity_information(d, channel).sum()))
         return Information(
             parity.best_parity_information(d, epsilon),
-            max(float(parity.parity_information(d, channel).sum()) for channel in channels),
+            largest,
             parity.deny_information(d, epsilon),
             parity.support_information(d, epsilon),
             parity.parity_report_bound(d, epsilon),
@@ -150,11 +148,8 @@ class Count(Row):
     trials: int
 
     def measure(self, seed: int) -> ClientCount:
-        success = exact_recovery(
-            protocol_of(self.kind, self.d),
-            EPSILON,
-            own_seed(f"one round parity {self.kind} None", seed, self.d),
-        )
+        own = own_seed(f"one round parity {self.kind} None", seed, self.d)
+        success = exact_recovery(protocol_of(self.kind, self.d), EPSILON, own)
         return measured_clients(
             success, guess(self.kind, self.d), target=TARGET, trials=self.trials, least=2 * self.d
         )
@@ -177,11 +172,8 @@ class AtBound(Row):
     def measure(self, seed: int) -> Successes:
         n = math.ceil(parity_one_round_bound(self.d, EPSILON, TARGET))
         try:
-            recovery = exact_recovery(
-                protocol_of(self.several, self.d),
-                EPSILON,
-                own_seed(f"one round parity bound {self.several}", seed, self.d),
-            )
+            own = own_seed(f"one round parity bound {self.several}", seed, self.d)
+            recovery = exact_recovery(protocol_of(self.several, self.d), EPSILON, own)
             return Successes(n, recovery(n, self.trials), self.predicted(n))
         except LocalDPError as error:
             return Successes(n, 0, math.nan, str(error))
@@ -190,9 +182,8 @@ class AtBound(Row):
         """The success by formula."""
         if self.several == HALVING:
             return parity.parity_halving_success(self.d, EPSILON, n)
-        return few_rounds_success(
-            self.d, EPSILON, n, few_rounds_plan(self.d, 2 if self.several == TWO else 3)
-        )
+        plan = few_rounds_plan(self.d, ROUNDS[self.several])
+        return few_rounds_success(self.d, EPSILON, n, plan)
 
 
 class Cross(Row):
@@ -255,17 +246,10 @@ class OneRoundParity(Experiment):
             *crossings,
             *_count_checks(counts),
         ]
-        rates = [
-            (
-                p.several,
-                p.d,
-                m.n,
-                m.successes / p.trials,
-                *wilson(m.successes, p.trials),
-                round(m.predicted, 4),
-            )
-            for p, m in bounded
-        ]
+        rates = []
+        for p, m in bounded:
+            rate = (m.successes / p.trials, *wilson(m.successes, p.trials))
+            rates.append((p.several, p.d, m.n, *rate, round(m.predicted, 4)))
         tables = [
             _count_table(counts),
             _channel_table(channels),
@@ -331,16 +315,17 @@ def _channel_checks(channels: Rows[Channels, Information]) -> Iterator[Check]:
 def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
     beaten = [(p.several, m.predicted) for p, m in bounded if p.d >= BEATEN_FROM[p.several]]
     refusals = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
+    computed = {
+        f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(
+            Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE
+        )
+        for p, m in bounded
+    }
     return holds(
         f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several "
         f"rounds succeed as computed, within {RATE:.0%}: more often from d = 7 on, and in two "
         "rounds from d = 8 on",
-        {
-            f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(
-                Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE
-            )
-            for p, m in bounded
-        },
+        computed,
         "; ".join(refusals),
         also={kind for kind, _ in beaten} == set(SEVERAL)
         and min(success for _, success in beaten) > TARGET,
@@ -349,18 +334,15 @@ def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
 
 def _count_checks(counts: Counts) -> Iterator[Check]:
     least = {kind: {d: least_count(m) for d, m in by_d.items()} for kind, by_d in counts.items()}
-    formula = {
-        kind: {d: figure / guess(kind, d) for d, figure in least[kind].items()}
-        for kind in ONE_ROUND
-    }
-    bound = {
-        kind: {d: figure / _bound_of(kind, d) for d, figure in by_d.items()}
-        for kind, by_d in least.items()
-    }
-    both = sorted(least[DENY].keys() & least[MASKS].keys())
+    formula, bound = dict[str, Claimed](), dict[str, Claimed]()
+    for kind, by_d in least.items():
+        for d, figure in by_d.items():
+            bound[f"{kind}, d = {d}"] = Claimed(figure / _bound_of(kind, d), 1.5)
+            if kind in ONE_ROUND:
+                formula[f"{kind}, d = {d}"] = Claimed(figure / guess(kind, d), *RIGHT[kind])
     yield measured(
         "Naming suspects needs at most 0.92 times as many clients as random masks at every d",
-        {f"d = {d}": least[DENY][d] / least[MASKS][d] for d in both},
+        {f"d = {d}": figure / least[MASKS][d] for d, figure in least[DENY].items()},
         high=0.92,
     )
     yield holds(
@@ -368,22 +350,14 @@ def _count_checks(counts: Counts) -> Iterator[Check]:
             "Counts of one round are as computed: named suspects within 6 %, random masks "
             "from 14 % fewer to 4 % more (in units of the formula)"
         ),
-        {
-            f"{kind}, d = {d}": Claimed(figure, *RIGHT[kind])
-            for kind in ONE_ROUND
-            for d, figure in formula[kind].items()
-        },
+        formula,
     )
     yield holds(
         (
             "Counts are at least 1.5 times the bound: that for one round, or that for every "
             "protocol (in units of it)"
         ),
-        {
-            f"{kind}, d = {d}": Claimed(figure, 1.5)
-            for kind, by_d in bound.items()
-            for d, figure in by_d.items()
-        },
+        bound,
     )
     yield within(
         (
@@ -397,9 +371,8 @@ def _count_checks(counts: Counts) -> Iterator[Check]:
 
 
 def _bound_of(kind: str, d: int) -> float:
-    return (parity_one_round_bound if kind in ONE_ROUND else parity_interactive_bound)(
-        d, EPSILON, TARGET
-    )
+    bound = parity_one_round_bound if kind in ONE_ROUND else parity_interactive_bound
+    return bound(d, EPSILON, TARGET)
 
 
 def _units(d: float) -> float:
@@ -414,14 +387,12 @@ def _figure(counts: Counts) -> Figure:
         THREE: "three rounds",
         HALVING: "d rounds, halving",
     }
-    curves = [
-        curve(
-            f"{labels[kind]}: measured",
-            ((float(d), *(n / _units(d) for n in (m.n, m.low, m.high))) for d, m in by_d.items()),
-            group=kind,
-        )
-        for kind, by_d in counts.items()
-    ]
+    curves = []
+    for kind, by_d in counts.items():
+        points = []
+        for d, m in by_d.items():
+            points.append((float(d), *(n / _units(d) for n in (m.n, m.low, m.high))))
+        curves.append(curve(f"{labels[kind]}: measured", points, group=kind))
     measured_at = [d for by_d in counts.values() for d in by_d]
     bounds = {
         "one round, anything asked: no fewer than": (parity_one_round_bound, DENY),
@@ -429,14 +400,8 @@ def _figure(counts: Counts) -> Figure:
     }
     for label, (bound, group) in bounds.items():
         grid = range(min(measured_at), max(measured_at) + 1)
-        curves.append(
-            curve(
-                label,
-                ((float(d), bound(d, EPSILON, TARGET) / _units(d)) for d in grid),
-                "bound",
-                group,
-            )
-        )
+        least = ((float(d), bound(d, EPSILON, TARGET) / _units(d)) for d in grid)
+        curves.append(curve(label, least, "bound", group))
     title = "Clients for 90 % exact recovery of a parity, epsilon 1"
     return LogFigure("one-round-parity", title, "dimension d", "clients / (C^2 2^d)", curves)
 
@@ -466,15 +431,10 @@ def _count_table(counts: Counts) -> Table:
 
 
 def _channel_table(channels: Rows[Channels, Information]) -> Table:
-    rows = [
-        (
-            p.d,
-            round(p.epsilon, 4),
-            m.bound,
-            *(round(nats / m.bound, 4) for nats in (m.best, m.deny, m.support, m.random)),
-        )
-        for p, m in channels
-    ]
+    rows = []
+    for p, m in channels:
+        shares = (round(nats / m.bound, 4) for nats in (m.best, m.deny, m.support, m.random))
+        rows.append((p.d, round(p.epsilon, 4), m.bound, *shares))
     return tabulate(
         "The information of one report about a parity",
         (

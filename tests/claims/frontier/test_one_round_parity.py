@@ -46,7 +46,7 @@ def invented(point: Any) -> Any:
 
 def found(*kinds: type, changes: Mapping[tuple[type, str], Any] = {}) -> Finding:
     """The finding of invented measurements; points of `kinds` with naming suspects at d up to 4 are
-    measured, and those `changed` are given."""
+    measured, and those in `changes` are given."""
     rows: list[tuple[Any, Any]] = []
     for place, point in enumerate(EXPERIMENT.points("quick")):
         name = str(
@@ -92,7 +92,7 @@ def test_wrong_counts_are_not_shown(kind: type, name: str, measurement: Any, fal
     """Masks that need no more, suspects that need too many, a count below its bound, two successes
     at the bound, a search that failed."""
     assert falls not in lost_by_the_right_ones()
-    assert falls in lost(found(changed={(kind, name): measurement}))
+    assert falls in lost(found(changes={(kind, name): measurement}))
 
 
 def at_plus(epsilon: float) -> float:

@@ -123,7 +123,7 @@ class ManyAnswers(Experiment):
             *_check_marginals(marginals),
         ]
         headline = _headline(queries, marginals)
-        return Finding(checks, tables, _figures(*tables), NOTES, headline=headline)
+        return Finding(checks, tables, [*_figures(*tables)], NOTES, headline=headline)
 
 
 def _halts(queries: Sized) -> Table:

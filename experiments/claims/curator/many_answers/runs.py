@@ -21,7 +21,12 @@ from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, ind
 from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, nearest_table
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.query_release.boosting import Boosting, BoostingTerms, CountedBase
+from local_dp.curator.query_release.boosting import (
+    Boosted,
+    Boosting,
+    BoostingTerms,
+    CountedBase,
+)
 from local_dp.curator.query_release.counting import (
     CountingQueries,
     GaussianAnswers,
@@ -195,7 +200,7 @@ def _boost(
 ) -> dict[str, float]:
     """Of boosting, of its synopses in the mean, and of weights fitted to noisy counts of as many
     queries, or all, at once: each at the same price."""
-    results = []
+    results = list[Boosted]()
     for terms in ((ROUNDS, SAMPLES), (1, ROUNDS * SAMPLES)):
         boosting = Boosting(queries, boosting_terms(*terms), DELTA)
         results += TrustedOracle(database, Account(BUDGET), draws).answer((boosting,))
