@@ -198,11 +198,6 @@ def test_randomized_response_in_doubles(p: float, epsilon: float) -> None:
     )
 
 
-def test_a_report_that_one_value_cannot_make_is_infinite() -> None:
-    shared: dict[Hashable, Fraction] = {0: Fraction(1)}
-    assert exact_epsilon([shared, {0: HALF, 1: HALF}]) == math.inf
-
-
 def test_what_is_not_enumerated_is_refused_and_generators_are_given_back() -> None:
     def twice() -> bool:
         draw = random.random()

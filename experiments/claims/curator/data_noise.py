@@ -60,6 +60,7 @@ from local_dp.populations.graphs import Graph, binomial_graph, preferential_atta
 
 Records = tuple[tuple[int, ...], ...]
 D = TypeVar("D")
+Locals = SmallDatabases[tuple[int, ...], LocalSensitivity]
 EPSILON, DELTA = 1.0, 1e-6
 BITS, NODES = 20, 4
 EXACT, PUBLISHED, HALVES, LOCAL = (
@@ -163,19 +164,15 @@ class Small(Row):
 
     def measure(self, seed: int) -> Losses:
         noise = noise_of(self.noise, self.epsilon)
-        medians = _small_tables(lambda records: Median(_multiset(records)))
-        graphs = _small_graphs(lambda edges: Triangles(_graph(edges)))
+        medians: Locals = _small_tables(lambda records: Median(_multiset(records)))
+        graphs: list[Locals] = _small_graphs(lambda edges: Triangles(_graph(edges)))
         return Losses(
             _worst_loss(noise, "replace", medians),
             max(_worst_loss(noise, "edge", each) for each in graphs),
         )
 
 
-def _worst_loss(
-    noise: CauchyNoise,
-    kind: Neighbours,
-    databases: SmallDatabases[tuple[int, ...], LocalSensitivity],
-) -> float:
+def _worst_loss(noise: CauchyNoise, kind: Neighbours, databases: Locals) -> float:
     @cache
     def centre_and_scale(records: Records) -> tuple[int, int]:
         local = databases.build(records)

@@ -113,9 +113,10 @@ def local_pairs(table: SignTable, generator: Generator, noise: KeyedNoise) -> No
     values = table.signs[clients, one[pairs]] != table.signs[clients, other[pairs]]
     words = randomizer.draw(noise, Draw(0), 0, table.size)
     reports = randomizer.respond(values.astype(np.uint8), words, NO_COIN)
-    signs: Floats = np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one))
+    counts = np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one))
+    sums = np.asarray(counts * randomizer.gain * len(one), dtype=np.float64)
     variance = randomizer.gain**2 * len(one) * table.size
-    return pairs_of(signs * randomizer.gain * len(one), table.size, variance)
+    return pairs_of(sums, table.size, variance)
 
 
 def processed(means: Floats, truth: Floats, hull: bool) -> dict[str, Floats]:

@@ -29,6 +29,8 @@ from tests.support.runs.quick import Quick, Twin
 QUICK, MOMENTS = Quick(EXPERIMENT), coins.moments
 KNOWN = {"moments": lambda _, *rest: MOMENTS(FIXED, *rest)}
 NO_NOISE = {"response_gain": lambda epsilon: 1.0001}
+SHIFT = {"half_threshold": lambda stretch, groups: groups * stretch}
+FIRST = (QUICK.points[0],)
 HALVED = {"chi_square_quantile": lambda tail, n: chi_square_quantile(tail, n // 2)}
 TWINS = [
     Twin("halves known to the adversary", coins, KNOWN, (TEN,), "chi-square formula"),
@@ -50,20 +52,10 @@ TWINS = [
         "closed forms",
         "stated thresholds",
     ),
+    Twin("a threshold at the whole shift", interaction, SHIFT, FIRST, "At the stated thresholds"),
     Twin("a threshold of half the degrees", interaction, HALVED, (PUBLIC,), "uniform law"),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, slow=("a tenth more noise",))
-
-
-def test_a_threshold_at_the_whole_shift_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It misses the law away every other time; the formula predicts less for the threshold half
-    way."""
-    point = QUICK.points[0]
-    assert coins._check_errors([(point, point.measure(1))]).shown
-    with monkeypatch.context() as patch:
-        patch.setattr(interaction, "half_threshold", lambda stretch, groups: groups * stretch)
-        wrong = point.measure(1)
-    assert not coins._check_errors([(point, wrong)]).shown
 
 
 def test_moments_are_those_of_rows_written_out() -> None:

@@ -25,7 +25,6 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.memory import Speakers
 from local_dp.oracles.local.oracles import PopulationOracle
-from local_dp.protocols.parity.ladder import ways_on
 from local_dp.randomizers.repeated.memoised import OneOfRounds
 from tests.support.runs.quick import Quick, Twin
 
@@ -114,4 +113,3 @@ def test_kinds_of_paths_are_all_paths() -> None:
     lead = kinds.lead(3, 8 * 1000, 0.05, 40_000, np.random.default_rng(1))
     mean, error = lead.mean(axis=0), lead.std(axis=0) / math.sqrt(len(lead))
     assert (abs(mean - 2 * 0.05 * np.array([8000, 4000, 2000])) < 5 * error).all()
-    assert len(ways_on("1", 3, range(8), OneOfRounds(1.0))) == 8
