@@ -212,6 +212,17 @@ def always_zero(
     return Adaptive(play)
 
 
+def asks(times: float = 1, more: int = 0) -> Algorithm:
+    """Twin: at so many times the epsilon, of so many more clients."""
+
+    def twin(
+        self: MaskedParityLearner, epsilon: float, clients: int
+    ) -> Adaptive[LocalQuery, Tally, Concept]:
+        return RIGHT(self, times * epsilon, clients + more)
+
+    return twin
+
+
 def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, with_search: bool = True) -> Finding:
     """The quick finding where one protocol is a twin: its own points measured, the search only if
     `with_search`, the others as published."""
@@ -241,9 +252,9 @@ def test_the_quick_experiment_is_shown_with_the_right_protocol(
 @pytest.mark.long
 @pytest.mark.parametrize(("twin", "why"), [
     (always_zero, "does not reach 0.9"),
-    (lambda self, epsilon, clients: RIGHT(self, 2 * epsilon, clients), "exceeds the run budget"),
-    (lambda self, epsilon, clients: RIGHT(self, epsilon, clients - 1), "of 1,211"),
-    (lambda self, epsilon, clients: RIGHT(self, epsilon, clients + 1), "of 1,211"),
+    (asks(times=2), "exceeds the run budget"),
+    (asks(more=-1), "of 1,211"),
+    (asks(more=1), "of 1,211"),
 ], ids=["always zero", "twice the epsilon", "one short", "one beyond"])  # fmt: skip
 def test_wrong_protocols_are_not_shown(
     monkeypatch: pytest.MonkeyPatch, twin: Algorithm, why: str
