@@ -90,10 +90,8 @@ class Noise(Row):
         tau, wrong = 2 * self.a / math.sqrt(self.n), {name: list[int]() for name in self.decoders}
         for each in range(self.runs):
             generator = default_rng([seed, each])
-            bits, subsets = (
-                _secret(self.n, generator),
-                random_subsets(RATIO * self.n, self.n, generator),
-            )
+            bits = _secret(self.n, generator)
+            subsets = random_subsets(RATIO * self.n, self.n, generator)
             attacks = {
                 name: reconstruction(subsets, min(tau, 0.999), DECODERS[name]) for name in wrong
             }
@@ -118,10 +116,8 @@ class Models(Row):
     tables: int
 
     def measure(self, seed: int) -> Wrong:
-        runs = [
-            self._wrong(own)
-            for own in default_rng(seed).integers(1 << 62, size=self.tables).tolist()
-        ]
+        seeds = default_rng(seed).integers(1 << 62, size=self.tables).tolist()
+        runs = [self._wrong(own) for own in seeds]
         return Wrong({name: [run[name] for run in runs] for name in runs[0]}, self.n * self.tables)
 
     def _wrong(self, seed: int) -> dict[str, int]:
@@ -240,10 +236,8 @@ def _check_squares(by_noise: Rows[Noise, Wrong]) -> Check:
     for n in dict.fromkeys(p.n for p, _ in by_noise):
         rows = [(p.closed, sum(m.wrong[SQUARES]), m.bits) for p, m in by_noise if p.n == n]
         expected = sum(bits * closed for closed, _, bits in rows)
-        error = (
-            math.sqrt(SPREAD * sum(bits * closed * (1 - closed) for closed, _, bits in rows))
-            / expected
-        )
+        variance = SPREAD * sum(bits * closed * (1 - closed) for closed, _, bits in rows)
+        error = math.sqrt(variance) / expected
         figures[f"n = {n}"] = Positive(sum(wrong for _, wrong, _ in rows) / expected, error)
     return measured(
         (
@@ -319,14 +313,12 @@ def _check_models(models: Rows[Models, Wrong]) -> Iterator[Check]:
 
 
 def _noise_table(by_noise: Rows[Noise, Wrong]) -> Table:
-    each = [
-        (f"{name} n = {p.n}", p, sum(wrong), m.bits)
-        for p, m in by_noise
-        for name, wrong in m.wrong.items()
-    ]
-    rows = [
-        (name, p.a, wrong / bits, *wilson(wrong, bits), p.closed) for name, p, wrong, bits in each
-    ]
+    rows = []
+    for p, m in by_noise:
+        for name, each in m.wrong.items():
+            wrong = sum(each)
+            rate = (wrong / m.bits, *wilson(wrong, m.bits))
+            rows.append((f"{name} n = {p.n}", p.a, *rate, p.closed))
     return tabulate(
         f"share of wrong bits, {RATIO} n random counts, noise even within a sqrt(n) [95 %]",
         "decoder | noise / sqrt(n) | wrong | from | to | closed form, least squares",
@@ -349,14 +341,9 @@ def _noise_figure(by_noise: Table) -> Figure:
 
 def _models_figure(by_model: Table) -> Figure:
     half = curve("guessing", [(EPSILONS[0], 0.5), (EPSILONS[-1], 0.5)], "bound")
-    return Figure(
-        "reconstruction-models",
-        "One attack, three models",
-        "epsilon (nats)",
-        "share of wrong bits",
-        [*by_model.curves("who answers | epsilon | wrong"), half],
-        log_x=True,
-    )
+    curves = [*by_model.curves("who answers | epsilon | wrong"), half]
+    title, axes = "One attack, three models", ("epsilon (nats)", "share of wrong bits")
+    return Figure("reconstruction-models", title, *axes, curves, log_x=True)
 
 
 EXPERIMENT = Reconstruction()

@@ -57,6 +57,11 @@ PUBLISHED = (1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 3e-2)
 RUN = 3e-3  # the delta at which records are really published
 
 
+# clients for that parity without a delta: by halving, and at least by any protocol in turn
+HALVING = parity_halving_clients(D, EPSILON, 1 - SUCCESS)
+IN_TURN = parity_interactive_bound(D, EPSILON, SUCCESS)
+
+
 class Counts(Row):
     pure: int  # a curator without delta, at least
     approximate: int  # with delta, at least
@@ -71,15 +76,13 @@ class Same(Row):
     bits: int
 
     def measure(self, seed: int) -> Counts:
-        least = (
-            common.common_local_least(self.bits, EPSILON, SUCCESS),
-            common.common_local_least(self.bits, EPSILON, SUCCESS, DELTA),
-        )
-        curator = (
+        return Counts(
             common.common_pure_least(self.bits, EPSILON, SUCCESS),
             common.common_approximate_least(self.bits, EPSILON, DELTA, SUCCESS),
+            common.common_local_least(self.bits, EPSILON, SUCCESS),
+            common.common_local_least(self.bits, EPSILON, SUCCESS, DELTA),
+            common.common_hashing_clients(self.bits, EPSILON, SUCCESS),
         )
-        return Counts(*curator, *least, common.common_hashing_clients(self.bits, EPSILON, SUCCESS))
 
 
 class Named(Row):
@@ -100,9 +103,8 @@ class Curator(Row):
         )
         draws, records = seeded(seed), (7,) * RECORDS
         chance = mechanism.law(records)[7] / UNIT
-        return Named(
-            sum(mechanism.release(records, draws) == 7 for _ in range(self.trials)), RECORDS, chance
-        )
+        right = sum(mechanism.release(records, draws) == 7 for _ in range(self.trials))
+        return Named(right, RECORDS, chance)
 
 
 class Hashing(Row):
@@ -120,9 +122,8 @@ class Hashing(Row):
             rows = generator.integers(0, 1 << self.bits, clients)
             words = generator.integers(0, 1 << 32, clients, dtype=np.uint32)
             reports = randomizer.respond(parity(rows & secret), words, NO_COIN)
-            scores = walsh_hadamard(
-                np.bincount(rows, weights=1.0 - 2.0 * reports, minlength=1 << self.bits)
-            )
+            sums = np.bincount(rows, weights=1.0 - 2.0 * reports, minlength=1 << self.bits)
+            scores = walsh_hadamard(sums)
             right += int(generator.choice(np.flatnonzero(scores == scores.max())) == secret)
         return Named(right, clients, common.common_hashing_success(self.bits, EPSILON, clients))
 
@@ -234,13 +235,9 @@ class WhatDeltaBuys(Experiment):
             ),
             *_check_published(sheet[Published]),
         ]
-        return Finding(
-            checks,
-            [table_of(PEOPLE, PEOPLE_COLUMNS, same)],
-            [_figure(same), _published_figure()],
-            NOTES,
-            headline=_headline(same),
-        )
+        tables = [table_of(PEOPLE, PEOPLE_COLUMNS, same)]
+        figures = [_figure(same), _published_figure()]
+        return Finding(checks, tables, figures, NOTES, headline=_headline(same))
 
 
 PEOPLE = (
@@ -313,14 +310,11 @@ def _check_curator(rows: Rows[Curator, Named]) -> Iterator[Check]:
 
 
 def _check_published(rows: Rows[Published, Named]) -> Iterator[Check]:
-    halving, least = (
-        parity_halving_clients(D, EPSILON, 1 - SUCCESS),
-        parity_interactive_bound(D, EPSILON, SUCCESS),
-    )
     clients = {
         delta: common.published_parity_clients(D, delta, SUCCESS) for delta in (1e-3, 3e-3, 1e-2)
     }
-    fewer = clients[1e-3] > halving > clients[3e-3] > least > clients[1e-2]
+    fewer = clients[1e-3] > HALVING > clients[3e-3] > IN_TURN > clients[1e-2]
+    numbers = ", ".join(f"{n:,}" for n in clients.values())
     yield measured(
         (
             f"Published examples find a parity of {D} bits in 90 % of the runs with the "
@@ -335,15 +329,7 @@ def _check_published(rows: Rows[Published, Named]) -> Iterator[Check]:
             "With a delta of .001 that takes more people than halving, the pure protocol; "
             "with .003 fewer; with .01 fewer than any pure protocol in turn"
         ),
-        [
-            (
-                fewer,
-                (
-                    f"{', '.join(f'{n:,}' for n in clients.values())}; halving {halving:,}; "
-                    f"at least {least:,.0f}"
-                ),
-            )
-        ],
+        [(fewer, f"{numbers}; halving {HALVING:,}; at least {IN_TURN:,.0f}")],
     )
     yield every(
         "But whatever delta is, the records of 14 people are published as they are",
@@ -394,33 +380,16 @@ def _figure(rows: Rows[Same, Counts]) -> Figure:
 
 
 def _published_figure() -> Figure:
-    halving, least = (
-        parity_halving_clients(D, EPSILON, 1 - SUCCESS),
-        parity_interactive_bound(D, EPSILON, SUCCESS),
-    )
     clients = [(delta, common.published_parity_clients(D, delta, SUCCESS)) for delta in PUBLISHED]
+    halving, in_turn = ([(delta, n) for delta in PUBLISHED] for n in (HALVING, IN_TURN))
+    records = [(delta, delta * n) for delta, n in clients]
     curves = [
         curve(
             "local: records published with probability delta", clients, "theory", group="published"
         ),
-        curve(
-            "local, pure: halving",
-            ((delta, halving) for delta in PUBLISHED),
-            "theory",
-            group="halving",
-        ),
-        curve(
-            "local, pure: at least, in turn",
-            ((delta, least) for delta in PUBLISHED),
-            "bound",
-            group="halving",
-        ),
-        curve(
-            "records that are published as they are",
-            ((delta, delta * n) for delta, n in clients),
-            "theory",
-            group="people",
-        ),
+        curve("local, pure: halving", halving, "theory", group="halving"),
+        curve("local, pure: at least, in turn", in_turn, "bound", group="halving"),
+        curve("records that are published as they are", records, "theory", group="people"),
     ]
     title = f"A parity of {D} bits: where a delta pays, it publishes records"
     return LogLogFigure("published", title, "delta", "people", curves, model="interactive")
