@@ -138,9 +138,8 @@ def _seconds(clients: int, tier: Tier, broker: str, stores: bool) -> float:
     query = LocalQuery(Survey().query, BinaryRR(_EPSILON / _ROUNDS), Cohort(0, clients))
 
     def play() -> Generator[tuple[LocalQuery, ...], tuple[Tally, ...], Estimate]:
-        for _ in range(_ROUNDS - 1):
-            yield (query,)
-        (tally,) = yield (query,)
+        for _ in range(_ROUNDS):
+            (tally,) = yield (query,)
         return query.randomizer.estimate(tally)
 
     settings = replace(_settings(clients, _EPSILON, tier, broker), played=Adaptive(play))

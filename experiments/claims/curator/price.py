@@ -402,22 +402,22 @@ def _check_pure(medians: Medians) -> Iterator[Check]:
 
 def _check_delta(medians: Medians) -> Iterator[Check]:
     most, few = COUNTS[-1], (COUNTS[0], 16)
-    cube, composed, gaussian = medians[K_NORM], medians[COMPOSED], medians[GAUSSIAN]
+    cube, laplace, gaussian = medians[K_NORM], medians[COMPOSED], medians[GAUSSIAN]
     less = all(gaussian[k] < LEAST[k] for k in (256, 1024, most))
     yield Check(
         (
             "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
             "noise on 4,096 less than half of Laplace noise"
         ),
-        less and 2 * gaussian[most] < composed[most],
+        less and 2 * gaussian[most] < laplace[most],
         (
-            f"{most:,} counts: {gaussian[most]:,.0f}, Laplace {composed[most]:,.0f}, best pure "
+            f"{most:,} counts: {gaussian[most]:,.0f}, Laplace {laplace[most]:,.0f}, best pure "
             f"{LEAST[most]:,}"
         ),
     )
     yield Check(
         "for a few counts pure noise errs less than noise that has a delta",
-        all(cube[k] < min(gaussian[k], composed[k]) for k in few),
+        all(cube[k] < min(gaussian[k], laplace[k]) for k in few),
         f"k = 16: {cube[16]:.0f} and {gaussian[16]:.0f}",
     )
     pure, some, nothing = cube[1024], gaussian[1024], medians[NOTHING][1024]

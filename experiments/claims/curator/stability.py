@@ -236,7 +236,7 @@ NOTES = [
 
 
 def _figure(losses: Table) -> Figure:
-    names = (f"{form} (1; 0.001)" for form in FORMS.values())
+    names = [f"{form} (1; 0.001)" for form in FORMS.values()]
     curves = losses.curves("test (epsilon; delta) | epsilon | delta", *names)
     ends = [(TIMES[0], 1e-3), (TIMES[-1], 1e-3)]
     curves.append(curve("stated: delta at epsilon", ends, "bound"))

@@ -397,8 +397,9 @@ def _headline(counts: Counts) -> str:
 
 
 def _check_names(users: dict[str, Seen | Refusal]) -> Check:
-    seen = {way: m for way, m in users.items() if isinstance(m, Seen)}
-    observations = {way: (m.interaction, m.model, m.spent) for way, m in seen.items()}
+    observations = {
+        way: (m.interaction, m.model, m.spent) for way, m in users.items() if isinstance(m, Seen)
+    }
     right = {way: (*NAMES[way], EPSILON) for way in WAYS}
     statement = (
         "Each way is of its stated kind, as the server saw it, and nobody spends more than "

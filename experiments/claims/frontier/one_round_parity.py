@@ -315,7 +315,7 @@ def _channel_checks(channels: Rows[Channels, Information]) -> Iterator[Check]:
 def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
     beaten = [(p.several, m.predicted) for p, m in bounded if p.d >= BEATEN_FROM[p.several]]
     refusals = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
-    computed = {
+    claims = {
         f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(
             Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE
         )
@@ -325,7 +325,7 @@ def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
         f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several "
         f"rounds succeed as computed, within {RATE:.0%}: more often from d = 7 on, and in two "
         "rounds from d = 8 on",
-        computed,
+        claims,
         "; ".join(refusals),
         also={kind for kind, _ in beaten} == set(SEVERAL)
         and min(success for _, success in beaten) > TARGET,

@@ -31,8 +31,11 @@ class Twin:
         points: tuple[Any, ...],
         *falls: str,
     ) -> None:
-        self.why, self.target, self.changes = why, target, changes
-        self.points, self.falls = points, falls
+        self.why = why
+        self.target = target
+        self.changes = changes
+        self.points = points
+        self.falls = falls
 
     def __str__(self) -> str:
         return self.why
@@ -121,7 +124,7 @@ class Quick:
     ) -> tuple[Callable[[], None], Callable[..., None]]:
         """Two long tests: the claim is shown, and the first point of this kind twice the same; each
         twin loses its checks. The twins named in `slow` are slow."""
-        place = next(place for place, point in enumerate(self.points) if isinstance(point, kind))
+        place = [isinstance(point, kind) for point in self.points].index(True)
 
         @pytest.mark.long
         def shown() -> None:

@@ -152,8 +152,8 @@ def _check_privacy(proofs: dict[str, float]) -> Check:
         "whole transcripts on all pairs of small neighbours, enumerated, lose no more than is "
         "claimed, and .4 of it or more"
     )
-    every_proof = len(proofs) == len(runs.PROVED)
-    return within(statement, proofs, 0.4, 1, spec=".3f", also=every_proof)
+    whole = proofs.keys() == runs.PROVED.keys()
+    return within(statement, proofs, 0.4, 1, spec=".3f", also=whole)
 
 
 NOTES = [

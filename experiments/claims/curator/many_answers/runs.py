@@ -139,7 +139,10 @@ class Queries(Row):
             gaussian = GaussianAnswers(queries, EPSILON, DELTA)
             uniform = queries.shares(np.full(queries.points, RECORDS / queries.points))
             _add(errors, _largest({NOTHING: uniform}, truth))
-            noisy = _release({LAPLACE: laplace, GAUSSIAN: gaussian}, database, draws)
+            noisy = {
+                LAPLACE: laplace.release(database, draws),
+                GAUSSIAN: gaussian.release(database, draws),
+            }
             histogram = queries.shares(noisy_histogram(database, draws))
             _add(errors, _largest({**noisy, HISTOGRAM: histogram}, truth))
             laws = {
@@ -157,17 +160,14 @@ class Queries(Row):
                 if trial < WORST_RUNS:
                     _add(errors, _largest({WORST: _by_mwem(database, queries, others)}, truth))
             for _ in range(NOISES):
-                again = _release({LAPLACE: laplace, GAUSSIAN: gaussian}, database, draws)
+                again = {
+                    LAPLACE: laplace.release(database, draws),
+                    GAUSSIAN: gaussian.release(database, draws),
+                }
                 largest = _largest(again, truth, 1)
                 _add(noise, {name: largest[name] / law for name, law in laws.items()})
         alpha = {name: _terms(k, share).alpha for name, share in WEIGHTS.items()}
         return Errors(errors, predicted=predictions, noise=noise, answered=shares, alpha=alpha)
-
-
-def _release(
-    mechanisms: dict[str, LaplaceAnswers | GaussianAnswers], database: Counts, draws: Draws
-) -> dict[str, Counts]:
-    return {name: each.release(database, draws) for name, each in mechanisms.items()}
 
 
 def _largest(
