@@ -230,8 +230,8 @@ class Price(Experiment):
             *_check_pure(medians),
             *_check_delta(medians),
         ]
-        figures = [*_figures(costs, largest)]
-        return Finding(checks, [costs, largest], figures, NOTES, headline=_headline(errors))
+        tables = [costs, largest]
+        return Finding(checks, tables, [*_figures(*tables)], NOTES, headline=_headline(errors))
 
 
 RULE_COLUMNS = "rule | answers | epsilon"

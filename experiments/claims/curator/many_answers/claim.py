@@ -204,8 +204,7 @@ def _check_weights(queries: Sized) -> Iterator[Check]:
         errors = [error / m.alpha[PMW] for m in queries.values() for error in m.errors[name]]
         claims[name] = Claimed(positive_mean(errors), *bounds)
     shares = [share for m in queries.values() for share in m.answered[PMW]]
-    complete = Rate(shares.count(1), len(shares))
-    claims["runs that answered all"] = Claimed(complete, 0.95)
+    claims["runs that answered all"] = Claimed(Rate(shares.count(1), len(shares)), 0.95)
     root, factors = math.sqrt(many / few), (f"{name}: {x:.1f}" for name, x in growth.items())
     yield measured(
         (
