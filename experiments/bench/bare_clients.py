@@ -43,7 +43,7 @@ def proportional_size(pid: int) -> float:
 
 def bare_clients(count: int, broker: str) -> Fleet:
     """Starts, measures and ends them. Raises BusError if one cannot join."""
-    started = time.perf_counter()
+    start = time.perf_counter()
     done = subprocess.run(
         [*python("local_dp.experiments.bench.bare_clients", str(count), broker)],
         stdout=subprocess.PIPE,
@@ -56,10 +56,10 @@ def bare_clients(count: int, broker: str) -> Fleet:
             "is above"
         )
     ready, seconds, memory = json.loads(done.stdout)
-    return Fleet(ready - started, seconds, memory)
+    return Fleet(ready - start, seconds, memory)
 
 
-def _joined(broker: Address, name: str) -> aiomqtt.Client:
+def _connection(broker: Address, name: str) -> aiomqtt.Client:
     login = {"username": broker.user, "password": broker.password, "transport": broker.transport}
     return aiomqtt.Client(
         broker.host,
@@ -71,7 +71,7 @@ def _joined(broker: Address, name: str) -> aiomqtt.Client:
 
 
 async def _client(index: int, broker: Address, line: socket.socket) -> None:
-    async with _joined(broker, str(index)) as client:
+    async with _connection(broker, str(index)) as client:
         await client.subscribe([(f"bare/req/g{index // _GROUP}", 0), ("bare/req/all", 0)])
         await client.publish(f"bare/hello/{index}", b"here")
         line.sendall(b"+")
@@ -81,14 +81,14 @@ async def _client(index: int, broker: Address, line: socket.socket) -> None:
 
 async def _round(count: int, broker: Address) -> float:
     """Seconds from a question until all have answered it."""
-    async with _joined(broker, "asking") as client:
+    async with _connection(broker, "asking") as client:
         await client.subscribe("bare/rep/+")
-        started = time.perf_counter()
+        start = time.perf_counter()
         for group in range(-(-count // _GROUP)):
             await client.publish(f"bare/req/g{group}", _QUESTION)
         for _ in range(count):
             await anext(client.messages)
-        return time.perf_counter() - started
+        return time.perf_counter() - start
 
 
 def main() -> None:
@@ -109,12 +109,12 @@ def main() -> None:
         pids.append(pid)
     theirs.close()
     try:
-        said = 0
-        while said < count and (more := ours.recv(count)):
-            said += len(more)
-        if said < count:
+        arrivals = 0
+        while arrivals < count and (more := ours.recv(count)):
+            arrivals += len(more)
+        if arrivals < count:
             # a question would wait for them forever
-            sys.exit(f"{count - said} of {count} could not join")
+            sys.exit(f"{count - arrivals} of {count} could not join")
         ready = time.perf_counter()
         print(
             json.dumps(

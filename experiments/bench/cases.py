@@ -133,11 +133,11 @@ def describe_speeds(speeds: Iterable[Speed], width: int) -> str:
     """The figures as a table."""
     rows = []
     for speed in speeds:
-        value, reference, ratio, asked = (
+        value, reference, ratio, limit = (
             f"{each:.3g}" for each in (speed.value, speed.reference, speed.ratio, ASKED[speed.what])
         )
         bound, verdict = (
-            f"at {'least' if speed.more else 'most'} {asked}",
+            f"at {'least' if speed.more else 'most'} {limit}",
             "meets" if speed.meets else "misses",
         )
         rows.append((speed.what, value, speed.unit, reference, ratio, bound, verdict))
@@ -146,9 +146,9 @@ def describe_speeds(speeds: Iterable[Speed], width: int) -> str:
 
 def once(work: Callable[[], object]) -> float:
     """Seconds of one call."""
-    started = time.perf_counter()
+    start = time.perf_counter()
     work()
-    return time.perf_counter() - started
+    return time.perf_counter() - start
 
 
 def best_of(work: Callable[[], object]) -> float:
@@ -187,16 +187,16 @@ def bare_words(clients: int) -> float:
     keep_memory()
     cores, chunks = os.cpu_count() or 1, -(-2 * clients // CHUNK)
 
-    def drawn(first: int) -> None:
+    def draw(first: int) -> None:
         generator = np.random.Philox(first)
         for _ in range(first, chunks, cores):
             np.count_nonzero(generator.random_raw(CHUNK // 8).view(np.uint8) < 77)
 
-    def all_drawn() -> None:
+    def draw_all() -> None:
         with ThreadPoolExecutor(cores) as pool:
-            list(pool.map(drawn, range(cores)))
+            list(pool.map(draw, range(cores)))
 
-    return best_of(all_drawn)
+    return best_of(draw_all)
 
 
 def table_speeds() -> Iterator[Speed]:
@@ -212,7 +212,7 @@ def table_speeds() -> Iterator[Speed]:
         with table_of(rows, suffix) as folder:
             # in turn: no machine is always as fast
             runs = [(asked_of(folder), bare_of(folder)) for _ in range(REPEATS)]
-        seconds, mebibytes = min(asked for asked, _ in runs)
+        seconds, mebibytes = min(ours for ours, _ in runs)
         yield Speed(
             f"survey of {what}: beyond start-up",
             seconds - start,
@@ -223,10 +223,7 @@ def table_speeds() -> Iterator[Speed]:
 
 
 # the median of so many pairs counts: on a machine that others use too, five gave 1.35 to 1.64
-_PAIRS, _DRAWS = (
-    15,
-    4000,
-)
+_PAIRS, _DRAWS = (15, 4000)
 
 
 def cluster_speeds() -> Iterator[Speed]:
@@ -235,7 +232,7 @@ def cluster_speeds() -> Iterator[Speed]:
     if find_spec("distributed") is None:
         return
     which, population = Draw(1), Survey().synthetic(10**9, 0)
-    asked = AskedOf(
+    request = AskedOf(
         population,
         KeyedNoise(0),
         LocalQuery(Survey().query, BinaryRR(1.0), Cohort(0, population.size)),
@@ -247,7 +244,7 @@ def cluster_speeds() -> Iterator[Speed]:
         with tempfile.TemporaryDirectory() as folder:
             ClusterOracle(
                 cluster, population, 0, 1.0, lambda ask, tally: None, Rounds(Path(folder))
-            ).gather(asked)
+            ).gather(request)
 
     with _cluster(1) as one, _cluster(2) as two:
         pairs = [
@@ -271,8 +268,8 @@ def _cluster(workers: int) -> Iterator[Cluster]:
     }
     with (
         configured({"distributed.worker.profile.enabled": False}),  # a profile that nobody reads
-        LocalCluster(n_workers=workers, threads_per_worker=1, silence_logs=50, **near) as started,
-        Cluster(started.scheduler_address) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, silence_logs=50, **near) as local,
+        Cluster(local.scheduler_address) as cluster,
     ):
         yield cluster
 
@@ -305,7 +302,7 @@ def randomizer_speeds() -> Iterator[Speed]:
     keep_memory()
     for randomizer in (BinaryRR(1.0), RANDOMIZERS.build("oue", {"epsilon": 1.0, "k": 1024})):
         (answer, batch), (tally, chunk) = end_work(randomizer)
-        bare = partial(_compared, batch * randomizer.words, randomizer.width)
+        bare = partial(_compare, batch * randomizer.words, randomizer.width)
         yield _rate(
             f"{randomizer.name}, k = {randomizer.domain.size}: clients", answer, bare, batch
         )
@@ -337,19 +334,19 @@ def _rate(
 ) -> Speed:
     """Millions of reports a second."""
 
-    def repeated(each: Callable[[], object]) -> float:
+    def duration(each: Callable[[], object]) -> float:
         each()  # compiles, and fills caches
         return best_of(lambda: [each() for _ in range(times)])
 
     return Speed(
         what,
-        reports * times / repeated(work) / 1e6,
+        reports * times / duration(work) / 1e6,
         "million/s",
-        reports * times / repeated(bare) / 1e6,
+        reports * times / duration(bare) / 1e6,
     )
 
 
-def _compared(words: int, width: int) -> object:
+def _compare(words: int, width: int) -> object:
     return philox_words(stream_key("bench", 0), 0, words, width) < 1 << 20
 
 
@@ -415,18 +412,18 @@ _MESSAGES = 500
 def message_speeds() -> Iterator[Speed]:
     """For one-bit reports, beside the verification of the signature alone, and beside bare
     additions."""
-    verified, one = _per_message(1, _MESSAGES)
-    yield Speed("a server: one client's reply", 1e6 * one, "us", 1e6 * verified)
-    whole, packed = _per_message(CHUNK, 4)
+    verification, one = _per_message(1, _MESSAGES)
+    yield Speed("a server: one client's reply", 1e6 * one, "us", 1e6 * verification)
+    whole, batch = _per_message(CHUNK, 4)
     yield Speed(
-        "a server: a packed report of a host's", 1e9 * packed / CHUNK, "ns", 1e9 * whole / CHUNK
+        "a server: a packed report of a host's", 1e9 * batch / CHUNK, "ns", 1e9 * whole / CHUNK
     )
     empty, counts = Hadamard(1.0, k=1024).empty(), np.zeros(1024)
-    merged, added = (
+    merge, addition = (
         best_of(lambda each=each: [each + each for _ in range(_MESSAGES)]) / _MESSAGES  # type: ignore[misc]
         for each in (empty, counts)
     )
-    yield Speed("merging two tallies of 1,024 counts", 1e6 * merged, "us", 1e6 * added)
+    yield Speed("merging two tallies of 1,024 counts", 1e6 * merge, "us", 1e6 * addition)
 
 
 def _per_message(reports: int, messages: int) -> tuple[float, float]:
@@ -441,7 +438,7 @@ def _per_message(reports: int, messages: int) -> tuple[float, float]:
     where = topic(_RUN, "rep", _GROUP, name)
     body = np.zeros(reports, dtype=np.uint8).tobytes()
     starts = range(0, reports * messages, reports)
-    sent = [
+    envelopes = [
         member.seal(
             where,
             encode(
@@ -461,13 +458,13 @@ def _per_message(reports: int, messages: int) -> tuple[float, float]:
         coordinator.open(
             (LocalQuery(Survey().query, BinaryRR(1.0), Cohort(0, reports * messages)),), 0.0
         )
-        for envelope in sent[:times]:
+        for envelope in envelopes[:times]:
             coordinator.receive(where, decode(server.open(where, envelope), SERVER), 0.0)
         assert coordinator.counts.answered == reports * times
 
-    verified = best_of(lambda: [server.open(where, envelope) for envelope in sent])
+    verification = best_of(lambda: [server.open(where, envelope) for envelope in envelopes])
     # without the work of a round
-    return verified / messages, max(
+    return verification / messages, max(
         0.0, best_of(partial(hear, messages)) - best_of(partial(hear, 0))
     ) / messages
 

@@ -90,22 +90,22 @@ def _fleet(count: int, broker: str) -> Fleet:
         if not sizes and progress.answered == progress.asked:
             sizes.extend(_member_sizes())
 
-    started = time.perf_counter()
+    start = time.perf_counter()
     seconds = execute(_settings(count, 1.0, "processes", broker), look).seconds[0]
     # the round has just begun at the first look
-    return Fleet(looks[0] - started, seconds, max(sizes))
+    return Fleet(looks[0] - start, seconds, max(sizes))
 
 
 async def _bare(count: int, broker: str) -> Fleet:
     if broker != EMBEDDED:
         return bare_clients(count, broker)
     with tempfile.TemporaryDirectory() as folder:
-        embedded = EmbeddedBroker(Path(folder))
-        await embedded.start()
+        own = EmbeddedBroker(Path(folder))
+        await own.start()
         try:
-            return await asyncio.to_thread(bare_clients, count, embedded.url)
+            return await asyncio.to_thread(bare_clients, count, own.url)
         finally:
-            await embedded.stop()
+            await own.stop()
 
 
 def _member_sizes() -> list[float]:
@@ -138,9 +138,8 @@ def _seconds(clients: int, tier: Tier, broker: str, stores: bool) -> float:
     query = LocalQuery(Survey().query, BinaryRR(_EPSILON / _ROUNDS), Cohort(0, clients))
 
     def play() -> Generator[tuple[LocalQuery, ...], tuple[Tally, ...], Estimate]:
-        for _ in range(_ROUNDS - 1):
-            yield (query,)
-        (tally,) = yield (query,)
+        for _ in range(_ROUNDS):
+            (tally,) = yield (query,)
         return query.randomizer.estimate(tally)
 
     settings = replace(_settings(clients, _EPSILON, tier, broker), played=Adaptive(play))

@@ -40,10 +40,7 @@ from local_dp.text.widgets import table
 MILLION = 1e6
 LEAST = 0.3  # seconds that each is timed for
 # of the histogram: rows, and binary columns of which it counts the 2^10 cells
-ROWS, CELLS = (
-    1_000_000,
-    10,
-)
+ROWS, CELLS = (1_000_000, 10)
 ASKED = (
     ("binary-rr", "grr", 2),
     ("grr", "grr", 1024),
@@ -94,23 +91,23 @@ def peer_rows(figure: Path | None = None) -> list[Row]:
 def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
     what = f"{ours}, k = {k}"
     SCREEN.working(f"measuring {what}, beside its peers")
-    sent, added = end_work(
+    client, server = end_work(
         RANDOMIZERS.build(
             ours, {"epsilon": 1.0} if ours == "binary-rr" else {"epsilon": 1.0, "k": k}
         )
     )
-    measured = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}
+    speeds = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}
     return [
         Row(
             f"{what}: clients",
-            _batches(*sent),
-            {library: ends[0] for library, ends in measured.items()},
+            _batches(*client),
+            {library: ends[0] for library, ends in speeds.items()},
         ),
         # it has no estimator
         Row(
             f"{what}: server",
-            _batches(*added),
-            {library: ends[1] for library, ends in measured.items() if library != "opendp"},
+            _batches(*server),
+            {library: ends[1] for library, ends in speeds.items() if library != "opendp"},
         ),
     ]
 
@@ -147,9 +144,9 @@ def _rate(work: Callable[[int], Callable[[], object]]) -> float:
 
 
 def _seconds(task: Callable[[], object]) -> float:
-    started = time.process_time()
+    start = time.process_time()
     task()
-    return time.process_time() - started
+    return time.process_time() - start
 
 
 def _one_bit() -> Row:
@@ -168,8 +165,8 @@ def _one_bit() -> Row:
     if installed("diffprivlib"):
         binary = import_module("diffprivlib.mechanisms").Binary(epsilon=1.0, value0="0", value1="1")
         theirs["diffprivlib"] = _rate(partial(_calls, partial(binary.randomise, "0")))
-    sent, _ = end_work(RANDOMIZERS.build("binary-rr", {"epsilon": 1.0}))
-    return Row("binary-rr by their mechanism of one bit: clients", _batches(*sent), theirs)
+    client, _ = end_work(RANDOMIZERS.build("binary-rr", {"epsilon": 1.0}))
+    return Row("binary-rr by their mechanism of one bit: clients", _batches(*client), theirs)
 
 
 def _noise() -> Row:
@@ -202,7 +199,7 @@ def _histogram() -> Row:
     if installed("opendp"):
         home = prelude()
         space = home.vector_domain(home.atom_domain(T="i32")), home.symmetric_distance()
-        counted = home.t.make_count_by_categories(
+        query = home.t.make_count_by_categories(
             *space,
             categories=list(range(1 << CELLS)),
             MO=home.L1Distance["i32"],
@@ -210,7 +207,7 @@ def _histogram() -> Row:
             null_category=False,
         )
         theirs["opendp"] = _batches(
-            partial(counted >> home.m.then_laplace(scale=2.0), rows.astype(np.int32)), ROWS
+            partial(query >> home.m.then_laplace(scale=2.0), rows.astype(np.int32)), ROWS
         )
     if installed("diffprivlib"):
         histogram = import_module("diffprivlib.tools").histogram

@@ -45,20 +45,20 @@ class Peer:
     `respond` gives a report for each value, in the library's own form. `estimate` is the library's
     estimate of the k shares from such reports, shape (k,). `singles` are each report's unbiased
     estimates of the k shares, by the odds of that library's channel, shape (n, k). Their mean is
-    `estimate`, unless the library is `normalised`: then it clips at 0 and divides by the sum.
+    `estimate`, unless the library is `normalises`: then it clips at 0 and divides by the sum.
     """
 
     library: str
     respond: Callable[[Ints], list[Any]]
     estimate: Callable[[list[Any]], Floats]
     singles: Callable[[list[Any]], Floats]
-    normalised: bool = False
+    normalises: bool = False
 
     def errors(self, reports: list[Any], law: Floats) -> Floats:
         """The standard error of `estimate` at each symbol, from these reports; where it is
         normalised, to first order about the law."""
         singles = self.singles(reports)
-        if self.normalised:
+        if self.normalises:
             singles = singles - law * singles.sum(axis=1, keepdims=True)
         errors: Floats = singles.std(axis=0) / np.sqrt(len(reports))
         return errors
@@ -190,7 +190,7 @@ def _multi_freq(task: Task, kind: str, singles: Callable[[list[Any]], Floats], *
         respond,
         lambda reports: aggregate(reports, *sizes, epsilon, *best),
         singles,
-        normalised=True,
+        normalises=True,
     )
 
 
@@ -253,7 +253,7 @@ def _opendp_bits(task: Task) -> Peer:
     measurement = home.m.make_randomized_response_bitvec(
         home.bitvector_domain(max_weight=1), home.discrete_distance(), f=2 * flip
     )
-    held = np.packbits(np.eye(task.k, dtype=np.uint8), axis=1, bitorder="little")
+    bits = np.packbits(np.eye(task.k, dtype=np.uint8), axis=1, bitorder="little")
 
     def estimate(reports: list[Any]) -> Floats:
         return np.asarray(home.m.debias_randomized_response_bitvec(reports, 2 * flip))[
@@ -261,16 +261,16 @@ def _opendp_bits(task: Task) -> Peer:
         ] / len(reports)
 
     def singles(reports: list[Any]) -> Floats:
-        packed = np.array([np.frombuffer(report, dtype=np.uint8) for report in reports])
+        octets = np.array([np.frombuffer(report, dtype=np.uint8) for report in reports])
         return _by_odds(
-            np.unpackbits(packed, axis=1, count=task.k, bitorder="little").astype(np.float64),
+            np.unpackbits(octets, axis=1, count=task.k, bitorder="little").astype(np.float64),
             1 - flip,
             flip,
         )
 
     return Peer(
         "opendp",
-        partial(_each, lambda value: measurement(held[value].tobytes())),
+        partial(_each, lambda value: measurement(bits[value].tobytes())),
         estimate,
         singles,
     )
@@ -329,24 +329,24 @@ def variances() -> list[Variance]:
     """Of each oracle, at epsilon 1 and 16 symbols; the chi-square of 15 degrees leaves ours an
     error of .8 % (a standard deviation)."""
     values = np.random.default_rng(3).integers(0, K, REPORTS)
-    found = []
+    figures = []
     for ours, theirs in PAIRS.items():
         reports = {
             peer.library: peer.singles(peer.respond(values))
             for peer in peers(Task(theirs, EPSILON, K))
         }
-        measured = {
+        spreads = {
             library: float(singles.var(axis=0).sum()) for library, singles in reports.items()
         }
-        found.append(
+        figures.append(
             Variance(
                 ours,
                 closed_form(ours),
                 _of_ours(RANDOMIZERS.build(ours, {"epsilon": EPSILON, "k": K})),
-                measured,
+                spreads,
             )
         )
-    return found
+    return figures
 
 
 def closed_form(oracle: str) -> float:

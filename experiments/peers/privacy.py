@@ -26,8 +26,8 @@ class Path:
     """One way through the program: the choices that are prescribed, those that followed, and the
     chance of them all."""
 
-    prescribed: tuple[int, ...]
-    taken: list[int] = field(default_factory=list)
+    prefix: tuple[int, ...]
+    choices: list[int] = field(default_factory=list)
     chance: Fraction = Fraction(1)
     others: list[tuple[int, ...]] = field(default_factory=list)
 
@@ -35,13 +35,13 @@ class Path:
         """The index prescribed here, or the first possible one; the other possible ones are noted
         as paths still to go."""
         possible = [index for index, chance in enumerate(chances) if chance]
-        place = len(self.taken)
-        if place < len(self.prescribed):
-            index = self.prescribed[place]
+        place = len(self.choices)
+        if place < len(self.prefix):
+            index = self.prefix[place]
         else:
             index = possible[0]
-            self.others += [(*self.taken, other) for other in possible[1:]]
-        self.taken.append(index)
+            self.others += [(*self.choices, other) for other in possible[1:]]
+        self.choices.append(index)
         self.chance *= chances[index]
         return index
 
@@ -53,14 +53,14 @@ class Uniform:
     """A uniform double, of which a program may ask once whether it is below a threshold."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._asked = path, False
+        self._path, self._is_spent = path, False
 
     def _below(self, count: int) -> bool:
-        if self._asked:
+        if self._is_spent:
             raise NotImplementedError(
                 "compares one number twice; only programs that compare it once are enumerated"
             )
-        self._asked = True
+        self._is_spent = True
         share = Fraction(min(max(count, 0), _DOUBLES), _DOUBLES)
         return self._path.choose([share, 1 - share]) == 0
 
@@ -166,7 +166,7 @@ class Claim:
 def claims() -> list[Claim]:
     """The mechanisms that are enumerated, of the installed libraries."""
     makers = {"pure-ldp": _pure_ldp, "multi-freq-ldpy": _multi_freq}
-    return [claim for library, made in makers.items() if installed(library) for claim in made()]
+    return [claim for library, make in makers.items() if installed(library) for claim in make()]
 
 
 def _pure_ldp() -> list[Claim]:
@@ -221,37 +221,37 @@ def _multi_freq() -> list[Claim]:
         for name in ("GRR", "UE", "SS")
     )
 
-    def shown(
-        program: Callable[..., Any], k: int, epsilon: float, kept: Callable[[Any], Hashable]
+    def reports_of(
+        program: Callable[..., Any], k: int, epsilon: float, view: Callable[[Any], Hashable]
     ) -> Callable[[int], Hashable]:
-        return lambda value: kept(program(value, k, epsilon))
+        return lambda value: view(program(value, k, epsilon))
 
     clients: list[tuple[str, float, int, Callable[[int], Hashable]]] = [
-        ("GRR_Client, k = 3", 1.0, 3, shown(direct, 3, 1.0, int)),
-        ("GRR_Client, k = 3", 40.0, 3, shown(direct, 3, 40.0, int)),
+        ("GRR_Client, k = 3", 1.0, 3, reports_of(direct, 3, 1.0, int)),
+        ("GRR_Client, k = 3", 40.0, 3, reports_of(direct, 3, 40.0, int)),
         (
             "UE_Client, OUE, k = 3",
             1.0,
             3,
-            shown(unary, 3, 1.0, lambda report: tuple(report.tolist())),
+            reports_of(unary, 3, 1.0, lambda report: tuple(report.tolist())),
         ),
         (
             "SS_Client, k = 6: the set",
             1.0,
             6,
-            shown(subsets, 6, 1.0, lambda report: frozenset(report.tolist())),
+            reports_of(subsets, 6, 1.0, lambda report: frozenset(report.tolist())),
         ),
         (
             "SS_Client, k = 6: as it is returned",
             1.0,
             6,
-            shown(subsets, 6, 1.0, lambda report: tuple(report.tolist())),
+            reports_of(subsets, 6, 1.0, lambda report: tuple(report.tolist())),
         ),
         (
             "SS_Client, k = 6: its first entry",
             1.0,
             6,
-            shown(subsets, 6, 1.0, lambda report: int(np.asarray(report)[0])),
+            reports_of(subsets, 6, 1.0, lambda report: int(np.asarray(report)[0])),
         ),
     ]
     return [Claim("multi-freq-ldpy", *each) for each in clients]

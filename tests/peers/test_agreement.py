@@ -74,7 +74,7 @@ def _ours(task: Task) -> Any:
     return RANDOMIZERS[task.oracle](task.epsilon, k=task.k)  # type: ignore[call-arg]
 
 
-def _asked(randomizer: Any, values: Ints) -> Estimate:
+def _estimate_of(randomizer: Any, values: Ints) -> Estimate:
     """Our estimate from our reports of these values."""
     coins = (
         randomizer.cells_of(public_coins(stream_key("coins", 7, 1), 0, N))
@@ -104,7 +104,7 @@ def test_estimates_agree(task: Task, library: str) -> None:
     reports = peer.respond(SAMPLE)
     deviations = normal_quantile(UNSEEDED / (2 * len(LAW))) if library == "opendp" else DEVIATIONS
     _agree(
-        _asked(_ours(task), SAMPLE),
+        _estimate_of(_ours(task), SAMPLE),
         peer.estimate(reports),
         peer.errors(reports, SHARES),
         deviations,
@@ -120,12 +120,12 @@ def test_other_data_disagree(task: Task) -> None:
         _ours(task),
     )
     reports = peer.respond(SAMPLE)
-    ours = _asked(honest, np.where(np.arange(N) % 3 == 0, 0, SAMPLE))
+    ours = _estimate_of(honest, np.where(np.arange(N) % 3 == 0, 0, SAMPLE))
     with pytest.raises(AssertionError, match="standard errors apart"):
         _agree(ours, peer.estimate(reports), peer.errors(reports, SHARES), DEVIATIONS)
 
 
-def _packed(task: Task, reports: list[Any]) -> Words:
+def _pack(task: Task, reports: list[Any]) -> Words:
     """Their reports in the form of ours."""
     if task.oracle == "grr":
         return np.array(reports, dtype=np.uint8)
@@ -140,14 +140,12 @@ def test_their_reports_are_decoded_by_us(task: Task, library: str) -> None:
     1e-6, clipped and normalised where it does that."""
     peer, ours = _peer(library, task), _ours(task)
     reports = peer.respond(SAMPLE)
-    shown = ours.estimate(
-        ours.tally(
-            _packed(task, reports).astype(ours.report_dtype.base), np.zeros(N, dtype=np.uint8)
-        )
+    shares = ours.estimate(
+        ours.tally(_pack(task, reports).astype(ours.report_dtype.base), np.zeros(N, dtype=np.uint8))
     ).value
-    if peer.normalised:
-        shown = np.maximum(shown, 0) / np.maximum(shown, 0).sum()
-    np.testing.assert_allclose(peer.estimate(reports), shown, atol=1e-6)
+    if peer.normalises:
+        shares = np.maximum(shares, 0) / np.maximum(shares, 0).sum()
+    np.testing.assert_allclose(peer.estimate(reports), shares, atol=1e-6)
 
 
 HALF = Fraction(1, 2)
@@ -200,15 +198,10 @@ def test_randomized_response_in_doubles(p: float, epsilon: float) -> None:
     )
 
 
-def test_a_report_that_one_value_cannot_make_is_infinite() -> None:
-    shared: dict[Hashable, Fraction] = {0: Fraction(1)}
-    assert exact_epsilon([shared, {0: HALF, 1: HALF}]) == math.inf
-
-
 def test_what_is_not_enumerated_is_refused_and_generators_are_given_back() -> None:
     def twice() -> bool:
-        drawn = random.random()
-        return 0.2 <= drawn < 0.4
+        draw = random.random()
+        return 0.2 <= draw < 0.4
 
     with pytest.raises(NotImplementedError, match="twice"):
         law(twice)
@@ -234,9 +227,9 @@ def test_enumerated_losses(library: str) -> None:
     list lose more, most of them everything."""
     if not installed(library):
         pytest.skip(f"{library} is not installed")
-    checked = [claim for claim in claims() if claim.library == library]
-    assert {claim.mechanism for claim in checked} >= SOUND[library]
-    for claim in checked:
+    mechanisms = [claim for claim in claims() if claim.library == library]
+    assert {claim.mechanism for claim in mechanisms} >= SOUND[library]
+    for claim in mechanisms:
         exact = claim.exact()
         if claim.mechanism in SOUND[library] and claim.epsilon < 30:
             assert exact == pytest.approx(claim.epsilon, abs=1e-12), claim.mechanism

@@ -2,6 +2,7 @@
 shows it in three models."""
 
 import math
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -89,10 +90,8 @@ class Noise(Row):
         tau, wrong = 2 * self.a / math.sqrt(self.n), {name: list[int]() for name in self.decoders}
         for each in range(self.runs):
             generator = default_rng([seed, each])
-            bits, subsets = (
-                _secret(self.n, generator),
-                random_subsets(RATIO * self.n, self.n, generator),
-            )
+            bits = _secret(self.n, generator)
+            subsets = random_subsets(RATIO * self.n, self.n, generator)
             attacks = {
                 name: reconstruction(subsets, min(tau, 0.999), DECODERS[name]) for name in wrong
             }
@@ -117,10 +116,8 @@ class Models(Row):
     tables: int
 
     def measure(self, seed: int) -> Wrong:
-        runs = [
-            self._wrong(own)
-            for own in default_rng(seed).integers(1 << 62, size=self.tables).tolist()
-        ]
+        seeds = default_rng(seed).integers(1 << 62, size=self.tables).tolist()
+        runs = [self._wrong(own) for own in seeds]
         return Wrong({name: [run[name] for run in runs] for name in runs[0]}, self.n * self.tables)
 
     def _wrong(self, seed: int) -> dict[str, int]:
@@ -190,7 +187,7 @@ class Reconstruction(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         noise, models = sheet[Noise], sheet[Models]
-        scaled = [row for row in noise if not row[0].share]
+        by_noise = [row for row in noise if not row[0].share]
         by_share = sorted((row for row in noise if row[0].share), key=lambda row: row[0].n)
         shares = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
         rows = [
@@ -199,7 +196,7 @@ class Reconstruction(Experiment):
             for name, wrong in m.wrong.items()
         ]
         tables = [
-            _noise_table(scaled),
+            _noise_table(by_noise),
             tabulate(
                 f"share of wrong bits, noise even within {SHARE:g} n",
                 "n | wrong | closed form",
@@ -208,8 +205,8 @@ class Reconstruction(Experiment):
             tabulate("one attack, three models", "who answers | epsilon | wrong", rows),
         ]
         checks = [
-            _check_squares(scaled),
-            _check_programs([row for row in scaled if len(row[0].decoders) > 1]),
+            _check_squares(by_noise),
+            _check_programs([row for row in by_noise if len(row[0].decoders) > 1]),
             holds(
                 (
                     f"Noise within {SHARE:g} n hides nothing of the smallest table and a part of "
@@ -226,23 +223,21 @@ class Reconstruction(Experiment):
         notes = [
             "Against this attack a curator at epsilon 5 or 20 hides single bits better than "
             "clients do, who each report their own. Clients' sums are off by sqrt(n) C / 2 all "
-            "the same, so no count of theirs is as exact as a curator's.",
+            "the same, so no count of theirs is as exact as a curator's."
         ]
         figures = [_noise_figure(tables[0]), _models_figure(tables[2])]
         return Finding(checks, tables, figures, notes, headline=_headline(by_share, models))
 
 
-def _check_squares(scaled: Rows[Noise, Wrong]) -> Check:
+def _check_squares(by_noise: Rows[Noise, Wrong]) -> Check:
     """All wrong bits of an n together: that many have a nearly normal law, and SPREAD times the
     variance of independent bits."""
     figures = {}
-    for n in dict.fromkeys(p.n for p, _ in scaled):
-        rows = [(p.closed, sum(m.wrong[SQUARES]), m.bits) for p, m in scaled if p.n == n]
+    for n in dict.fromkeys(p.n for p, _ in by_noise):
+        rows = [(p.closed, sum(m.wrong[SQUARES]), m.bits) for p, m in by_noise if p.n == n]
         expected = sum(bits * closed for closed, _, bits in rows)
-        error = (
-            math.sqrt(SPREAD * sum(bits * closed * (1 - closed) for closed, _, bits in rows))
-            / expected
-        )
+        variance = SPREAD * sum(bits * closed * (1 - closed) for closed, _, bits in rows)
+        error = math.sqrt(variance) / expected
         figures[f"n = {n}"] = Positive(sum(wrong for _, wrong, _ in rows) / expected, error)
     return measured(
         (
@@ -261,10 +256,10 @@ def _headline(by_share: Rows[Noise, Wrong], models: Rows[Models, Wrong]) -> str:
         f"of {p.n} secret bits {1 - sum(m.wrong[SQUARES]) / m.bits:.0%} are read off counts "
         f"within {SHARE:g} n"
     )
-    curated = (
+    from_curator = (
         f"{1 - sum(curator.wrong['a curator']) / curator.bits:.0%} at epsilon {first.epsilon:g}"
     )
-    return f"By one attack {read}, and off a curator's counts {curated} (half are guessed)."
+    return f"By one attack {read}, and off a curator's counts {from_curator} (half are guessed)."
 
 
 def _check_programs(both: Rows[Noise, Wrong]) -> Check:
@@ -284,50 +279,46 @@ def _check_programs(both: Rows[Noise, Wrong]) -> Check:
     )
 
 
-def _check_models(models: Rows[Models, Wrong]) -> list[Check]:
+def _check_models(models: Rows[Models, Wrong]) -> Iterator[Check]:
     exact = [sum(m.wrong["exact expectations"]) for _, m in models]
     true = {p.epsilon: 1 / (1 + math.exp(p.epsilon)) for p, _ in models}
-    return [
-        Check(
-            "Exact expectations reveal every bit",
-            not any(exact),
-            f"{sum(exact)} wrong at {len(exact)} epsilons",
+    yield Check(
+        "Exact expectations reveal every bit",
+        not any(exact),
+        f"{sum(exact)} wrong at {len(exact)} epsilons",
+    )
+    yield holds(
+        (
+            "A curator hides as many bits as the closed form says of Laplace noise, within "
+            ".03: nearly half at epsilon 1, fewer at 20"
         ),
-        holds(
-            (
-                "A curator hides as many bits as the closed form says of Laplace noise, within "
-                ".03: nearly half at epsilon 1, fewer at 20"
-            ),
-            {
-                f"epsilon {p.epsilon:g}, {p.closed:.3f}": Claimed(
-                    m.rate("a curator"), p.closed - 0.03, p.closed + 0.03
-                )
-                for p, m in models
-            },
-            also=all(p.closed > 0.48 for p, _ in models if p.epsilon == 1)
-            and all(p.closed < 0.32 for p, _ in models if p.epsilon == 20),
-        ),
-        holds(
-            "Clients reveal the bit that they reported: wrong with probability 1 / (1 + e^eps)",
-            {
-                f"epsilon {p.epsilon:g}, {true[p.epsilon]:.3f}": Claimed(
-                    m.rate("clients"), true[p.epsilon], true[p.epsilon]
-                )
-                for p, m in models
-            },
-        ),
-    ]
+        {
+            f"epsilon {p.epsilon:g}, {p.closed:.3f}": Claimed(
+                m.rate("a curator"), p.closed - 0.03, p.closed + 0.03
+            )
+            for p, m in models
+        },
+        also=all(p.closed > 0.48 for p, _ in models if p.epsilon == 1)
+        and all(p.closed < 0.32 for p, _ in models if p.epsilon == 20),
+    )
+    yield holds(
+        "Clients reveal the bit that they reported: wrong with probability 1 / (1 + e^eps)",
+        {
+            f"epsilon {p.epsilon:g}, {true[p.epsilon]:.3f}": Claimed(
+                m.rate("clients"), true[p.epsilon], true[p.epsilon]
+            )
+            for p, m in models
+        },
+    )
 
 
-def _noise_table(scaled: Rows[Noise, Wrong]) -> Table:
-    each = [
-        (f"{name} n = {p.n}", p, sum(wrong), m.bits)
-        for p, m in scaled
-        for name, wrong in m.wrong.items()
-    ]
-    rows = [
-        (name, p.a, wrong / bits, *wilson(wrong, bits), p.closed) for name, p, wrong, bits in each
-    ]
+def _noise_table(by_noise: Rows[Noise, Wrong]) -> Table:
+    rows = []
+    for p, m in by_noise:
+        for name, each in m.wrong.items():
+            wrong = sum(each)
+            rate = (wrong / m.bits, *wilson(wrong, m.bits))
+            rows.append((f"{name} n = {p.n}", p.a, *rate, p.closed))
     return tabulate(
         f"share of wrong bits, {RATIO} n random counts, noise even within a sqrt(n) [95 %]",
         "decoder | noise / sqrt(n) | wrong | from | to | closed form, least squares",
@@ -338,26 +329,21 @@ def _noise_table(scaled: Rows[Noise, Wrong]) -> Table:
 def _noise_figure(by_noise: Table) -> Figure:
     fine = [Noise(1600, 0.2 + 0.05 * place, 1, ()) for place in range(27)]
     closed = curve_of("closed form, least squares", "a | closed", fine, "theory")
-    drawn = by_noise.curves("decoder | noise / sqrt(n) | wrong | from | to")
+    curves = by_noise.curves("decoder | noise / sqrt(n) | wrong | from | to")
     return Figure(
         "reconstruction",
         f"Bits got wrong from {RATIO} n counts",
         "noise, in units of sqrt(n)",
         "share of wrong bits",
-        [*drawn, closed],
+        [*curves, closed],
     )
 
 
 def _models_figure(by_model: Table) -> Figure:
     half = curve("guessing", [(EPSILONS[0], 0.5), (EPSILONS[-1], 0.5)], "bound")
-    return Figure(
-        "reconstruction-models",
-        "One attack, three models",
-        "epsilon (nats)",
-        "share of wrong bits",
-        [*by_model.curves("who answers | epsilon | wrong"), half],
-        log_x=True,
-    )
+    curves = [*by_model.curves("who answers | epsilon | wrong"), half]
+    title, axes = "One attack, three models", ("epsilon (nats)", "share of wrong bits")
+    return Figure("reconstruction-models", title, *axes, curves, log_x=True)
 
 
 EXPERIMENT = Reconstruction()

@@ -2,7 +2,7 @@
 trust nobody."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.random import default_rng
@@ -66,23 +66,18 @@ KINDS = (FLAT, BINARY, CONSISTENT, TREE, ROOT)
 class Errors(Row):
     intervals: list[float]  # the largest error over intervals in each run, in records
     thresholds: list[float]  # and over thresholds
-    scores: list[
-        float
-        # the mean of all thresholds' squared errors in units of their stated variance, where it is
-        # known
-    ]
+    # the mean of all thresholds' squared errors in units of their variance, where it is known
+    scores: list[float]
 
     @classmethod
-    def of(cls, errors: Iterable[Floats], stated: Floats | None = None) -> "Errors":
-        each = list(errors)
-        scores = (
-            []
-            if stated is None
-            else [float(np.mean(run[1:-1] ** 2 / stated[1:-1])) for run in each]
-        )
-        return cls(
-            [float(np.ptp(run)) for run in each], [float(np.abs(run).max()) for run in each], scores
-        )
+    def of(cls, errors: Iterable[Floats], variances: Floats | None = None) -> "Errors":
+        figures = cls([], [], [])
+        for each in errors:
+            figures.intervals.append(float(np.ptp(each)))
+            figures.thresholds.append(float(np.abs(each).max()))
+            if variances is not None:
+                figures.scores.append(float(np.mean(each[1:-1] ** 2 / variances[1:-1])))
+        return figures
 
 
 class Central(Row):
@@ -95,20 +90,16 @@ class Central(Row):
     def mechanism(self) -> CountTree | PrefixFactorization:
         if self.kind == ROOT:
             return PrefixFactorization(self.bits, EPSILON, DELTA)
-        branching = (
-            best_branching(self.bits, EPSILON)
-            if self.kind == TREE
-            else {FLAT: 1 << self.bits, BINARY: 2, CONSISTENT: 2}[self.kind]
+        branching = {FLAT: 1 << self.bits, TREE: best_branching(self.bits, EPSILON)}.get(
+            self.kind, 2
         )
         return CountTree(self.bits, EPSILON, branching, self.kind != BINARY)
 
     def measure(self, seed: int) -> Errors:
         release, points = self.mechanism(), Multiset.of([0, 1, (1 << self.bits) - 1], self.bits)
         draws = seeded(seed, KINDS.index(self.kind) << 8 | self.bits)
-        return Errors.of(
-            (release.release(points, draws).errors(points) for _ in range(self.runs)),
-            stated_variances(release),
-        )
+        errors = (release.release(points, draws).errors(points) for _ in range(self.runs))
+        return Errors.of(errors, stated_variances(release))
 
 
 def stated_variances(release: CountTree | PrefixFactorization) -> Floats | None:
@@ -128,20 +119,15 @@ class Local(Row):
 
     def measure(self, seed: int) -> Errors:
         protocol = PrefixSums(k=1 << self.bits)
-        population, generator = (
-            protocol.synthetic(self.n, 0),
-            default_rng([seed, self.bits, self.n]),
-        )
-        estimates = (
-            run(
-                protocol.algorithm(EPSILON, self.n), AggregateOracle(population, generator, EPSILON)
-            )
-            for _ in range(self.runs)
-        )
-        return Errors.of(
-            self.n * np.append(0.0, estimate.value - protocol.truth(population))
-            for estimate in estimates
-        )
+        population = protocol.synthetic(self.n, 0)
+        generator = default_rng([seed, self.bits, self.n])
+
+        def errors() -> Floats:
+            oracle = AggregateOracle(population, generator, EPSILON)
+            estimate = run(protocol.algorithm(EPSILON, self.n), oracle)
+            return self.n * np.append(0.0, estimate.value - protocol.truth(population))
+
+        return Errors.of(errors() for _ in range(self.runs))
 
     @property
     def name(self) -> str:
@@ -160,9 +146,8 @@ class Privacy(Row):
             2,
             lambda records: Multiset.of([value for (value,) in records], 2),
         )
-        return Deltas(
-            *(float(databases.worst_delta(level, Pure(level.loss.nano - less))) for less in (0, 1))
-        )
+        losses = (Pure(level.loss.nano - less) for less in (0, 1))
+        return Deltas(*(float(databases.worst_delta(level, loss)) for loss in losses))
 
 
 class Intervals(Experiment):
@@ -200,14 +185,16 @@ class Intervals(Experiment):
     def finding(self, sheet: Sheet) -> Finding:
         local, central = sheet[Local], sheet[Central]
         table, by_clients = _table(central), _local_table(local)
-        drawn = table.curves("release | values | largest error, intervals | 95 % from | to", *KINDS)
+        curves = table.curves(
+            "release | values | largest error, intervals | 95 % from | to", *KINDS
+        )
         local_curves = by_clients.curves("release | n | largest error, intervals")
         title, axis = (
             "All interval counts from a trusted curator, epsilon 1",
             "largest error (records)",
         )
         figures = [
-            LogLogFigure("intervals", title, "values D", axis, drawn),
+            LogLogFigure("intervals", title, "values D", axis, curves),
             LogLogFigure(
                 "intervals-local",
                 "All interval counts from clients, epsilon 1",
@@ -237,18 +224,14 @@ class Intervals(Experiment):
         notes = [
             "The error of a release does not depend on the data: any database gives these figures."
         ]
-        return Finding(
-            checks, [table, by_clients], figures, notes, headline=_headline(central, local)
-        )
+        headline = _headline(central, local)
+        return Finding(checks, [table, by_clients], figures, notes, headline=headline)
 
 
 def _headline(central: Rows[Central, Errors], local: Rows[Local, Errors]) -> str:
     bits = max(p.bits for p, _ in central)
-    errors = ", ".join(
-        f"{np.mean(m.intervals):,.0f} ({p.kind})"
-        for p, m in central
-        if p.bits == bits and p.kind in (FLAT, TREE, ROOT)
-    )
+    largest = ((p.kind, np.mean(m.intervals)) for p, m in central if p.bits == bits)
+    errors = ", ".join(f"{e:,.0f} ({kind})" for kind, e in largest if kind in (FLAT, TREE, ROOT))
     p, m = local[-1]
     clients = f"by {np.mean(m.intervals):,.0f} of 2^{p.bits} values gathered from {p.n:,} clients"
     return (
@@ -260,21 +243,19 @@ def _headline(central: Rows[Central, Errors], local: Rows[Local, Errors]) -> str
 def _check_variances(central: Rows[Central, Errors]) -> Check:
     """By kind, all domains together. Means of dependent squares are skewed: 2 % are more than what
     that, and rounding, move a mean over a thousand runs."""
-    scores = {
-        kind: [score for p, m in central if p.kind == kind for score in m.scores]
-        for kind in KINDS
-        if kind != BINARY
-    }
+    figures = {}
+    for kind in KINDS:
+        scores = [score for p, m in central if p.kind == kind for score in m.scores]
+        if kind != BINARY:
+            figures[kind] = positive_mean(scores)
     statement = (
         "the squared errors of all thresholds agree with closed forms, on average within 2 % (in "
         "units of these)"
     )
-    return measured(
-        statement, {kind: positive_mean(each) for kind, each in scores.items()}, 0.98, 1.02
-    )
+    return measured(statement, figures, 0.98, 1.02)
 
 
-def _check_order(central: Rows[Central, Errors]) -> list[Check]:
+def _check_order(central: Rows[Central, Errors]) -> Iterator[Check]:
     """How many times smaller the largest error over all intervals is; its law has a light tail, and
     its logarithm hardly any skew."""
     errors = {(p.kind, p.bits): m.intervals for p, m in central}
@@ -305,53 +286,43 @@ def _check_order(central: Rows[Central, Errors]) -> list[Check]:
             dict.fromkeys(large, 1.27),
         ),
     ]
-    return [
-        holds(
-            statement,
-            {
-                f"2^{bits}": Claimed(ratio(errors[worse, bits], errors[better, bits]), times)
-                for bits, times in least.items()
-            },
-        )
-        for statement, better, worse, least in orders
-    ]
+    for statement, better, worse, least in orders:
+        claims = {
+            f"2^{bits}": Claimed(ratio(errors[worse, bits], errors[better, bits]), times)
+            for bits, times in least.items()
+        }
+        yield holds(statement, claims)
 
 
-def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> list[Check]:
+def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> Iterator[Check]:
     """The slope of ln(error) on ln(n), all domains together; and the errors at the most clients, in
     units of sqrt(n) times the tree's."""
     powers, times = list[tuple[float, float]](), dict[str, Claimed]()
     for bits, least, most in ((4, 0.8, 1.02), (6, 0.6, 0.75), (8, 0.375, 0.46)):
         rows = [(p.n, m.intervals) for p, m in local if p.bits == bits]
         tree = next(m.intervals for p, m in central if (p.kind, p.bits) == (TREE, bits))
-        means, errors = np.array(
-            [(figure.value, figure.error) for figure in (mean(each) for _, each in rows)]
-        ).T
+        figures = [mean(each) for _, each in rows]
+        means, errors = np.array([(figure.value, figure.error) for figure in figures]).T
         powers.append(slope(np.log([n for n, _ in rows]), np.log(means), errors / means))
-        times[f"2^{bits} values"] = Claimed(
-            ratio(rows[-1][1], tree) / math.sqrt(rows[-1][0]), least, most
-        )
-    power = Normal(
-        float(np.mean([each for each, _ in powers])),
-        math.hypot(*(error for _, error in powers)) / len(powers),
-    )
-    return [
-        measured("locally the error grows as sqrt(n)", {"power": power}, 0.5, 0.5),
-        holds(
-            (
-                "on 2^4, 2^6 and 2^8 values it is .8 to 1, .6 to .75 and .38 to .46 times sqrt(n) "
-                "times the tree's"
-            ),
-            times,
+        n, largest = rows[-1]
+        times[f"2^{bits} values"] = Claimed(ratio(largest, tree) / math.sqrt(n), least, most)
+    slopes, deviations = zip(*powers, strict=True)
+    power = Normal(float(np.mean(slopes)), math.hypot(*deviations) / len(powers))
+    yield measured("locally the error grows as sqrt(n)", {"power": power}, 0.5, 0.5)
+    yield holds(
+        (
+            "on 2^4, 2^6 and 2^8 values it is .8 to 1, .6 to .75 and .38 to .46 times sqrt(n) "
+            "times the tree's"
         ),
-    ]
+        times,
+    )
 
 
 def _table(central: Rows[Central, Errors]) -> Table:
-    rows = [
-        (p.kind, 2**p.bits, *mean(m.intervals).stated, float(np.mean(m.thresholds)), p.runs)
-        for p, m in central
-    ]
+    rows = []
+    for p, m in central:
+        thresholds = float(np.mean(m.thresholds))
+        rows.append((p.kind, 2**p.bits, *mean(m.intervals).stated, thresholds, p.runs))
     return tabulate(
         "largest errors of a trusted curator, in records",
         "release | values | largest error, intervals | 95 % from | to | thresholds | runs",
@@ -360,14 +331,11 @@ def _table(central: Rows[Central, Errors]) -> Table:
 
 
 def _local_table(local: Rows[Local, Errors]) -> Table:
-    means = [
-        (p, float(np.mean(m.intervals)), float(np.mean(m.thresholds)), math.sqrt(p.n))
-        for p, m in local
-    ]
-    rows = [
-        (p.name, p.n, largest, largest / root, thresholds / root, p.runs)
-        for p, largest, thresholds, root in means
-    ]
+    rows = []
+    for p, m in local:
+        largest, thresholds = float(np.mean(m.intervals)), float(np.mean(m.thresholds))
+        root = math.sqrt(p.n)
+        rows.append((p.name, p.n, largest, largest / root, thresholds / root, p.runs))
     return tabulate(
         "largest errors of clients, in records",
         "release | n | largest error, intervals | by sqrt(n) | thresholds by sqrt(n) | runs",

@@ -1,6 +1,7 @@
 """Pairs: the noise of one release of all pairs of columns, and the gain by projection."""
 
 import math
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
@@ -18,7 +19,6 @@ from local_dp.curator.marginals.pairs import (
 )
 from local_dp.experiments.lab.parts import (
     CURATOR_AND_ATTACKS,
-    NO_FACTOR,
     Check,
     Claimed,
     Experiment,
@@ -42,6 +42,7 @@ from local_dp.experiments.lab.parts import (
     tabulate,
 )
 from local_dp.noise import Draw, KeyedNoise
+from local_dp.randomizers.randomizer import NO_COIN
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -52,10 +53,7 @@ LOCAL, LOCAL_PROJECTED = "local, raw", "local, projected"
 COLUMNS = (50, 100, 200)
 TIMES = {"quick": (5, 10, 20), "full": (2, 5, 10, 20, 50, 100)}
 # by d
-RUNS = {
-    "quick": {10: 160, 50: 24, 100: 12, 200: 8},
-    "full": {10: 240, 50: 48, 100: 24, 200: 24},
-}
+RUNS = {"quick": {10: 160, 50: 24, 100: 12, 200: 8}, "full": {10: 240, 50: 48, 100: 24, 200: 24}}
 SMALL, SMALL_TIMES = 10, 15
 AT = 20  # records to a column in the figure over d
 Named = dict[str, list[float]]
@@ -84,14 +82,12 @@ class Releases(Row):
             own = (d << 16 | self.times) << 16 | run  # sizes share no noise
             table = planted(d, n, generator)
             truth = table.sums / n
-            released = mechanism.release(table, seeded(seed, own))
-            answers = processed(released.means, truth, self.hull)
-            scores.append((rms_error(released.means, truth) / released.deviation) ** 2)
-            nearer &= all(
-                rms_error(answers[body], truth) <= rms_error(answers[RAW], truth) * SEARCHED
-                for body in (PROJECTED, HULL)
-                if body in answers
-            )
+            release = mechanism.release(table, seeded(seed, own))
+            answers = processed(release.means, truth, self.hull)
+            scores.append((rms_error(release.means, truth) / release.deviation) ** 2)
+            limit = rms_error(release.means, truth) * SEARCHED
+            bodies = [answers[body] for body in (PROJECTED, HULL) if body in answers]
+            nearer &= all(rms_error(body, truth) <= limit for body in bodies)
             if self.local:
                 local = local_pairs(table, generator, KeyedNoise(seed + own))
                 answers |= {LOCAL: local.means, LOCAL_PROJECTED: onto_elliptope(local.means)}
@@ -104,9 +100,8 @@ def planted(d: int, n: int, generator: Generator) -> SignTable:
     """n records, each one of five random rows of d bits, every bit of it kept with probability
     .85."""
     centres = generator.integers(0, 2, (CENTRES, d), dtype=np.int8)
-    return SignTable.of(
-        centres[generator.integers(0, CENTRES, n)] ^ (generator.random((n, d)) >= KEPT)
-    )
+    rows = centres[generator.integers(0, CENTRES, n)]
+    return SignTable.of(rows ^ (generator.random((n, d)) >= KEPT))
 
 
 def local_pairs(table: SignTable, generator: Generator, noise: KeyedNoise) -> NoisyPairs:
@@ -115,22 +110,13 @@ def local_pairs(table: SignTable, generator: Generator, noise: KeyedNoise) -> No
     one, other = np.triu_indices(table.d, 1)
     pairs = generator.integers(0, len(one), table.size)
     clients, randomizer = np.arange(table.size), BinaryRR(epsilon=EPSILON)
-    values = (table.signs[clients, one[pairs]] != table.signs[clients, other[pairs]]).astype(
-        np.uint8
-    )
-    reports = randomizer.respond(
-        values,
-        randomizer.draw(noise, Draw(0), 0, table.size),
-        np.zeros(table.size, dtype=np.uint64),
-    )
-    sums = (
-        np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one))
-        * randomizer.gain
-        * len(one)
-    )
-    return pairs_of(
-        np.asarray(sums, dtype=np.float64), table.size, randomizer.gain**2 * len(one) * table.size
-    )
+    values = table.signs[clients, one[pairs]] != table.signs[clients, other[pairs]]
+    words = randomizer.draw(noise, Draw(0), 0, table.size)
+    reports = randomizer.respond(values.astype(np.uint8), words, NO_COIN)
+    counts = np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one))
+    sums = np.asarray(counts * randomizer.gain * len(one), dtype=np.float64)
+    variance = randomizer.gain**2 * len(one) * table.size
+    return pairs_of(sums, table.size, variance)
 
 
 def processed(means: Floats, truth: Floats, hull: bool) -> dict[str, Floats]:
@@ -160,11 +146,9 @@ class Move(Row):
     def measure(self, seed: int) -> Squares:
         rows = np.array(list(product((1, -1), repeat=self.d)))
         one, other = np.triu_indices(self.d, 1)
-        moved = rows[:, one] * rows[:, other]
-        return Squares(
-            max(int(((moved - each) ** 2).sum(axis=1).max()) for each in moved),
-            PairGaussian(self.d, EPSILON, DELTA).square,
-        )
+        products = rows[:, one] * rows[:, other]
+        worst = max(int(((products - each) ** 2).sum(axis=1).max()) for each in products)
+        return Squares(worst, PairGaussian(self.d, EPSILON, DELTA).square)
 
 
 class Pairs(Experiment):
@@ -232,19 +216,18 @@ class Pairs(Experiment):
                 "truth, which nobody knows; no private one does better."
             ),
         ]
-        return Finding(
-            checks, [table], _figures(table), notes, headline=_headline(by_size[COLUMNS[-1], AT])
-        )
+        headline = _headline(by_size[COLUMNS[-1], AT])
+        return Finding(checks, [table], [*_figures(table)], notes, headline=headline)
 
 
 Sized = dict[tuple[int, int], Named]  # by d and the records to a column
 
 
 def _headline(errors: Named) -> str:
-    raw, projected, zero = (float(np.mean(errors[name])) for name in (RAW, PROJECTED, ZERO))
+    raw, projection, zero = (float(np.mean(errors[name])) for name in (RAW, PROJECTED, ZERO))
     pairs = f"All pairs of {COLUMNS[-1]} columns of {AT * COLUMNS[-1]:,} records"
     return (
-        f"{pairs} err by {raw:.2g} with noise alone, {projected:.2g} once moved to the means of a "
+        f"{pairs} err by {raw:.2g} with noise alone, {projection:.2g} once moved to the means of a "
         f"table, and by {zero:.2g} if they are set to zero."
     )
 
@@ -254,67 +237,60 @@ def _check_noise(releases: Rows[Releases, Errors]) -> Check:
     10^6 in all: their mean is normal, of variance 2 / 10^6."""
     pairs = [(p.d * (p.d - 1) // 2, score) for p, m in releases for score in m.scores]
     squares = sum(many for many, _ in pairs)
-    mean = sum(many * score for many, score in pairs) / squares if squares else math.nan
-    figure = Positive(mean, math.sqrt(2 / squares)) if squares else NO_FACTOR
-    return measured(
-        "the noise has its stated variance (in units of it)",
-        {f"{len(pairs)} releases": figure},
-        1,
-        1,
-    )
+    mean = sum(many * score for many, score in pairs) / squares
+    figures = {f"{len(pairs)} releases": Positive(mean, math.sqrt(2 / squares))}
+    return measured("the noise has its stated variance (in units of it)", figures, 1, 1)
 
 
 def _gain(errors: Named, better: str, worse: str) -> Positive:
     """How many times smaller the better error is: the geometric mean of the runs' ratios, whose
     logarithms are nearly normal."""
-    if len(errors.get(better, [])) < 2 or worse not in errors:
-        return NO_FACTOR
     logs = mean(np.log(np.array(errors[worse]) / np.array(errors[better])))
     return Positive(math.exp(logs.value), logs.error, logs.degrees)
 
 
-def _check_order(by_size: Sized) -> list[Check]:
-    """How many times smaller an error is, at least, by d. The factors lie some per cent below the
-    measured ones."""
-    at, few, clients = (
-        AT,
-        5,
-        {(d, times): 1.5 if times <= AT else 1.25 for d, times in by_size if d in COLUMNS},
-    )
-    orders: list[tuple[str, str, str, dict[tuple[int, int], float]]] = [
-        (
-            f"at n = {at} d projected errs 1.55, 1.9 and 2.35 times less than raw",
-            PROJECTED,
-            RAW,
-            {(50, at): 1.55, (100, at): 1.9, (200, at): 2.35},
-        ),
-        (
-            "and 1.1, 1.35 and 1.7 times less than the best linear shrinkage",
-            PROJECTED,
-            LINEAR,
-            {(50, at): 1.1, (100, at): 1.35, (200, at): 1.7},
-        ),
-        (
-            "and 1.6, 1.95 and 2.45 times less than zero",
-            PROJECTED,
-            ZERO,
-            {(50, at): 1.6, (100, at): 1.95, (200, at): 2.45},
-        ),
-        (
-            f"zero errs 1.2 times less than projected at n = {few} d, d = 50",
-            ZERO,
-            PROJECTED,
-            {(50, few): 1.2},
-        ),
-        (
-            "at n = 10 d projected errs 1.25 and 1.55 times less than zero, at d = 100 and 200",
-            PROJECTED,
-            ZERO,
-            {(100, 10): 1.25, (200, 10): 1.55},
-        ),
+def _at(*least: float) -> dict[tuple[int, int], float]:
+    """Factors at so many columns each, and AT records to a column."""
+    return {(d, AT): factor for d, factor in zip(COLUMNS, least, strict=True)}
+
+
+# a statement, the smaller error, the larger one, and how many times smaller it is at least; the
+# factors lie some per cent below the measured ones
+ORDERS: list[tuple[str, str, str, dict[tuple[int, int], float]]] = [
+    (
+        f"at n = {AT} d projected errs 1.55, 1.9 and 2.35 times less than raw",
+        PROJECTED,
+        RAW,
+        _at(1.55, 1.9, 2.35),
+    ),
+    (
+        "and 1.1, 1.35 and 1.7 times less than the best linear shrinkage",
+        PROJECTED,
+        LINEAR,
+        _at(1.1, 1.35, 1.7),
+    ),
+    ("and 1.6, 1.95 and 2.45 times less than zero", PROJECTED, ZERO, _at(1.6, 1.95, 2.45)),
+    (
+        "zero errs 1.2 times less than projected at n = 5 d, d = 50",
+        ZERO,
+        PROJECTED,
+        {(50, 5): 1.2},
+    ),
+    (
+        "at n = 10 d projected errs 1.25 and 1.55 times less than zero, at d = 100 and 200",
+        PROJECTED,
+        ZERO,
+        {(100, 10): 1.25, (200, 10): 1.55},
+    ),
+]
+
+
+def _check_order(by_size: Sized) -> Iterator[Check]:
+    clients = {(d, n): 1.5 if n <= AT else 1.25 for d, n in by_size if d in COLUMNS}
+    local = [
         (
             (
-                f"zero errs 1.5 times less than the clients' reports, projected, up to n = {at} "
+                f"zero errs 1.5 times less than the clients' reports, projected, up to n = {AT} "
                 "d, and 1.25 times less beyond"
             ),
             ZERO,
@@ -322,77 +298,54 @@ def _check_order(by_size: Sized) -> list[Check]:
             clients,
         ),
         (
-            f"projecting helps clients 5.6, 8.6 and 13 times at n = {at} d",
+            f"projecting helps clients 5.6, 8.6 and 13 times at n = {AT} d",
             LOCAL_PROJECTED,
             LOCAL,
-            {(50, at): 5.6, (100, at): 8.6, (200, at): 13},
+            _at(5.6, 8.6, 13),
         ),
     ]
-    checks = []
-    for statement, better, worse, places in orders:
+    for statement, better, worse, least in ORDERS + local:
         gains = {
-            f"d = {d}, n = {times} d": Claimed(
-                _gain(by_size.get((d, times), {}), better, worse), least
-            )
-            for (d, times), least in places.items()
+            f"d = {d}, n = {times} d": Claimed(_gain(by_size[d, times], better, worse), factor)
+            for (d, times), factor in least.items()
         }
-        checks.append(holds(statement, gains))
-    small = by_size.get((SMALL, SMALL_TIMES), {})
+        yield holds(statement, gains)
+    small = by_size[SMALL, SMALL_TIMES]
     bodies = {
-        body: Claimed(_gain(small, body, other), least)
-        for body, other, least in ((PROJECTED, RAW, 1.17), (HULL, PROJECTED, 1.06))
+        PROJECTED: Claimed(_gain(small, PROJECTED, RAW), 1.17),
+        HULL: Claimed(_gain(small, HULL, PROJECTED), 1.06),
     }
-    return [
-        *checks,
-        holds(
-            (
-                f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 "
-                "times more"
-            ),
-            bodies,
+    yield holds(
+        (
+            f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 "
+            "times more"
         ),
-    ]
+        bodies,
+    )
 
 
 def _check_growth(by_size: Sized) -> Check:
     """The power of d between the first and the last gain: a difference of means of logarithms, with
     the fewer degrees of freedom."""
-    first, last = (
-        _gain(by_size.get((d, AT), {}), PROJECTED, RAW) for d in (COLUMNS[0], COLUMNS[-1])
-    )
+    first, _, last = (_gain(by_size[d, AT], PROJECTED, RAW) for d in COLUMNS)
     growth = math.log(COLUMNS[-1] / COLUMNS[0])
-    power = Normal(
-        math.log(last.value / first.value) / growth,
-        math.hypot(first.error, last.error) / growth,
-        min(first.degrees, last.degrees),
-    )
-    return measured(
-        f"the gain by projecting grows with d at n = {AT} d, as a power of .28 to .33",
-        {"power": power},
-        0.28,
-        0.33,
-    )
+    value = math.log(last.value / first.value) / growth
+    error = math.hypot(first.error, last.error) / growth
+    power = {"power": Normal(value, error, min(first.degrees, last.degrees))}
+    statement = f"the gain by projecting grows with d at n = {AT} d, as a power of .28 to .33"
+    return measured(statement, power, 0.28, 0.33)
 
 
-def _figures(table: Table) -> list[Figure]:
+def _figures(table: Table) -> Iterator[Figure]:
     names = (RAW, ZERO, LINEAR, PROJECTED, LOCAL, LOCAL_PROJECTED)
-    over_columns = table.where("n / d", AT).curves(
-        "answer | columns d | error | 95 % from | to", *names
-    )
-    over_records = table.where("columns d", COLUMNS[1]).curves(
-        "answer | n / d | error | 95 % from | to", *names
-    )
+    columns, records = table.where("n / d", AT), table.where("columns d", COLUMNS[1])
+    over_columns = columns.curves("answer | columns d | error | 95 % from | to", *names)
+    few = (name for name in names if name != LOCAL)
+    over_records = records.curves("answer | n / d | error | 95 % from | to", *few)
     title, axis = f"All pairs of d columns, n = {AT} d, epsilon 1", "root mean square error"
-    return [
-        LogLogFigure("pairs", title, "columns d", axis, over_columns),
-        LogLogFigure(
-            "pairs-records",
-            f"All pairs of {COLUMNS[1]} columns, epsilon 1",
-            "n / d",
-            axis,
-            [each for each in over_records if each.label != LOCAL],
-        ),
-    ]
+    yield LogLogFigure("pairs", title, "columns d", axis, over_columns)
+    title = f"All pairs of {COLUMNS[1]} columns, epsilon 1"
+    yield LogLogFigure("pairs-records", title, "n / d", axis, over_records)
 
 
 EXPERIMENT = Pairs()

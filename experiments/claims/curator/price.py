@@ -1,6 +1,7 @@
 """The price of many answers: k times as much purely, sqrt(k) times with a delta, and no less."""
 
 import math
+from collections.abc import Iterator
 from itertools import count, product, takewhile
 
 import numpy as np
@@ -26,6 +27,7 @@ from local_dp.experiments.lab.parts import (
     Claimed,
     Deltas,
     Experiment,
+    Figure,
     Finding,
     LogLogFigure,
     Points,
@@ -58,13 +60,11 @@ K_NORM, LAPLACE, COMPOSED, GAUSSIAN, NOTHING = (
 NOISES = (K_NORM, LAPLACE, COMPOSED, GAUSSIAN)
 ANSWERS, COUNTS = (1, 10, 100, 1000, 10_000, 100_000), (4, 16, 64, 256, 1024, 4096)
 # of up to `FEW` counts, whose errors vary most, and of more
-RUNS = {
-    "quick": (2000, 300),
-    "full": (6000, 3000),
-}
+RUNS = {"quick": (2000, 300), "full": (6000, 3000)}
 FEW = 64
 PLACES = (0.1, 0.5, 0.9)  # of the law of an error, at which runs are compared to it
 BOUND = "no pure mechanism below"
+LEAST = {k: least_error(k, EPSILON) for k in COUNTS}  # of all pure mechanisms
 
 
 def mechanism(name: str, k: int) -> CountsMechanism[Loss]:
@@ -73,11 +73,9 @@ def mechanism(name: str, k: int) -> CountsMechanism[Loss]:
         return KNormCounts(k, EPSILON)
     if name == LAPLACE:
         return LaplaceCounts(k, EPSILON)
-    return (
-        ComposedLaplaceCounts(k, EPSILON, DELTA)
-        if name == COMPOSED
-        else GaussianCounts(k, EPSILON, DELTA)
-    )
+    if name == COMPOSED:
+        return ComposedLaplaceCounts(k, EPSILON, DELTA)
+    return GaussianCounts(k, EPSILON, DELTA)
 
 
 def _small(k: int, n: int) -> SmallDatabases[tuple[int, ...], ColumnCounts]:
@@ -96,12 +94,8 @@ class Rules(Row):
     answers: int
 
     def measure(self, seed: int) -> Losses:
-        return Losses(
-            {
-                rule: rules.epsilon({Pure(nano_epsilon(EACH)): self.answers}, DELTA, rule)
-                for rule in rules.RULES
-            }
-        )
+        losses: dict[Loss, int] = {Pure(nano_epsilon(EACH)): self.answers}
+        return Losses({rule: rules.epsilon(losses, DELTA, rule) for rule in rules.RULES})
 
 
 class Transcript(Row):
@@ -115,12 +109,10 @@ class Transcripts(Row):
     k: int
 
     def measure(self, seed: int) -> Transcript:
-        enumerated = _small(self.k, 1).worst_delta(
+        worst = _small(self.k, 1).worst_delta(
             LaplaceCounts(self.k, self.k / 2), Pure(nano_epsilon(EPSILON))
         )
-        return Transcript(
-            float(enumerated), rules.delta({Pure(nano_epsilon(0.5)): self.k}, EPSILON)
-        )
+        return Transcript(float(worst), rules.delta({Pure(nano_epsilon(0.5)): self.k}, EPSILON))
 
 
 class Privacy(Row):
@@ -133,13 +125,12 @@ class Privacy(Row):
 
     def measure(self, seed: int) -> Deltas:
         counts, databases = mechanism(self.name, self.k), _small(self.k, self.n)
-        losses = (Pure(counts.loss.nano * part // 1000) for part in (1000, 999))
-        return Deltas(
-            *(
-                float(databases.worst_delta(counts, loss) - counts.loss.atto / ATTO)
-                for loss in losses
-            )
-        )
+
+        def beyond(part: int) -> float:
+            worst = databases.worst_delta(counts, Pure(counts.loss.nano * part // 1000))
+            return float(worst - counts.loss.atto / ATTO)
+
+        return Deltas(beyond(1000), beyond(999))
 
 
 class Normal(Row):
@@ -178,21 +169,15 @@ class Errors(Row):
             return Largest((error, error, error), error)
         counts = mechanism(self.name, self.k)
         errors = [counts.release(table, draws).largest_error(table) for _ in range(self.runs)]
-        ends = [
-            (counts.within(error - 1) if error else 0.0, counts.within(error)) for error in errors
-        ]
-        # uniform if the errors have their law
-        ranks = np.array([low + (high - low) * generator.random() for low, high in ends])
-        mean = sum(
-            takewhile(
-                lambda beyond: beyond > 1e-12, (1 - counts.within(error) for error in count())
-            )
-        )
-        below = tuple(Rate(int(np.count_nonzero(ranks <= place)), self.runs) for place in PLACES)
+        ranks = []  # uniform if the errors have their law
+        for each in errors:
+            low, high = counts.within(each - 1) if each else 0.0, counts.within(each)
+            ranks.append(low + (high - low) * generator.random())
+        tails = (1 - counts.within(each) for each in count())
+        mean = positive_mean(errors) / sum(takewhile(lambda tail: tail > 1e-12, tails))
+        below = tuple(Rate(sum(rank <= at for rank in ranks), self.runs) for at in PLACES)
         # Errors are whole, so the values next to the ranks are as good as for a continuous law.
-        return Largest(
-            quantile(errors, 0.5), counts.median_error, positive_mean(errors) / mean, below
-        )
+        return Largest(quantile(errors, 0.5), counts.median_error, mean, below)
 
 
 class Price(Experiment):
@@ -231,81 +216,25 @@ class Price(Experiment):
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        composed, errors = sheet[Rules], sheet[Errors]
-        medians = {(p.name, p.k): m.stated for p, m in errors}
-        by_rule = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in composed]
-        costs = tabulate(
-            f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}",
-            "rule | answers | epsilon",
-            by_rule,
-        )
-        largest = _errors_table(errors)
-        drawn = largest.curves(
-            "answer | counts | median | at least 95 % from | to", *NOISES, NOTHING
-        )
-        bound = largest.curves("answer | counts | median", BOUND, style="bound")
-        title, axis = f"What k answers of epsilon {EACH:g} cost", "epsilon beside delta 1e-6"
-        figures = [
-            LogLogFigure(
-                "price-rules", title, "answers k", axis, costs.curves("rule | answers | epsilon")
-            ),
-            LogLogFigure(
-                "price-errors",
-                "The largest error of k counts of the same records, epsilon 1",
-                "counts k",
-                "median error",
-                [*drawn, *bound],
-            ),
-        ]
+        prices, errors = sheet[Rules], sheet[Errors]
+        medians: Medians = {name: {} for name in (*NOISES, NOTHING)}
+        for p, m in errors:
+            medians[p.name][p.k] = m.stated
+        title = f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}"
+        by_rule = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in prices]
+        costs, largest = tabulate(title, RULE_COLUMNS, by_rule), _errors_table(errors)
         checks = [
-            _check_rules({p.answers: m.epsilons for p, m in composed}),
-            every(
-                (
-                    "no price is lower: counts with Laplace noise lose exactly the price, "
-                    "enumerated over all neighbours"
-                ),
-                (
-                    (
-                        -1e-9 * m.enumerated
-                        <= m.exact - m.enumerated
-                        <= 1e-9 * m.enumerated + 1e-15,
-                        f"k = {p.k}: delta {m.enumerated:.6g}",
-                    )
-                    for p, m in sheet[Transcripts]
-                ),
-            ),
-            every(
-                (
-                    "enumerated over all pairs of small databases, every noise keeps to its loss, "
-                    "and the pure ones to no less"
-                ),
-                (
-                    (
-                        m.at <= 0 and (p.name == COMPOSED or m.below > 0),
-                        f"{p.name}, k = {p.k}: {m.at:.2g}, below {m.below:.2g}",
-                    )
-                    for p, m in sheet[Privacy]
-                ),
-            ),
-            every(
-                (
-                    "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of "
-                    "its variance does not"
-                ),
-                (
-                    (
-                        m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below,
-                        f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}",
-                    )
-                    for p, m in sheet[Normal]
-                ),
-            ),
+            _check_rules({p.answers: m.epsilons for p, m in prices}),
+            *_check_privacy(sheet),
             *_check_laws(errors),
-            *_check_errors(medians),
+            *_check_pure(medians),
+            *_check_delta(medians),
         ]
-        return Finding(checks, [costs, largest], figures, NOTES, headline=_headline(errors))
+        tables = [costs, largest]
+        return Finding(checks, tables, [*_figures(*tables)], NOTES, headline=_headline(errors))
 
 
+RULE_COLUMNS = "rule | answers | epsilon"
 NOTES = [
     (
         f"Errors at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one; no noise depends "
@@ -319,22 +248,76 @@ NOTES = [
 ]
 
 
+def _figures(costs: Table, largest: Table) -> Iterator[Figure]:
+    title, axes = (
+        f"What k answers of epsilon {EACH:g} cost",
+        ("answers k", "epsilon beside delta 1e-6"),
+    )
+    yield LogLogFigure("price-rules", title, *axes, costs.curves(RULE_COLUMNS))
+    columns = "answer | counts | median | at least 95 % from | to"
+    curves = largest.curves(columns, *NOISES, NOTHING)
+    curves += largest.curves("answer | counts | median", BOUND, style="bound")
+    title = "The largest error of k counts of the same records, epsilon 1"
+    yield LogLogFigure("price-errors", title, "counts k", "median error", curves)
+
+
+def _check_privacy(sheet: Sheet) -> Iterator[Check]:
+    """The stated losses, enumerated or by the exact rule."""
+    cases = [
+        (
+            -1e-9 * m.enumerated <= m.exact - m.enumerated <= 1e-9 * m.enumerated + 1e-15,
+            f"k = {p.k}: delta {m.enumerated:.6g}",
+        )
+        for p, m in sheet[Transcripts]
+    ]
+    yield every(
+        (
+            "no price is lower: counts with Laplace noise lose exactly the price, enumerated over "
+            "all neighbours"
+        ),
+        cases,
+    )
+    cases = [
+        (
+            m.at <= 0 and (p.name == COMPOSED or m.below > 0),
+            f"{p.name}, k = {p.k}: {m.at:.2g}, below {m.below:.2g}",
+        )
+        for p, m in sheet[Privacy]
+    ]
+    yield every(
+        (
+            "enumerated over all pairs of small databases, every noise keeps to its loss, and the "
+            "pure ones to no less"
+        ),
+        cases,
+    )
+    cases = [
+        (
+            m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below,
+            f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}",
+        )
+        for p, m in sheet[Normal]
+    ]
+    yield every(
+        (
+            "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of its "
+            "variance does not"
+        ),
+        cases,
+    )
+
+
 def _headline(errors: Rows[Errors, Largest]) -> str:
     most = COUNTS[-1]
-    pure, some = (
-        f"{m.median[0]:,.0f}"
-        for name in (K_NORM, GAUSSIAN)
-        for p, m in errors
-        if (p.name, p.k) == (name, most)
-    )
+    medians = {p.name: f"{m.median[0]:,.0f}" for p, m in errors if p.k == most}
     return (
-        f"The largest of {most:,} counts is off by {pure} with pure noise, and no whole pure "
-        f"noise does better; with delta {DELTA:g} by {some}."
+        f"The largest of {most:,} counts is off by {medians[K_NORM]} with pure noise, and no whole "
+        f"pure noise does better; with delta {DELTA:g} by {medians[GAUSSIAN]}."
     )
 
 
 def _check_rules(by: dict[int, dict[str, float]]) -> Check:
-    least = [epsilons["exact"] <= min(epsilons.values()) * (1 + 1e-9) for epsilons in by.values()]
+    least = all(each["exact"] <= min(each.values()) * (1 + 1e-9) for each in by.values())
     power = {
         rule: math.log(by[10_000][rule] / by[100][rule]) / math.log(100)
         for rule in ("basic", "exact")
@@ -344,7 +327,7 @@ def _check_rules(by: dict[int, dict[str, float]]) -> Check:
             "the exact price is the least of all rules; from 100 to 10,000 answers it grows about "
             "as sqrt(k), where adding up grows as k"
         ),
-        all(least) and abs(power["basic"] - 1) < 1e-9 and 0.49 < power["exact"] < 0.56,
+        least and abs(power["basic"] - 1) < 1e-9 and 0.49 < power["exact"] < 0.56,
         ", ".join(
             f"{rule}: {by[100][rule]:.4g} to {by[10_000][rule]:.4g}, power {each:.3f}"
             for rule, each in power.items()
@@ -352,111 +335,107 @@ def _check_rules(by: dict[int, dict[str, float]]) -> Check:
     )
 
 
-def _check_laws(errors: Rows[Errors, Largest]) -> list[Check]:
+def _check_laws(errors: Rows[Errors, Largest]) -> Iterator[Check]:
     """Runs against closed forms: the mean for each k, and the shape of the law for all k together,
     whose runs are independent."""
-    means = {f"{p.name}, k = {p.k}": m.ratio for p, m in errors if m.below}
-    shapes = {}
-    for name in dict.fromkeys(p.name for p, m in errors if m.below):
-        for place, rates in zip(
-            PLACES, zip(*(m.below for p, m in errors if p.name == name), strict=True), strict=True
-        ):
+    means, shapes = dict[str, Positive](), dict[str, Claimed]()
+    for name in NOISES:
+        rows = [(p.k, m) for p, m in errors if p.name == name]
+        means |= {f"{name}, k = {k}": m.ratio for k, m in rows}
+        for number, place in enumerate(PLACES):
+            rates = [m.below[number] for _, m in rows]
             rate = Rate(sum(each.successes for each in rates), sum(each.trials for each in rates))
             shapes[f"{name}, {place:.0%}"] = Claimed(rate, place, place)
-    return [
-        measured(
-            (
-                "the largest error of k counts has the mean that its closed form gives (which is "
-                "the unit)"
-            ),
-            means,
-            1,
-            1,
+    yield measured(
+        (
+            "the largest error of k counts has the mean that its closed form gives (which is "
+            "the unit)"
         ),
-        holds(
-            (
-                "the largest errors of all runs are below the 10 %, 50 % and 90 % points of their "
-                "closed forms that often"
-            ),
-            shapes,
+        means,
+        1,
+        1,
+    )
+    yield holds(
+        (
+            "the largest errors of all runs are below the 10 %, 50 % and 90 % points of their "
+            "closed forms that often"
         ),
-    ]
+        shapes,
+    )
 
 
-def _check_errors(median: dict[tuple[str, int], float]) -> list[Check]:
-    """The medians of the laws, which the runs have."""
-    most, best = COUNTS[-1], {k: least_error(k, EPSILON) for k in COUNTS}
+Medians = dict[str, dict[int, float]]  # of the laws, which the runs have, by noise and k
+
+
+def _check_pure(medians: Medians) -> Iterator[Check]:
+    most, cube, each = COUNTS[-1], medians[K_NORM], medians[LAPLACE]
     powers = {
-        name: math.log(median[name, most] / median[name, 256]) / math.log(most / 256)
+        name: math.log(medians[name][most] / medians[name][256]) / math.log(most / 256)
         for name in (K_NORM, GAUSSIAN)
     }
-    each = {k: median[LAPLACE, k] / median[K_NORM, k] for k in (16, 256, most)}
-    pure, some, nothing = median[K_NORM, 1024], median[GAUSSIAN, 1024], median[NOTHING, 1024]
-    return [
-        Check(
-            (
-                "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
-                "which is a logarithm"
-            ),
-            0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6,
-            ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
+    yield Check(
+        (
+            "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
+            "which is a logarithm"
         ),
-        every(
-            (
-                "noise in the shape of the cube has the median error of the best of all pure "
-                "mechanisms with whole answers, and noise on each count no less"
-            ),
-            (
-                (
-                    median[K_NORM, k] == best[k] <= median[LAPLACE, k],
-                    f"k = {k}: {median[K_NORM, k]:,.0f} and {best[k]:,}",
-                )
-                for k in COUNTS
-            ),
-        ),
-        Check(
-            "noise on each count is worse than that of the cube, by a factor that grows with k",
-            1 < each[16] < each[256] < each[most],
-            ", ".join(f"k = {k}: {ratio:.2f} times" for k, ratio in each.items()),
-        ),
-        Check(
-            (
-                "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
-                "noise on 4,096 less than half of Laplace noise"
-            ),
-            all(median[GAUSSIAN, k] < best[k] for k in (256, 1024, most))
-            and 2 * median[GAUSSIAN, most] < median[COMPOSED, most],
-            (
-                f"{most:,} counts: {median[GAUSSIAN, most]:,.0f}, Laplace "
-                f"{median[COMPOSED, most]:,.0f}, best pure {best[most]:,}"
-            ),
-        ),
-        Check(
-            "for a few counts pure noise errs less than noise that has a delta",
-            all(
-                median[K_NORM, k] < min(median[GAUSSIAN, k], median[COMPOSED, k])
-                for k in (COUNTS[0], 16)
-            ),
-            f"k = 16: {median[K_NORM, 16]:.0f} and {median[GAUSSIAN, 16]:.0f}",
-        ),
-        Check(
-            (
-                f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
-                "of them for each, and Gaussian noise better"
-            ),
-            some < nothing < pure,
-            f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}",
-        ),
+        0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6,
+        ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
+    )
+    best = [
+        (cube[k] == least <= each[k], f"k = {k}: {cube[k]:,.0f} and {least:,}")
+        for k, least in LEAST.items()
     ]
+    yield every(
+        (
+            "noise in the shape of the cube has the median error of the best of all pure "
+            "mechanisms with whole answers, and noise on each count no less"
+        ),
+        best,
+    )
+    ratios = {k: each[k] / cube[k] for k in (16, 256, most)}
+    yield Check(
+        "noise on each count is worse than that of the cube, by a factor that grows with k",
+        1 < ratios[16] < ratios[256] < ratios[most],
+        ", ".join(f"k = {k}: {ratio:.2f} times" for k, ratio in ratios.items()),
+    )
+
+
+def _check_delta(medians: Medians) -> Iterator[Check]:
+    most, few = COUNTS[-1], (COUNTS[0], 16)
+    cube, laplace, gaussian = medians[K_NORM], medians[COMPOSED], medians[GAUSSIAN]
+    less = all(gaussian[k] < LEAST[k] for k in (256, 1024, most))
+    yield Check(
+        (
+            "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
+            "noise on 4,096 less than half of Laplace noise"
+        ),
+        less and 2 * gaussian[most] < laplace[most],
+        (
+            f"{most:,} counts: {gaussian[most]:,.0f}, Laplace {laplace[most]:,.0f}, best pure "
+            f"{LEAST[most]:,}"
+        ),
+    )
+    yield Check(
+        "for a few counts pure noise errs less than noise that has a delta",
+        all(cube[k] < min(gaussian[k], laplace[k]) for k in few),
+        f"k = 16: {cube[16]:.0f} and {gaussian[16]:.0f}",
+    )
+    pure, some, nothing = cube[1024], gaussian[1024], medians[NOTHING][1024]
+    yield Check(
+        (
+            f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
+            "of them for each, and Gaussian noise better"
+        ),
+        some < nothing < pure,
+        f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}",
+    )
 
 
 def _errors_table(errors: Rows[Errors, Largest]) -> Table:
     rows: list[tuple[object, ...]] = [(p.name, p.k, *m.median, m.stated, p.runs) for p, m in errors]
-    for k in COUNTS:
-        rows += [
-            (name, k, *(bound(k, EPSILON),) * 4, 0)
-            for name, bound in ((BOUND, least_error), ("packing", packing_error))
-        ]
+    for k, least in LEAST.items():
+        packing = packing_error(k, EPSILON)
+        rows += [(BOUND, k, *[least] * 4, 0), ("packing", k, *[packing] * 4, 0)]
     return tabulate(
         "the largest error of k counts",
         "answer | counts | median | at least 95 % from | to | by its law | runs",

@@ -2,8 +2,7 @@
 best test."""
 
 import math
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.random import default_rng
@@ -22,6 +21,7 @@ from local_dp.experiments.lab.parts import (
     Check,
     Claimed,
     Experiment,
+    Figure,
     Finding,
     LogFigure,
     Points,
@@ -30,10 +30,12 @@ from local_dp.experiments.lab.parts import (
     Rows,
     Scale,
     Sheet,
+    Table,
     curve,
     every,
     holds,
     seeded,
+    table_of,
     tabulate,
 )
 from local_dp.loss import ATTO, Approximate, Pure, approximate, nano_epsilon
@@ -86,32 +88,20 @@ class Privacy(Row):
 
     def measure(self, seed: int) -> Enumerated:
         loss = approximate(self.epsilon, self.delta)
-        accepted = acceptance(self.form, loss)
-        small = [_multisets(n) for n in range(1, self.most + 1)]
-        moves = {
-            (_lead(records), _lead(others))
-            for each in (*small, *LONG)
-            for records, others in each.pairs("replace")
-        }
-        deltas = [
-            max(
-                _hockey_stick(here, there, accepted, math.exp(times * loss.epsilon))
-                for here, there in moves
-            )
-            for times in TIMES
-        ]
+        chance_at = acceptance(self.form, loss)
+        moves = set[tuple[tuple[int, int], tuple[int, int]]]()
+        for each in (*map(_multisets, range(1, self.most + 1)), *LONG):
+            moves |= {(_lead(one), _lead(other)) for one, other in each.pairs("replace")}
+        deltas = []
+        for times in TIMES:
+            growth = math.exp(times * loss.epsilon)
+            deltas.append(max(_hockey_stick(*move, chance_at, growth) for move in moves))
         if self.form != "best":
             return Enumerated(deltas, len(moves))
         choice = StableChoice(lead_of, loss.epsilon, loss.delta)
-        exact = max(_multisets(n).worst_delta(choice) for n in (1, 5, 9)) * Fraction(
-            ATTO, loss.atto
-        )
-        return Enumerated(
-            deltas,
-            len(moves),
-            float(exact),
-            float(_multisets(9).worst_delta(choice, Pure(nano_epsilon(loss.epsilon / 2)))),
-        )
+        exact = max(_multisets(n).worst_delta(choice) for n in (1, 5, 9))
+        beyond = _multisets(9).worst_delta(choice, Pure(nano_epsilon(loss.epsilon / 2)))
+        return Enumerated(deltas, len(moves), float(exact * ATTO / loss.atto), float(beyond))
 
     @property
     def name(self) -> str:
@@ -138,12 +128,12 @@ def _lead(records: tuple[tuple[int], ...]) -> tuple[int, int]:
 
 
 def _hockey_stick(
-    here: tuple[int, int], there: tuple[int, int], accepted: Callable[[int], float], growth: float
+    here: tuple[int, int], there: tuple[int, int], chance_at: Callable[[int], float], growth: float
 ) -> float:
     """Of the two laws over: this best, that best, no answer."""
-    answered, other = accepted(here[1]), accepted(there[1])
-    named = max(0.0, answered - growth * (other if here[0] == there[0] else 0.0))
-    return named + max(0.0, (1 - answered) - growth * (1 - other))
+    answer, other = chance_at(here[1]), chance_at(there[1])
+    same = other if here[0] == there[0] else 0.0
+    return max(0.0, answer - growth * same) + max(0.0, (1 - answer) - growth * (1 - other))
 
 
 class Least(Row):
@@ -151,6 +141,10 @@ class Least(Row):
     best: int
     chance: float  # that the best test with its records names the point: the exact sum
     named: Rate  # the runs that do
+
+    @property
+    def rate(self) -> str:
+        return str(self.named)
 
 
 class Records(Row):
@@ -163,21 +157,21 @@ class Records(Row):
 
     def measure(self, seed: int) -> Least:
         loss = approximate(self.epsilon, self.delta)
-        repaired, best = (_least_records(acceptance(form, loss)) for form in ("repaired", "best"))
+        repair, best = (_least_records(acceptance(form, loss)) for form in ("repaired", "best"))
         choice: StableChoice[Lead[int], int] = StableChoice(
             lambda lead: lead, loss.epsilon, loss.delta
         )
         draws = seeded(seed)
         counts = default_rng([seed, 1]).binomial(best, SHARE, self.runs)
-        named = sum(choice.release(Lead(0, int(count)), draws) == 0 for count in counts)
-        return Least(repaired, best, _named(acceptance("best", loss), best), Rate(named, self.runs))
+        hits = sum(choice.release(Lead(0, int(count)), draws) == 0 for count in counts)
+        return Least(repair, best, _success(acceptance("best", loss), best), Rate(hits, self.runs))
 
 
-def _least_records(accepted: Callable[[int], float]) -> int:
-    return least_clients(lambda m: _named(accepted, m) >= SUCCESS)
+def _least_records(chance_at: Callable[[int], float]) -> int:
+    return least_clients(lambda m: _success(chance_at, m) >= SUCCESS)
 
 
-def _named(accepted: Callable[[int], float], m: int) -> float:
+def _success(chance_at: Callable[[int], float], m: int) -> float:
     """Pr[named], where the lead is Bin(m, SHARE)."""
     counts = np.arange(m + 1)
     ways = np.array(
@@ -186,7 +180,7 @@ def _named(accepted: Callable[[int], float], m: int) -> float:
     law: list[float] = np.exp(
         ways + counts * math.log(SHARE) + (m - counts) * math.log1p(-SHARE)
     ).tolist()
-    return sum(chance * accepted(count) for count, chance in enumerate(law))
+    return sum(chance * chance_at(count) for count, chance in enumerate(law))
 
 
 class Stability(Experiment):
@@ -206,87 +200,32 @@ class Stability(Experiment):
     )
 
     def points(self, scale: Scale) -> Points:
-        enumerated = (Privacy(form, MOST[scale], *loss) for loss in LOSSES for form in FORMS)
-        return [*enumerated, *(Records(RUNS[scale], *loss) for loss in LOSSES)]
+        privacy = (Privacy(form, MOST[scale], *loss) for loss in LOSSES for form in FORMS)
+        return [*privacy, *(Records(RUNS[scale], *loss) for loss in LOSSES)]
 
     def finding(self, sheet: Sheet) -> Finding:
         privacy, records = sheet[Privacy], sheet[Records]
-        best = [(p, m) for p, m in privacy if p.form == "best"]
+        checks = [
+            *(_check_form(form, [row for row in privacy if row[0].form == form]) for form in FORMS),
+            *_check_best(privacy, records),
+        ]
         rows = [
             (p.name, times * p.epsilon, p.delta, delta)
             for p, m in privacy
             for times, delta in zip(TIMES, m.deltas, strict=True)
         ]
-        spent = tabulate(
-            "delta against epsilon, enumerated",
-            "test (epsilon; delta) | epsilon | stated delta | delta",
-            rows,
-        )
-        drawn = spent.curves(
-            "test (epsilon; delta) | epsilon | delta",
-            *(f"{form} (1; 0.001)" for form in FORMS.values()),
-        )
-        stated = curve("stated: delta at epsilon", [(TIMES[0], 1e-3), (TIMES[-1], 1e-3)], "bound")
-        figure = LogFigure(
-            "stability",
-            "The loss of three tests of the lead",
-            "epsilon (nats)",
-            "delta",
-            [*drawn, stated],
-        )
-        rates = {
-            f"{m.best:,} records, where the sum is {m.chance:.4f}": Claimed(
-                m.named, m.chance, m.chance
-            )
-            for _, m in records
-        }
-        saved = {(p.epsilon, p.delta): 1 - m.best / m.repaired for p, m in records}
-        checks = [
-            *(_check_form(form, [row for row in privacy if row[0].form == form]) for form in FORMS),
-            Check(
-                (
-                    "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
-                    "not at half the epsilon"
-                ),
-                all(m.exact <= 1 and m.beyond > p.delta for p, m in best),
-                f"worst over all pairs: {max((m.exact for _, m in best)):.4f} of delta; at half "
-                f"the epsilon {min((m.beyond / p.delta for p, m in best)):.2f} or more",
-            ),
-            holds(
-                (
-                    "with the least number of records, runs name a point of probability "
-                    f"{SHARE:g} as often as the exact sum says: in {SUCCESS:.0%}"
-                ),
-                rates,
-                also=all(SUCCESS <= m.chance < SUCCESS + 0.01 for _, m in records),
-            ),
-            Check(
-                (
-                    "the best test takes fewer records than the repaired one everywhere: at least "
-                    "4.9 % fewer, and 30 % at (0.1, 1e-3)"
-                ),
-                min(saved.values()) >= 0.049 and saved.get((0.1, 1e-3), 0.0) >= 0.3,
-                ", ".join(
-                    f"{share:.1%} at ({epsilon:g}, {delta:g})"
-                    for (epsilon, delta), share in saved.items()
-                ),
-            ),
-        ]
-        title = f"records that name a point of probability {SHARE:g} with probability {SUCCESS:.0%}"
-        headings = (
-            "epsilon | delta | records, repaired test | records, best test | named in runs of the "
-            "best [95 %]"
-        )
-        named = tabulate(
-            title,
-            headings,
-            ((p.epsilon, p.delta, m.repaired, m.best, str(m.named)) for p, m in records),
-        )
-        return Finding(
-            checks, [spent, named], [figure], NOTES, headline=_headline(privacy, records)
-        )
+        headings = "test (epsilon; delta) | epsilon | stated delta | delta"
+        losses = tabulate("delta against epsilon, enumerated", headings, rows)
+        tables = [losses, table_of(LEAST, LEAST_COLUMNS, records)]
+        headline = _headline(privacy, records)
+        return Finding(checks, tables, [_figure(losses)], NOTES, headline=headline)
 
 
+LEAST = f"records that name a point of probability {SHARE:g} with probability {SUCCESS:.0%}"
+LEAST_COLUMNS = (
+    "epsilon | delta | records, repaired test = repaired | records, best test = best | named in "
+    "runs of the best [95 %] = rate"
+)
 NOTES = [
     (
         "Under neighbours that add or remove a record, the lead moves by one only, and the "
@@ -294,6 +233,53 @@ NOTES = [
     ),
     "The number of candidates appears nowhere: a domain of 2^65536 values costs no record more.",
 ]
+
+
+def _figure(losses: Table) -> Figure:
+    names = [f"{form} (1; 0.001)" for form in FORMS.values()]
+    curves = losses.curves("test (epsilon; delta) | epsilon | delta", *names)
+    ends = [(TIMES[0], 1e-3), (TIMES[-1], 1e-3)]
+    curves.append(curve("stated: delta at epsilon", ends, "bound"))
+    title = "The loss of three tests of the lead"
+    return LogFigure("stability", title, "epsilon (nats)", "delta", curves)
+
+
+def _check_best(
+    privacy: Rows[Privacy, Enumerated], records: Rows[Records, Least]
+) -> Iterator[Check]:
+    best = [(p, m) for p, m in privacy if p.form == "best"]
+    worst, half = max(m.exact for _, m in best), min(m.beyond / p.delta for p, m in best)
+    yield Check(
+        (
+            "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
+            "not at half the epsilon"
+        ),
+        worst <= 1 < half,
+        f"worst over all pairs: {worst:.4f} of delta; at half the epsilon {half:.2f} or more",
+    )
+    rates = {
+        f"{m.best:,} records, where the sum is {m.chance:.4f}": Claimed(m.named, m.chance, m.chance)
+        for _, m in records
+    }
+    yield holds(
+        (
+            "with the least number of records, runs name a point of probability "
+            f"{SHARE:g} as often as the exact sum says: in {SUCCESS:.0%}"
+        ),
+        rates,
+        also=all(SUCCESS <= m.chance < SUCCESS + 0.01 for _, m in records),
+    )
+    savings = {(p.epsilon, p.delta): 1 - m.best / m.repaired for p, m in records}
+    yield Check(
+        (
+            "the best test takes fewer records than the repaired one everywhere: at least "
+            "4.9 % fewer, and 30 % at (0.1, 1e-3)"
+        ),
+        min(savings.values()) >= 0.049 and savings.get((0.1, 1e-3), 0.0) >= 0.3,
+        ", ".join(
+            f"{share:.1%} at ({place[0]:g}, {place[1]:g})" for place, share in savings.items()
+        ),
+    )
 
 
 def _headline(privacy: Rows[Privacy, Enumerated], records: Rows[Records, Least]) -> str:
@@ -323,10 +309,10 @@ def _check_form(form: str, rows: Rows[Privacy, Enumerated]) -> Check:
             zip((m.deltas[ONCE] > 10 * p.delta for p, m in rows), texts, strict=True),
             also=all(twice),
         )
-    reached = (0.99 * p.delta <= m.deltas[ONCE] <= p.delta * (1 + 1e-9) for p, m in rows)
+    meets = (0.99 * p.delta <= m.deltas[ONCE] <= p.delta * (1 + 1e-9) for p, m in rows)
     return every(
         f"the {form} test has its delta at its epsilon, and reaches it",
-        zip(reached, texts, strict=True),
+        zip(meets, texts, strict=True),
     )
 
 

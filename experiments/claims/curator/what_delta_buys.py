@@ -2,6 +2,7 @@
 Everybody holds the same bits, which are to be named."""
 
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import repeat
 
@@ -48,15 +49,17 @@ LARGE = 64  # bits from which on a curator with the delta takes the same number 
 RECORDS = 22
 GROWTH = Fraction(27183, 10000)
 # trials by the number of bits
-HASHED = {
-    "quick": {12: 3000, 16: 700},
-    "full": {12: 20_000, 16: 5000},
-}
+HASHED = {"quick": {12: 3000, 16: 700}, "full": {12: 20_000, 16: 5000}}
 TRIALS = {"quick": 4000, "full": 20_000}
 TABLES = {"quick": 60, "full": 400}
 D = 8  # bits of the parity that published examples find
 PUBLISHED = (1e-4, 3e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 3e-2)
 RUN = 3e-3  # the delta at which records are really published
+
+
+# clients for that parity without a delta: by halving, and at least by any protocol in turn
+HALVING = parity_halving_clients(D, EPSILON, 1 - SUCCESS)
+IN_TURN = parity_interactive_bound(D, EPSILON, SUCCESS)
 
 
 class Counts(Row):
@@ -73,15 +76,13 @@ class Same(Row):
     bits: int
 
     def measure(self, seed: int) -> Counts:
-        least = (
-            common.common_local_least(self.bits, EPSILON, SUCCESS),
-            common.common_local_least(self.bits, EPSILON, SUCCESS, DELTA),
-        )
-        curator = (
+        return Counts(
             common.common_pure_least(self.bits, EPSILON, SUCCESS),
             common.common_approximate_least(self.bits, EPSILON, DELTA, SUCCESS),
+            common.common_local_least(self.bits, EPSILON, SUCCESS),
+            common.common_local_least(self.bits, EPSILON, SUCCESS, DELTA),
+            common.common_hashing_clients(self.bits, EPSILON, SUCCESS),
         )
-        return Counts(*curator, *least, common.common_hashing_clients(self.bits, EPSILON, SUCCESS))
 
 
 class Named(Row):
@@ -102,9 +103,8 @@ class Curator(Row):
         )
         draws, records = seeded(seed), (7,) * RECORDS
         chance = mechanism.law(records)[7] / UNIT
-        return Named(
-            sum(mechanism.release(records, draws) == 7 for _ in range(self.trials)), RECORDS, chance
-        )
+        right = sum(mechanism.release(records, draws) == 7 for _ in range(self.trials))
+        return Named(right, RECORDS, chance)
 
 
 class Hashing(Row):
@@ -118,14 +118,13 @@ class Hashing(Row):
         generator, randomizer = default_rng(seed), BinaryRR(EPSILON)
         clients = common.common_hashing_clients(self.bits, EPSILON, SUCCESS)
         right = 0
-        for held in generator.integers(0, 1 << self.bits, self.trials):
+        for secret in generator.integers(0, 1 << self.bits, self.trials):
             rows = generator.integers(0, 1 << self.bits, clients)
             words = generator.integers(0, 1 << 32, clients, dtype=np.uint32)
-            reports = randomizer.respond(parity(rows & held), words, NO_COIN)
-            scores = walsh_hadamard(
-                np.bincount(rows, weights=1.0 - 2.0 * reports, minlength=1 << self.bits)
-            )
-            right += int(generator.choice(np.flatnonzero(scores == scores.max())) == held)
+            reports = randomizer.respond(parity(rows & secret), words, NO_COIN)
+            sums = np.bincount(rows, weights=1.0 - 2.0 * reports, minlength=1 << self.bits)
+            scores = walsh_hadamard(sums)
+            right += int(generator.choice(np.flatnonzero(scores == scores.max())) == secret)
         return Named(right, clients, common.common_hashing_success(self.bits, EPSILON, clients))
 
 
@@ -138,14 +137,14 @@ class Published(Row):
     def measure(self, seed: int) -> Named:
         generator = default_rng(seed)
         clients = common.published_parity_clients(D, self.delta, SUCCESS)
-        seen, right = generator.binomial(clients, self.delta, self.trials), 0
-        for count in seen.tolist():
+        counts, right = generator.binomial(clients, self.delta, self.trials), 0
+        for count in counts.tolist():
             span = {0}
             for example in generator.integers(0, 1 << D, count).tolist():
                 if example not in span:
                     span |= {example ^ each for each in span}
             right += len(span) == 1 << D
-        return Named(right, clients, SUCCESS, float(seen.mean()))
+        return Named(right, clients, SUCCESS, float(counts.mean()))
 
 
 class Moved(Row):
@@ -236,13 +235,9 @@ class WhatDeltaBuys(Experiment):
             ),
             *_check_published(sheet[Published]),
         ]
-        return Finding(
-            checks,
-            [table_of(PEOPLE, PEOPLE_COLUMNS, same)],
-            [_figure(same), _published_figure()],
-            NOTES,
-            headline=_headline(same),
-        )
+        tables = [table_of(PEOPLE, PEOPLE_COLUMNS, same)]
+        figures = [_figure(same), _published_figure()]
+        return Finding(checks, tables, figures, NOTES, headline=_headline(same))
 
 
 PEOPLE = (
@@ -261,107 +256,90 @@ NOTES = [
 ]
 
 
-def _check_counts(rows: Rows[Same, Counts]) -> list[Check]:
+def _check_counts(rows: Rows[Same, Counts]) -> Iterator[Check]:
     large = [(p, m) for p, m in rows if p.bits >= LARGE]
-    return [
-        every(
+    yield every(
+        (
+            f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
+            "many bits, and one without at least .69 for each bit"
+        ),
+        (
             (
-                f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
-                "many bits, and one without at least .69 for each bit"
-            ),
-            (
-                (
-                    m.approximate == RECORDS and m.pure >= 0.69 * p.bits,
-                    f"{p.bits} bits: {m.approximate} and {m.pure}",
-                )
-                for p, m in large
-            ),
+                m.approximate == RECORDS and m.pure >= 0.69 * p.bits,
+                f"{p.bits} bits: {m.approximate} and {m.pure}",
+            )
+            for p, m in large
         ),
-        within(
-            "Locally the delta saves less than 1 % of the people that are needed at the least",
-            {f"{p.bits} bits": m.local_delta / m.local for p, m in large},
-            0.99,
-            1.0,
-            spec=".4f",
-        ),
-        within(
-            (
-                "One bit from each person, in one round, is enough with 1.3 to 2.2 times the "
-                "people that every local protocol needs"
-            ),
-            {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
-            1.3,
-            2.2,
-        ),
-    ]
-
-
-def _check_curator(rows: Rows[Curator, Named]) -> list[Check]:
-    loss = naming.CommonRecord(Counter, EPSILON, DELTA, RECORDS).loss
-    used = float(naming.spent(naming.naming(loss, RECORDS), exp_epsilon(loss.nano)))
-    return [
-        every(
-            f"With {RECORDS} records the curator's mechanism spends all of its delta, and no more",
-            [(0.999 * DELTA <= used <= DELTA, f"{used:.6g}")],
-        ),
-        holds(
-            (
-                "Its releases name the record that everybody has as often as it says, which is in "
-                "90 % or more"
-            ),
-            {
-                f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance)
-                for p, m in rows
-            },
-            also=all(m.chance >= SUCCESS for _, m in rows),
-        ),
-    ]
-
-
-def _check_published(rows: Rows[Published, Named]) -> list[Check]:
-    halving, least = (
-        parity_halving_clients(D, EPSILON, 1 - SUCCESS),
-        parity_interactive_bound(D, EPSILON, SUCCESS),
     )
+    yield within(
+        "Locally the delta saves less than 1 % of the people that are needed at the least",
+        {f"{p.bits} bits": m.local_delta / m.local for p, m in large},
+        0.99,
+        1.0,
+        spec=".4f",
+    )
+    yield within(
+        (
+            "One bit from each person, in one round, is enough with 1.3 to 2.2 times the "
+            "people that every local protocol needs"
+        ),
+        {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
+        1.3,
+        2.2,
+    )
+
+
+def _check_curator(rows: Rows[Curator, Named]) -> Iterator[Check]:
+    loss = naming.CommonRecord(Counter, EPSILON, DELTA, RECORDS).loss
+    spend = float(naming.spent(naming.naming(loss, RECORDS), exp_epsilon(loss.nano)))
+    yield every(
+        f"With {RECORDS} records the curator's mechanism spends all of its delta, and no more",
+        [(0.999 * DELTA <= spend <= DELTA, f"{spend:.6g}")],
+    )
+    yield holds(
+        (
+            "Its releases name the record that everybody has as often as it says, which is in "
+            "90 % or more"
+        ),
+        {
+            f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance)
+            for p, m in rows
+        },
+        also=all(m.chance >= SUCCESS for _, m in rows),
+    )
+
+
+def _check_published(rows: Rows[Published, Named]) -> Iterator[Check]:
     clients = {
         delta: common.published_parity_clients(D, delta, SUCCESS) for delta in (1e-3, 3e-3, 1e-2)
     }
-    fewer = clients[1e-3] > halving > clients[3e-3] > least > clients[1e-2]
-    return [
-        measured(
+    fewer = clients[1e-3] > HALVING > clients[3e-3] > IN_TURN > clients[1e-2]
+    numbers = ", ".join(f"{n:,}" for n in clients.values())
+    yield measured(
+        (
+            f"Published examples find a parity of {D} bits in 90 % of the runs with the "
+            "people of the formula, within 1 %"
+        ),
+        {f"delta {p.delta:g}, {m.clients:,} people": Rate(m.right, p.trials) for p, m in rows},
+        SUCCESS - 0.01,
+        SUCCESS + 0.01,
+    )
+    yield every(
+        (
+            "With a delta of .001 that takes more people than halving, the pure protocol; "
+            "with .003 fewer; with .01 fewer than any pure protocol in turn"
+        ),
+        [(fewer, f"{numbers}; halving {HALVING:,}; at least {IN_TURN:,.0f}")],
+    )
+    yield every(
+        "But whatever delta is, the records of 14 people are published as they are",
+        [
             (
-                f"Published examples find a parity of {D} bits in 90 % of the runs with the "
-                "people of the formula, within 1 %"
-            ),
-            {f"delta {p.delta:g}, {m.clients:,} people": Rate(m.right, p.trials) for p, m in rows},
-            SUCCESS - 0.01,
-            SUCCESS + 0.01,
-        ),
-        every(
-            (
-                "With a delta of .001 that takes more people than halving, the pure protocol; "
-                "with .003 fewer; with .01 fewer than any pure protocol in turn"
-            ),
-            [
-                (
-                    fewer,
-                    (
-                        f"{', '.join(f'{n:,}' for n in clients.values())}; halving {halving:,}; "
-                        f"at least {least:,.0f}"
-                    ),
-                )
-            ],
-        ),
-        every(
-            "But whatever delta is, the records of 14 people are published as they are",
-            [
-                (
-                    all(14 <= delta * n <= 14.5 for delta, n in clients.items()),
-                    ", ".join(f"{delta * n:.1f}" for delta, n in clients.items()),
-                )
-            ],
-        ),
-    ]
+                all(14 <= delta * n <= 14.5 for delta, n in clients.items()),
+                ", ".join(f"{delta * n:.1f}" for delta, n in clients.items()),
+            )
+        ],
+    )
 
 
 def _headline(rows: Rows[Same, Counts]) -> str:
@@ -402,33 +380,16 @@ def _figure(rows: Rows[Same, Counts]) -> Figure:
 
 
 def _published_figure() -> Figure:
-    halving, least = (
-        parity_halving_clients(D, EPSILON, 1 - SUCCESS),
-        parity_interactive_bound(D, EPSILON, SUCCESS),
-    )
     clients = [(delta, common.published_parity_clients(D, delta, SUCCESS)) for delta in PUBLISHED]
+    halving, in_turn = ([(delta, n) for delta in PUBLISHED] for n in (HALVING, IN_TURN))
+    records = [(delta, delta * n) for delta, n in clients]
     curves = [
         curve(
             "local: records published with probability delta", clients, "theory", group="published"
         ),
-        curve(
-            "local, pure: halving",
-            ((delta, halving) for delta in PUBLISHED),
-            "theory",
-            group="halving",
-        ),
-        curve(
-            "local, pure: at least, in turn",
-            ((delta, least) for delta in PUBLISHED),
-            "bound",
-            group="halving",
-        ),
-        curve(
-            "records that are published as they are",
-            ((delta, delta * n) for delta, n in clients),
-            "theory",
-            group="people",
-        ),
+        curve("local, pure: halving", halving, "theory", group="halving"),
+        curve("local, pure: at least, in turn", in_turn, "bound", group="halving"),
+        curve("records that are published as they are", records, "theory", group="people"),
     ]
     title = f"A parity of {D} bits: where a delta pays, it publishes records"
     return LogLogFigure("published", title, "delta", "people", curves, model="interactive")

@@ -2,6 +2,7 @@
 cutting transcripts and pasting them."""
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -81,13 +82,11 @@ class Drawn(Row):
 
     def measure(self, seed: int) -> Distances:
         generator, inputs = default_rng(seed), cut_inputs(self.clients)
-        laws = (
-            transcript_laws(random_protocol(self.clients, self.turns, generator), inputs)
-            for _ in range(self.count)
-        )
-        return max(
-            (Distances(*cut_distances(law)) for law in laws), key=lambda distances: distances.ratio
-        )
+        distances = []
+        for _ in range(self.count):
+            protocol = random_protocol(self.clients, self.turns, generator)
+            distances.append(Distances(*cut_distances(transcript_laws(protocol, inputs))))
+        return max(distances, key=lambda each: each.ratio)
 
 
 class Worst(Row):
@@ -134,17 +133,13 @@ class Person(Row):
             self.epsilon, 2 << self.d, lambda columns: parity_distances(columns, self.d)
         ).value
         shrink = 1 / response_gain(self.epsilon)
-        return Information(
-            best, sum(shrink_distance(sign * shrink) for sign in (1, -1)) / 2 / 2**self.d
-        )
+        masks = (shrink_distance(shrink) + shrink_distance(-shrink)) / 2 / 2**self.d
+        return Information(best, masks)
 
     @property
     def bound(self) -> float:
-        return (
-            channels.affinity_curvature(self.epsilon)
-            * channels.report_squares(self.epsilon)
-            / float(2**self.d)
-        )
+        squares = channels.report_squares(self.epsilon)
+        return channels.affinity_curvature(self.epsilon) * squares / float(2**self.d)
 
 
 class Tests(Row):
@@ -164,20 +159,16 @@ class Laws(Row):
 
     def measure(self, seed: int) -> Tests:
         generator = default_rng(seed)
-        shrunk, best = (
-            VARIATION / response_gain(self.epsilon),
-            channels.best_two_laws(self.epsilon, VARIATION),
-        )
+        shrunk = VARIATION / response_gain(self.epsilon)
+        best = channels.best_two_laws(self.epsilon, VARIATION)
         two = np.array([[1 + shrunk, 1 - shrunk], [1 - shrunk, 1 + shrunk]]) / 2
-        carried = best.value / (1 - math.sqrt(1 - shrunk**2))
+        gain = best.value / (1 - math.sqrt(1 - shrunk**2))
         clients = channels.two_laws_clients(self.epsilon, VARIATION, 1 - SUCCESS)
-        fewer = math.ceil(clients / carried)
+        fewer = math.ceil(clients / gain)
         reports = np.array([best.columns @ law for law in channels.easiest_laws(VARIATION)])
-        right = [
-            correct(laws, n, self.trials, generator)
-            for laws, n in ((two, clients), (reports, fewer))
-        ]
-        return Tests(carried, clients, fewer, len(best.columns), *right)
+        right = correct(two, clients, self.trials, generator)
+        best_right = correct(reports, fewer, self.trials, generator)
+        return Tests(gain, clients, fewer, len(best.columns), right, best_right)
 
     @property
     def unit(self) -> float:
@@ -187,9 +178,8 @@ class Laws(Row):
     @property
     def bounds(self) -> tuple[float, float]:
         """The least clients of protocols that ask in turn, and of all protocols."""
-        return channels.two_laws_in_turn_bound(
-            self.epsilon, VARIATION, SUCCESS
-        ), channels.two_laws_asked_again_bound(self.epsilon, VARIATION, SUCCESS)
+        point = (self.epsilon, VARIATION, SUCCESS)
+        return channels.two_laws_in_turn_bound(*point), channels.two_laws_asked_again_bound(*point)
 
 
 class Recovery(Row):
@@ -206,9 +196,8 @@ class Halving(Row):
     def measure(self, seed: int) -> Recovery:
         clients = parity_halving_clients(self.d, EPSILON, 1 - SUCCESS)
         own = own_seed("asking again", seed, self.d)
-        return Recovery(
-            clients, exact_recovery(ParityHalving(d=self.d), EPSILON, own)(clients, self.trials)
-        )
+        recovery = exact_recovery(ParityHalving(d=self.d), EPSILON, own)
+        return Recovery(clients, recovery(clients, self.trials))
 
 
 def limit(point: Drawn | Worst) -> float:
@@ -241,12 +230,11 @@ def correct(reports: Floats, clients: int, trials: int, generator: Generator) ->
         sign * (generator.multinomial(clients, law / law.sum(), size=trials // 2) @ scores)
         for law, sign in zip(reports, (1, -1), strict=True)
     ]
-    return int(
-        sum(
-            np.sum(np.where(np.abs(total) < 1e-9, generator.random(len(total)) < 0.5, total > 0))
-            for total in sums
-        )
-    )
+    right = 0
+    for total in sums:
+        coins = generator.random(len(total)) < 0.5
+        right += int(np.where(np.abs(total) < 1e-9, coins, total > 0).sum())
+    return right
 
 
 class AskingAgain(Experiment):
@@ -273,71 +261,21 @@ class AskingAgain(Experiment):
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        protocols = sheet[Drawn]
+        halving, laws = sheet[Halving], sheet[Laws]
         # the largest of equally many clients last
         worst = sorted(sheet[Worst], key=lambda row: (row[0].clients, row[1].ratio))
-        laws, halving = sheet[Laws], sheet[Halving]
-        checks = [
-            every(
-                (
-                    "In protocols drawn at random and written out, all clients together are never "
-                    "farther apart than the constant times the sum of each alone"
-                ),
-                (
-                    (
-                        m.ratio <= limit(p) * (1 + 1e-9),
-                        f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients",
-                    )
-                    for p, m in protocols
-                ),
-            ),
-            every(
-                (
-                    "The worst protocols that a search finds stay below it too, and for two "
-                    f"clients reach {NEAR:.0%} of it: no much smaller constant is true"
-                ),
-                (
-                    (
-                        NEAR * (p.clients == 2) <= m.ratio / limit(p) <= 1,
-                        f"{m.ratio:.4f} of {limit(p):.4f} with {p.clients} clients",
-                    )
-                    for p, m in worst
-                ),
-            ),
-            every(
-                "A curator's private answer, which does not factor, breaks it: the AND of all bits",
-                (
-                    (
-                        m.whole > pasting_constant() * m.parts,
-                        f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum",
-                    )
-                    for p, m in sheet[Curator]
-                ),
-            ),
-            every(
-                (
-                    "No report of one person carries more than the bound's share of a parity: the "
-                    "best channel's information, in units of the bound"
-                ),
-                (
-                    (
-                        max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9,
-                        f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
-                    )
-                    for p, m in sheet[Person]
-                ),
-            ),
-            *_check_parity(halving),
-            *_check_laws(laws),
+        checks = [*_check_shares(sheet, worst), *_check_parity(halving), *_check_laws(laws)]
+        tables = [
+            _parity_table(halving),
+            _ratio_table(sheet[Drawn], worst),
+            _laws_table(laws),
         ]
-        tables = [_parity_table(halving), _ratio_table(protocols, worst), _laws_table(laws)]
-        return Finding(
-            checks,
-            tables,
-            [_parity_figure(halving), _ratio_figure(protocols, worst), _laws_figure(laws)],
-            NOTES,
-            headline=_headline(halving),
-        )
+        figures = [
+            _parity_figure(halving),
+            _ratio_figure(sheet[Drawn], worst),
+            _laws_figure(laws),
+        ]
+        return Finding(checks, tables, figures, NOTES, headline=_headline(halving))
 
 
 NOTES = [
@@ -354,33 +292,88 @@ NOTES = [
 ]
 
 
-def _check_parity(rows: Rows[Halving, Recovery]) -> list[Check]:
-    bounds = [least(d) for d in (*DRAWN, DRAWN[-1] + 1)]
-    return [
-        within(
-            "With each bit the people that every protocol needs at least double; halving, which "
-            "asks nobody twice, takes at most 2.3 times as many, and less than 1.9 times from d = "
-            "8 on (in units of these)",
-            {f"d = {p.d}": m.clients / least(p.d) / (1.9 if p.d >= 8 else 2.3) for p, m in rows},
-            0.75,
-            1.0,
-            also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
-        ),
-        measured(
-            (
-                "With the clients of its formula halving finds the parity in 89 to 94 % of the "
-                "runs, at every d and in all"
-            ),
-            {
-                **{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows},
-                "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows)),
-            },
-            *HALVING,
-        ),
+def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check]:
+    """What all reveal together, against the sum of what each reveals alone."""
+    cases = [
+        (
+            m.ratio <= limit(p) * (1 + 1e-9),
+            f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients",
+        )
+        for p, m in sheet[Drawn]
     ]
+    yield every(
+        (
+            "In protocols drawn at random and written out, all clients together are never "
+            "farther apart than the constant times the sum of each alone"
+        ),
+        cases,
+    )
+    cases = [
+        (
+            NEAR * (p.clients == 2) <= m.ratio / limit(p) <= 1,
+            f"{m.ratio:.4f} of {limit(p):.4f} with {p.clients} clients",
+        )
+        for p, m in worst
+    ]
+    yield every(
+        (
+            "The worst protocols that a search finds stay below it too, and for two "
+            f"clients reach {NEAR:.0%} of it: no much smaller constant is true"
+        ),
+        cases,
+    )
+    cases = [
+        (
+            m.whole > pasting_constant() * m.parts,
+            f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum",
+        )
+        for p, m in sheet[Curator]
+    ]
+    yield every(
+        "A curator's private answer, which does not factor, breaks it: the AND of all bits", cases
+    )
+    cases = [
+        (
+            max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9,
+            f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
+        )
+        for p, m in sheet[Person]
+    ]
+    yield every(
+        (
+            "No report of one person carries more than the bound's share of a parity: the "
+            "best channel's information, in units of the bound"
+        ),
+        cases,
+    )
 
 
-def _check_laws(rows: Rows[Laws, Tests]) -> list[Check]:
+def _check_parity(rows: Rows[Halving, Recovery]) -> Iterator[Check]:
+    bounds = [least(d) for d in (*DRAWN, DRAWN[-1] + 1)]
+    units = {f"d = {p.d}": m.clients / least(p.d) / (1.9 if p.d >= 8 else 2.3) for p, m in rows}
+    yield within(
+        "With each bit the people that every protocol needs at least double; halving, which "
+        "asks nobody twice, takes at most 2.3 times as many, and less than 1.9 times from d = "
+        "8 on (in units of these)",
+        units,
+        0.75,
+        1.0,
+        also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
+    )
+    yield measured(
+        (
+            "With the clients of its formula halving finds the parity in 89 to 94 % of the "
+            "runs, at every d and in all"
+        ),
+        {
+            **{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows},
+            "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows)),
+        },
+        *HALVING,
+    )
+
+
+def _check_laws(rows: Rows[Laws, Tests]) -> Iterator[Check]:
     """A trial under a given law is binomial; half of the trials under either have no wider law."""
     cases, rates = list[tuple[bool, str]](), dict[str, Rate]()
     for p, m in rows:
@@ -396,23 +389,18 @@ def _check_laws(rows: Rows[Laws, Tests]) -> list[Check]:
             f"epsilon {p.epsilon:g}, yes or no": Rate(m.two, p.trials),
             f"epsilon {p.epsilon:g}, best report": Rate(m.best, p.trials),
         }
-    return [
-        every(
-            "One round tells two known laws apart by the best report with fewer people than yes "
-            "or no takes: less than 1.65 times those that every protocol needs in turn, and less "
-            "than 1.9 times those that every protocol needs",
-            cases,
-        ),
-        measured(
-            (
-                "With so many people the likelier law is the right one in 90 % of the runs, "
-                "within 0.5 %"
-            ),
-            rates,
-            SUCCESS - 0.005,
-            SUCCESS + 0.005,
-        ),
-    ]
+    yield every(
+        "One round tells two known laws apart by the best report with fewer people than yes "
+        "or no takes: less than 1.65 times those that every protocol needs in turn, and less "
+        "than 1.9 times those that every protocol needs",
+        cases,
+    )
+    yield measured(
+        ("With so many people the likelier law is the right one in 90 % of the runs, within 0.5 %"),
+        rates,
+        SUCCESS - 0.005,
+        SUCCESS + 0.005,
+    )
 
 
 def _headline(rows: Rows[Halving, Recovery]) -> str:

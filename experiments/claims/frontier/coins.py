@@ -42,25 +42,16 @@ from local_dp.protocols.surveys.identity import row_statistic
 
 EPSILON, ALPHA = 1.0, 0.25
 # both errors at the threshold of `identity`; the mean of both at the best threshold of the run
-BETA, MEAN = (
-    0.05,
-    0.1,
-)
+BETA, MEAN = (0.05, 0.1)
 # groups, each with one public random half of the symbols
-HALVES = {
-    "10 shared halves": 10,
-    "40 shared halves": 40,
-}
+HALVES = {"10 shared halves": 10, "40 shared halves": 40}
 TEN, _ = HALVES
 PUBLIC, PRIVATE, FIXED = f"{ROWS} shared rows", "own rows", "rows known beforehand"
 FACTORS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.15, 1.35, 2.0)  # of the predicted number of clients
 SIZES = {"quick": (16, 64, 256, 1024, 2048), "full": (16, 64, 256, 1024, 2048, 4096)}
 TRIALS = {"quick": 6000, "full": 20_000}
 # with own rows, the largest number of trials times symbols
-OWN_CELLS = {
-    "quick": 3 << 19,
-    "full": 12 << 20,
-}
+OWN_CELLS = {"quick": 3 << 19, "full": 12 << 20}
 FEWER = {
     (PRIVATE, 16): 0.865,
     (PRIVATE, 64): 0.945,
@@ -89,53 +80,44 @@ class Test(Row):
     def predicted(self) -> int:
         """The closed form: with halves for a mean error of .1, else for both errors of .05."""
         if self.design in HALVES:
-            return interaction.shared_half_clients(
-                EPSILON, self.k, ALPHA, MEAN, HALVES[self.design]
-            )
-        return (
-            interaction.private_coin_clients
-            if self.design == PRIVATE
-            else interaction.public_coin_clients
-        )(EPSILON, self.k, ALPHA, BETA)
+            groups = HALVES[self.design]
+            return interaction.shared_half_clients(EPSILON, self.k, ALPHA, MEAN, groups)
+        if self.design == PRIVATE:
+            return interaction.private_coin_clients(EPSILON, self.k, ALPHA, BETA)
+        return interaction.public_coin_clients(EPSILON, self.k, ALPHA, BETA)
+
+    @property
+    def degrees(self) -> int:
+        """Of the chi-square of the test, without halves."""
+        return self.k - 1 if self.design == PRIVATE else ROWS
 
     def threshold(self, clients: int) -> float:
         """Above it the uniform law is rejected: with halves half of the shift by a law alpha away,
         else the .05 tail of the uniform law."""
         if self.design in HALVES:
-            return interaction.half_threshold(
-                half_stretch(EPSILON, self.k, ALPHA, clients, HALVES[self.design]),
-                HALVES[self.design],
-            )
-        return interaction.chi_square_quantile(BETA, self.k - 1 if self.design == PRIVATE else ROWS)
+            groups = HALVES[self.design]
+            stretch = half_stretch(EPSILON, self.k, ALPHA, clients, groups)
+            return interaction.half_threshold(stretch, groups)
+        return interaction.chi_square_quantile(BETA, self.degrees)
 
     def formula(self, clients: int) -> tuple[float, float]:
         """False alarms and misses at the stated threshold: of chi-squares, stretched by a law alpha
         away or, with own rows, moved by it."""
         limit = self.threshold(clients)
-        if self.design in HALVES:
-            return interaction.half_errors(
-                half_stretch(EPSILON, self.k, ALPHA, clients, HALVES[self.design]),
-                HALVES[self.design],
-                limit,
-            )
-        if self.design == PUBLIC:
-            return interaction.half_errors(
-                half_stretch(EPSILON, self.k + 1, ALPHA, clients, ROWS), ROWS, limit
-            )
-        alarms = interaction.chi_square_tail(limit, self.k - 1 if self.design == PRIVATE else ROWS)
+        if self.design in (*HALVES, PUBLIC):
+            groups, k = HALVES.get(self.design, ROWS), self.k + (self.design == PUBLIC)
+            stretch = half_stretch(EPSILON, k, ALPHA, clients, groups)
+            return interaction.half_errors(stretch, groups, limit)
+        alarms = interaction.chi_square_tail(limit, self.degrees)
         if self.design == FIXED:
             return alarms, 1 - alarms
-        moved = half_stretch(EPSILON, self.k + 1, ALPHA, clients, 1) - 1
-        return alarms, float(special.chndtr(limit, self.k - 1, moved))
+        shift = half_stretch(EPSILON, self.k + 1, ALPHA, clients, 1) - 1
+        return alarms, float(special.chndtr(limit, self.k - 1, shift))
 
     def measure(self, seed: int) -> Errors:
         generator = default_rng(seed)
-        clients, alarms, misses, least = (
-            [round(factor * self.predicted) for factor in FACTORS],
-            [],
-            [],
-            [],
-        )
+        clients = [round(factor * self.predicted) for factor in FACTORS]
+        alarms, misses, least = list[float](), list[float](), list[float]()
         for n in clients:
             means, expected = moments(self.design, self.k, self.trials, generator)
             uniform, away = (statistics(each, expected, n, generator) for each in (expected, means))
@@ -166,8 +148,8 @@ def moments(design: str, k: int, trials: int, generator: Generator) -> tuple[Flo
     if design == FIXED:
         return np.zeros((trials, ROWS)), np.zeros((trials, ROWS))
     law = np.tile(np.repeat([1.0, -1.0], half), (trials, 1))
-    moved: Floats = walsh_hadamard(generator.permuted(law, axis=1).T).T[:, 1:]
-    return 2 * ALPHA * moved / k, np.zeros(moved.shape)
+    shifts: Floats = walsh_hadamard(generator.permuted(law, axis=1).T).T[:, 1:]
+    return 2 * ALPHA * shifts / k, np.zeros(shifts.shape)
 
 
 def statistics(means: Floats, expected: Floats, clients: int, generator: Generator) -> Floats:
@@ -181,9 +163,9 @@ def least_error(uniform: Floats, away: Floats) -> float:
     """The mean of both errors at the best threshold of the run."""
     both = np.concatenate([uniform, away])
     order = np.argsort(both, kind="stable")
-    rejected = np.concatenate([np.zeros(len(uniform)), np.ones(len(away))])[order]
+    away_marks = np.concatenate([np.zeros(len(uniform)), np.ones(len(away))])[order]
     # uniform sums above the threshold and others below it
-    wrong = len(uniform) + np.concatenate([[0.0], np.cumsum(2 * rejected - 1)])
+    wrong = len(uniform) + np.concatenate([[0.0], np.cumsum(2 * away_marks - 1)])
     return float(wrong.min() / len(both))
 
 
@@ -210,29 +192,22 @@ class Coins(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         least: Counts = {design: {} for design in (*HALVES, PUBLIC, PRIVATE)}
-        tested: Counts = {design: {} for design in (PUBLIC, PRIVATE)}
+        by_test: Counts = {design: {} for design in (PUBLIC, PRIVATE)}
+        formula, alarms, finds = dict[tuple[str, int], int](), dict[str, Rate](), dict[str, Rate]()
         for p, m in sheet.rows:
-            for counts, errors, level, laws in (
-                (least, m.least, MEAN, 2),
-                (tested, m.misses, BETA, 1),
-            ):
-                if p.design in counts:
-                    counts[p.design][p.k] = needed(m.clients, errors, level, laws * p.trials)
-        formula = {(p.design, p.k): m.predicted for p, m in sheet.rows}
-        alarms = {
-            f"{p.design}, k = {p.k}": _pooled(p, m.alarms)
-            for p, m in sheet.rows
-            if p.design not in HALVES
-        }
-        found = {
-            f"k = {p.k}": _pooled(p, [1 - miss for miss in m.misses])
-            for p, m in sheet.rows
-            if p.design == FIXED
-        }
+            formula[p.design, p.k] = m.predicted
+            if p.design in least:
+                least[p.design][p.k] = needed(m.clients, m.least, MEAN, 2 * p.trials)
+            if p.design in by_test:
+                by_test[p.design][p.k] = needed(m.clients, m.misses, BETA, p.trials)
+            if p.design not in HALVES:
+                alarms[f"{p.design}, k = {p.k}"] = _pool(p, m.alarms)
+            if p.design == FIXED:
+                finds[f"k = {p.k}"] = _pool(p, [1 - miss for miss in m.misses])
         checks = [
-            _check_slopes(least, tested),
+            _check_slopes(least, by_test),
             _check_gains(least),
-            _check_needs(least, tested, formula),
+            _check_needs(least, by_test, formula),
             _check_errors(sheet.rows),
             measured(
                 (
@@ -248,28 +223,29 @@ class Coins(Experiment):
                     f"Rows known beforehand find a law that was made for them in {BETA:.0%} of "
                     "the runs, within .5 %, with any number of people"
                 ),
-                found,
+                finds,
                 BETA - 0.005,
                 BETA + 0.005,
             ),
         ]
-        notes = [
-            f"Epsilon {EPSILON:g}, total variation {ALPHA:g}. The law away from uniform is the "
-            "hardest: half of the symbols are more frequent, half less; which half is random. The "
-            "sums of reports are drawn from their binomial laws.",
-            f"People for a mean of both errors of {MEAN:g} at the best threshold of the run. For "
-            f"`local-dp run identity`, which has {ROWS} shared rows or own ones, also for both "
-            f"errors of {BETA:g} at its threshold. With halves the formula's threshold is half of "
-            "the shift by the law away.",
-            (
-                "The source proves that no test with private coins does better than k^1.5; the "
-                "curve is that of the best known one."
-            ),
-        ]
-        tables = [_people(least, tested, formula), _errors(sheet.rows)]
-        return Finding(
-            checks, tables, [_figure(least, tested, formula)], notes, headline=_headline(least)
-        )
+        tables = [_people(least, by_test, formula), _errors(sheet.rows)]
+        figures = [_figure(least, by_test, formula)]
+        return Finding(checks, tables, figures, NOTES, headline=_headline(least))
+
+
+NOTES = [
+    f"Epsilon {EPSILON:g}, total variation {ALPHA:g}. The law away from uniform is the "
+    "hardest: half of the symbols are more frequent, half less; which half is random. The "
+    "sums of reports are drawn from their binomial laws.",
+    f"People for a mean of both errors of {MEAN:g} at the best threshold of the run. For "
+    f"`local-dp run identity`, which has {ROWS} shared rows or own ones, also for both "
+    f"errors of {BETA:g} at its threshold. With halves the formula's threshold is half of "
+    "the shift by the law away.",
+    (
+        "The source proves that no test with private coins does better than k^1.5; the "
+        "curve is that of the best known one."
+    ),
+]
 
 
 def needed(clients: list[int], errors: list[float], level: float, trials: int) -> Positive:
@@ -287,12 +263,12 @@ def needed(clients: list[int], errors: list[float], level: float, trials: int) -
     logs, at = np.log(shares[near]), math.log(level)
     parabola = np.polyfit(logs, np.log(people[near]), 2)
     weights = np.vander([at], 3)[0] @ np.linalg.pinv(np.vander(logs, 3))
-    moved = (
+    shifts = (
         weights
         * np.polyval(np.polyder(parabola), logs)
         * np.sqrt((1 - shares[near]) / (shares[near] * trials))
     )
-    return Positive(math.exp(np.polyval(parabola, at)), float(np.linalg.norm(moved)))
+    return Positive(math.exp(np.polyval(parabola, at)), float(np.linalg.norm(shifts)))
 
 
 def unit(k: int) -> float:
@@ -300,13 +276,12 @@ def unit(k: int) -> float:
     return response_gain(EPSILON) ** 2 * k / ALPHA**2
 
 
-def _check_slopes(least: Counts, tested: Counts) -> Check:
+def _check_slopes(least: Counts, by_test: Counts) -> Check:
     claims = {}
-    for counts, error in ((least, f"mean error {MEAN:g}"), (tested, f"both errors {BETA:g}")):
+    for counts, error in ((least, f"mean error {MEAN:g}"), (by_test, f"both errors {BETA:g}")):
         for design, by_k in counts.items():
-            claims[f"{design}, {error}"] = Claimed(
-                _slope(by_k), *((1.42, 1.58) if design == PRIVATE else (0.95, 1.05))
-            )
+            bounds = (1.42, 1.58) if design == PRIVATE else (0.95, 1.05)
+            claims[f"{design}, {error}"] = Claimed(_slope(by_k), *bounds)
     return holds(
         (
             "The number of people grows as k^1 with a shared coin, within .05 in the power, and "
@@ -318,24 +293,21 @@ def _check_slopes(least: Counts, tested: Counts) -> Check:
 
 def _slope(by_k: dict[int, Positive]) -> Normal:
     """Of ln n over ln k."""
-    counts = list(by_k.values())
-    if len(counts) < 2 or not all(count.known for count in counts):
+    if not all(count.known for count in by_k.values()):
         return NOTHING
-    logs, errors = (
-        np.log([count.value for count in counts]),
-        np.array([count.error for count in counts]),
-    )
+    logs = np.log([count.value for count in by_k.values()])
+    errors = np.array([count.error for count in by_k.values()])
     return Normal(*slope(np.log(list(by_k)), logs, errors))
 
 
-def _pooled(point: Test, shares: list[float]) -> Rate:
+def _pool(point: Test, shares: list[float]) -> Rate:
     """All trials together, where the number of people changes nothing."""
     return Rate(sum(round(share * point.trials) for share in shares), len(shares) * point.trials)
 
 
 def _check_gains(least: Counts) -> Check:
     """How many times fewer people a shared coin takes."""
-    gains = {k: count / least[TEN].get(k, NO_FACTOR) for k, count in least[PRIVATE].items()}
+    gains = {k: count / least[TEN][k] for k, count in least[PRIVATE].items()}
     claims = {
         f"k = {more} for {fewer}": Claimed(gains[more] / gains[fewer], low=1.25)
         for fewer, more in pairwise(gains)
@@ -344,19 +316,15 @@ def _check_gains(least: Counts) -> Check:
         "The more symbols, the more a shared coin saves: at least 1.25 times as much at each k as "
         "at the last, and more than 6.5 times at the most"
     )
-    return holds(
-        statement,
-        {**claims, "at the most": Claimed(gains[max(gains)] if gains else NO_FACTOR, low=6.5)},
-    )
+    return holds(statement, {**claims, "at the most": Claimed(gains[max(gains)], low=6.5)})
 
 
-def _check_needs(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Check:
+def _check_needs(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int]) -> Check:
     claims = {}
-    for design, by_k in [(design, least[design]) for design in HALVES] + list(tested.items()):
-        for k, count in by_k.items():
-            claims[f"{design}, k = {k}"] = Claimed(
-                count / (formula[design, k] * FEWER.get((design, k), 1.0)), 0.95, 1.05
-            )
+    for design in (*HALVES, *by_test):
+        for k, count in (least if design in HALVES else by_test)[design].items():
+            need = formula[design, k] * FEWER.get((design, k), 1.0)
+            claims[f"{design}, k = {k}"] = Claimed(count / need, 0.95, 1.05)
     return holds(
         "The chi-square formula gives the need for shared halves, and the closed forms of "
         "`identity` its own, within 5 %; with own rows .865 of it at k = 16 and .945 at k = 64 "
@@ -373,12 +341,9 @@ def _check_errors(measurements: Rows[Test, Errors]) -> Check:
         formulas = np.array([p.formula(n) for n in m.clients])
         spread = np.sqrt((formulas * (1 - formulas)).sum(axis=0) / p.trials) / len(formulas)
         room = 0.025 if p.design == PRIVATE else 0.01
-        for name, errors, formula, error in zip(
-            ("alarms", "misses"), (m.alarms, m.misses), formulas.T, spread, strict=True
-        ):
-            claims[f"{p.design}, k = {p.k}, {name}"] = Claimed(
-                Normal(float(np.mean(errors - formula)), float(error)), -room, room
-            )
+        for place, (name, errors) in enumerate((("alarms", m.alarms), ("misses", m.misses))):
+            off = Normal(float(np.mean(errors - formulas[:, place])), float(spread[place]))
+            claims[f"{p.design}, k = {p.k}, {name}"] = Claimed(off, -room, room)
     return holds(
         (
             "At the stated thresholds tests err as chi-squares do, within .01 in the mean over "
@@ -389,7 +354,7 @@ def _check_errors(measurements: Rows[Test, Errors]) -> Check:
 
 
 def _headline(least: Counts) -> str:
-    k = max(least[TEN].keys() & least[PRIVATE].keys())
+    k = max(least[TEN])
     if not (least[TEN][k].known and least[PRIVATE][k].known):
         return "No number of people was found that is enough both with a shared coin and without."
     return (
@@ -398,18 +363,16 @@ def _headline(least: Counts) -> str:
     )
 
 
-def _people(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Table:
+def _people(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int]) -> Table:
     def whole(count: Positive) -> int | str:
         return round(count.value) if count.known else ""
 
     rows: list[tuple[object, ...]] = []
     for design, by_k in least.items():
         for k, count in by_k.items():
-            rest = (
-                (formula[design, k], "", "")
-                if design in HALVES
-                else ("", whole(tested.get(design, {}).get(k, NO_FACTOR)), formula[design, k])
-            )
+            rest: tuple[object, ...] = (formula[design, k], "", "")
+            if design not in HALVES:
+                rest = ("", whole(by_test[design][k]), formula[design, k])
             rows.append((design, k, whole(count), round(count.value / unit(k), 2), *rest))
     error = f"mean error {MEAN:g}"
     return tabulate(
@@ -424,17 +387,10 @@ def _people(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) 
 
 def _errors(measurements: Rows[Test, Errors]) -> Table:
     at = FACTORS.index(1.0)
-    rows = [
-        (
-            p.design,
-            p.k,
-            m.predicted,
-            m.alarms[at],
-            m.misses[at],
-            *(round(e, 3) for e in p.formula(m.predicted)),
-        )
-        for p, m in measurements
-    ]
+    rows = []
+    for p, m in measurements:
+        formulas = (round(error, 3) for error in p.formula(m.predicted))
+        rows.append((p.design, p.k, m.predicted, m.alarms[at], m.misses[at], *formulas))
     return tabulate(
         "Errors at the stated threshold, with as many people as the formula gives",
         "design | symbols k | people | false alarms | misses | formula | formula, misses",
@@ -442,24 +398,16 @@ def _errors(measurements: Rows[Test, Errors]) -> Table:
     )
 
 
-def _figure(least: Counts, tested: Counts, formula: dict[tuple[str, int], int]) -> Figure:
+def _figure(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int]) -> Figure:
     curves = []
-    for counts, error in ((least, f"mean error {MEAN:g}"), (tested, f"both errors {BETA:g}")):
-        for design in (*HALVES, PRIVATE) if counts is least else tested:
-            drawn, name = (
-                [(k, count.value / unit(k)) for k, count in counts[design].items() if count.known],
-                f"{design}, {error}",
-            )
-            curves.append(curve(name, drawn, group=name))
-            if counts is tested or design in HALVES:
-                curves.append(
-                    curve(
-                        f"{design}, formula",
-                        ((k, formula[design, k] / unit(k)) for k, _ in drawn),
-                        "theory",
-                        group=name,
-                    )
-                )
+    for counts, error in ((least, f"mean error {MEAN:g}"), (by_test, f"both errors {BETA:g}")):
+        for design in (*HALVES, PRIVATE) if counts is least else by_test:
+            by_k, name = counts[design], f"{design}, {error}"
+            points = [(k, count.value / unit(k)) for k, count in by_k.items() if count.known]
+            curves.append(curve(name, points, group=name))
+            if counts is by_test or design in HALVES:
+                formulas = [(k, formula[design, k] / unit(k)) for k, _ in points]
+                curves.append(curve(f"{design}, formula", formulas, "theory", group=name))
     title, axis = "People to distinguish a law from the uniform one", "people / (C^2 k / alpha^2)"
     return LogLogFigure("coins", title, "symbols k", axis, curves, "one-round")
 

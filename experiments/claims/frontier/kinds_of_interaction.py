@@ -1,6 +1,7 @@
 """Kinds of interaction: a path that is found by asking once, in turn, and the same people again."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -70,11 +71,10 @@ TIMES = 200  # how many times fewer than any one round takes
 SLACK = 0.06
 TRIALS = {"quick": 12_000, "full": 120_000}
 USERS = {"quick": 300, "full": 2000}
-NAMES = {
-    AGAIN: "fully interactive",
-    BY_SUM: "fully interactive",
-    IN_TURN: "sequentially interactive",
-    BELOW: "sequentially interactive",
+NAMES = {  # of the kind, and of the model
+    **dict.fromkeys((AGAIN, BY_SUM), ("fully interactive", "FI")),
+    **dict.fromkeys((IN_TURN, BELOW), ("sequentially interactive", "LI")),
+    ONE_ROUND: ("non-interactive", "LNI"),
 }
 BOUND = "one round, no protocol with fewer"
 
@@ -105,18 +105,14 @@ class Way:
     def each(self) -> float:
         return EPSILON / self.rounds if self.name == BY_SUM else EPSILON
 
-    @property
-    def predicted(self) -> int:
-        return ladder_clients(
-            self.k, self.each, BETA, self.rounds, again=self.again, below=self.below
-        )
+    def clients(self, *, apart: bool = False) -> int:
+        """The prediction; `apart`: if the answers of other levels were coins."""
+        kind = {"again": self.again, "below": self.below, "apart": apart}
+        return ladder_clients(self.k, self.each, BETA, self.rounds, **kind)
 
     @property
-    def apart(self) -> int:
-        """The prediction if the answers of other levels were coins."""
-        return ladder_clients(
-            self.k, self.each, BETA, self.rounds, again=self.again, below=self.below, apart=True
-        )
+    def predicted(self) -> int:
+        return self.clients()
 
     @property
     def least(self) -> int:
@@ -137,23 +133,15 @@ class Way:
         """The rounds: the first level, the number of levels and the number of clients."""
         lengths = group_lengths(self.k, self.rounds)
         firsts = list(accumulate(lengths, initial=0))
-        each = (
-            [n] * self.rounds
-            if self.again
-            else [
-                high - low
-                for low, high in pairwise(
-                    n * place // self.rounds for place in range(self.rounds + 1)
-                )
-            ]
-        )
-        depths = [
-            max(length, min(self.k - first, DEEPEST, max(1, m).bit_length() - 1))
-            if self.below
-            else length
-            for first, length, m in zip(firsts, lengths, each, strict=False)
-        ]
-        return list(zip(firsts, depths, each, strict=False))
+        ends = [n * place // self.rounds for place in range(self.rounds + 1)]
+        plan = []
+        for first, length, (low, high) in zip(firsts, lengths, pairwise(ends), strict=False):
+            clients, depth = n if self.again else high - low, length
+            if self.below:
+                most = min(self.k - first, DEEPEST, max(1, clients).bit_length() - 1)
+                depth = max(length, most)
+            plan.append((first, depth, clients))
+        return plan
 
 
 def successes(way: Way, n: int, runs: int, generator: Generator) -> int:
@@ -166,14 +154,10 @@ def successes(way: Way, n: int, runs: int, generator: Generator) -> int:
     """
     right, leads = np.ones(runs, dtype=np.bool_), list[tuple[int, Ints]]()
     rounds = {first: (depth, many) for first, depth, many in way.plan(n)}
+    lean = math.tanh(way.each / 2) / (2 * way.k)
     for level in range(way.k):
         if level in rounds:
-            leads.append(
-                (
-                    level,
-                    lead(*rounds[level], math.tanh(way.each / 2) / (2 * way.k), runs, generator),
-                )
-            )
+            leads.append((level, lead(*rounds[level], lean, runs, generator)))
         score = sum(
             (each[:, level - first] for first, each in leads if level - first < each.shape[1]),
             np.zeros(runs, dtype=np.int64),
@@ -192,23 +176,17 @@ def lead(depth: int, many: int, lean: float, runs: int, generator: Generator) ->
     from a node, j of i steps are confirmed on binomial(i, j). Each level of k confirms or denies by
     `lean`.
     """
-    kinds = [(left, agreed) for left in range(depth) for agreed in range(depth - left)] + [
-        (depth, 0)
-    ]
-    shares = [math.comb(depth - left - 1, agreed) if left < depth else 1 for left, agreed in kinds]
-    means = [
-        left - 1 + 2 * agreed - (depth - left - 1) if left < depth else depth
-        for left, agreed in kinds
-    ]
+    kinds = []  # where it leaves, how many there are, and the mean lead
+    for left in range(depth):
+        later = depth - left - 1
+        for matches in range(depth - left):
+            kinds.append((left, math.comb(later, matches), left - 1 + 2 * matches - later))
+    leaving, shares, means = np.array([*kinds, (depth, 1, depth)]).T
     sizes = np.diff(many * np.cumsum([0, *shares]) // (1 << depth))
-    confirmed = (
-        2 * generator.binomial(sizes, 0.5 + lean * np.array(means), (runs, len(kinds))) - sizes
-    )
-    leaving = np.array([left for left, _ in kinds])
-    ahead: Ints = np.stack(
-        [confirmed @ (1 * (leaving > level) - 1 * (leaving == level)) for level in range(depth)],
-        axis=1,
-    )
+    answers = generator.binomial(sizes, 0.5 + lean * means, (runs, len(sizes)))
+    levels = np.arange(depth)[:, None]
+    signs = 1 * (leaving > levels) - 1 * (leaving == levels)
+    ahead: Ints = (2 * answers - sizes) @ signs.T
     return ahead
 
 
@@ -224,16 +202,13 @@ class Count(Row):
     trials: int
 
     def measure(self, seed: int) -> Counted:
-        way, generator = (
-            self.way,
-            default_rng([seed, WAYS.index(self.way.name), self.way.k, self.way.rounds]),
-        )
-        search = measured_clients(
-            lambda n, runs: successes(way, n, runs, generator),
-            way.predicted,
-            trials=self.trials,
-            least=way.least,
-        )
+        way = self.way
+        generator = default_rng([seed, WAYS.index(way.name), way.k, way.rounds])
+
+        def success(n: int, runs: int) -> int:
+            return successes(way, n, runs, generator)
+
+        search = measured_clients(success, way.predicted, trials=self.trials, least=way.least)
         return Counted(search, way.predicted)
 
 
@@ -255,9 +230,8 @@ class Loss(Row):
             together, alone = worst_transcript(THREE, self.rounds), exact_ratio(THREE)
         except RefusedError as error:
             return Refusal(str(error))
-        return Ratios(
-            str(together), str(alone), _allowed(self.rounds, "ladder"), _allowed(self.rounds, "")
-        )
+        session, apart = (_allowed(self.rounds, name) for name in ("ladder", ""))
+        return Ratios(str(together), str(alone), session, apart)
 
 
 def _allowed(rounds: int, session: str) -> bool:
@@ -266,17 +240,9 @@ def _allowed(rounds: int, session: str) -> bool:
     ledger = Ledger(THREE.epsilon)
     try:
         for level in range(rounds):
-            ledger.charge(
-                "run",
-                [
-                    LocalQuery(
-                        PathStep("1" * (level + 1), level),
-                        THREE,
-                        Cohort(0, 1),
-                        repeat_of(session, THREE),
-                    ).charge()
-                ],
-            )
+            step = PathStep("1" * (level + 1), level)
+            query = LocalQuery(step, THREE, Cohort(0, 1), repeat_of(session, THREE))
+            ledger.charge("run", [query.charge()])
     except RefusedError:
         return False
     return True
@@ -299,34 +265,34 @@ class Users(Row):
     def measure(self, seed: int) -> Seen | Refusal:
         way, n, protocol = self.way, self.way.predicted, self.way.protocol()
         generator = default_rng([seed, WAYS.index(way.name), way.k])
-        right, made, owed, seen = 0, 0, 0, set[tuple[str, float, int]]()
+        right, answers, requests, observations = 0, 0, 0, set[tuple[str, float, int]]()
         try:
             algorithm: Algorithm[LocalQuery, Tally, str] = protocol.algorithm(EPSILON, n)
-            for drawn in generator.integers(1 << 62, size=self.runs).tolist():
-                population, queries = protocol.synthetic(n, drawn), list[LocalQuery]()
-                oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON)
+            for own in generator.integers(1 << 62, size=self.runs).tolist():
+                population, queries = protocol.synthetic(n, own), list[LocalQuery]()
+                oracle = PopulationOracle(population, KeyedNoise(own), own, EPSILON)
                 right += run(algorithm, Watched(oracle, before=queries.extend)) == population.path
-                made += sum(summary.n for summary in oracle.rounds if summary.digest)
-                owed += sum(len(query.cohort) for query in queries)
-                seen.add((oracle.interaction, oracle.ledger.max_spent, len(oracle.rounds)))
-            ratio = exact_ratio(OneOfRounds(way.each))
+                answers += sum(summary.n for summary in oracle.rounds if summary.digest)
+                requests += sum(len(query.cohort) for query in queries)
+                observations.add((oracle.interaction, oracle.ledger.max_spent, len(oracle.rounds)))
+            randomizer = OneOfRounds(way.each)
+            ratio = exact_ratio(randomizer)
         except LocalDPError as error:
             return Refusal(str(error))
-        (interaction, spent, _), *others = seen
+        (interaction, loss, _), *others = observations
         crossing = CrossCheck(
             clients=n,
             users=(right, self.runs),
             law=(successes(way, n, 8 * self.runs, generator), 8 * self.runs),
-            made=(made, owed),
+            made=(answers, requests),
             loss=math.log(ratio),
-            charged=ratio <= exp_epsilon(OneOfRounds(way.each).nano) and not others,
+            charged=ratio <= exp_epsilon(randomizer.nano) and not others,
             epsilon=EPSILON,
         )
-        return Seen(crossing, interaction, protocol.model(), spent)
+        return Seen(crossing, interaction, protocol.model(), loss)
 
 
 Counts = dict[Way, tuple[ClientCount, int]]  # the count and the prediction
-NOTHING = ClientCount(0, math.nan, math.nan, 0)  # compares with nothing
 
 
 class KindsOfInteraction(Experiment):
@@ -357,40 +323,28 @@ class KindsOfInteraction(Experiment):
         losses: Rows[Loss, Ratios] = [(p, m) for p, m in sheet[Loss] if isinstance(m, Ratios)]
         counts: Counts = {p.way: (m.search, m.predicted) for p, m in searches}
         table = _table(counts)
-        crossed = [
-            (f"{p.way.name}, k = {p.way.k}", m.crossing if isinstance(m, Seen) else m)
+        crossings = (
+            cross_check_shown(f"{p.way.name}, k = {p.way.k}", getattr(m, "crossing", m))
             for p, m in users
-        ]
-        parts = {
-            str(way): least_count(count) / predicted for way, (count, predicted) in counts.items()
-        }
+        )
+        parts = {str(way): least_count(count) / most for way, (count, most) in counts.items()}
         answers = {True: "answered", False: "refused"}
-        rows = [
-            (
-                p.rounds,
-                m.together,
-                str(Fraction(m.alone) ** p.rounds),
-                answers[m.session],
-                answers[m.sum],
-            )
-            for p, m in losses
-        ]
+        rows, cases = [], []
+        for p, m in losses:
+            by_sum = str(Fraction(m.alone) ** p.rounds)
+            rows.append((p.rounds, m.together, by_sum, answers[m.session], answers[m.sum]))
+            right = m.together == m.alone == "3" and m.session and m.sum == (p.rounds == 1)
+            cases.append((right, f"{p.rounds} rounds: {m.together}"))
         checks = [
             every(
                 (
                     "All answers of a session lose exactly the loss of one, whatever the server "
                     "asks; their sum would be refused (ratios at E = 3)"
                 ),
-                (
-                    (
-                        m.together == m.alone == "3" and m.session and m.sum == (p.rounds == 1),
-                        f"{p.rounds} rounds: {m.together}",
-                    )
-                    for p, m in losses
-                ),
+                cases,
                 also=len(losses) == len(LOST),
             ),
-            *(cross_check_shown(name, crossing) for name, crossing in crossed),
+            *crossings,
             _check_names({p.way.name: m for p, m in users}),
             reached_check(searches),
             measured(
@@ -405,29 +359,31 @@ class KindsOfInteraction(Experiment):
             *_check_counts(counts),
             *_check_rounds(counts),
         ]
-        notes = [
-            f"Epsilon {EPSILON:g} for all reports of a client; {1 - BETA:.0%} of runs find all k "
-            "bits. Counts are of runs drawn from the law of the answers; runs client by client "
-            "agree.",
-            (
-                "The bound is proved for one round alone (docs/limits 12.1). Counts in turn and "
-                "again are those of the best method known here."
-            ),
-            "In a round that asks about several levels, the answers of the levels above all "
-            "confirm the true path, so they vary less than coins. The last column is the count if "
-            "they did not, as with a public coin that flips each level's answers.",
-        ]
         headings = (
             "rounds | largest ratio of all transcripts | by the sum of Definition 4.4 | a session "
             "within epsilon | the sum within epsilon"
         )
         tables = [table, tabulate("The loss of all rounds together, E = 3", headings, rows)]
-        return Finding(checks, tables, _figures(table), notes, headline=_headline(counts))
+        return Finding(checks, tables, [*_figures(table)], NOTES, headline=_headline(counts))
+
+
+NOTES = [
+    f"Epsilon {EPSILON:g} for all reports of a client; {1 - BETA:.0%} of runs find all k "
+    "bits. Counts are of runs drawn from the law of the answers; runs client by client "
+    "agree.",
+    (
+        "The bound is proved for one round alone (docs/limits 12.1). Counts in turn and "
+        "again are those of the best method known here."
+    ),
+    "In a round that asks about several levels, the answers of the levels above all "
+    "confirm the true path, so they vary less than coins. The last column is the count if "
+    "they did not, as with a public coin that flips each level's answers.",
+]
 
 
 def _of(counts: Counts, way: str, k: int, rounds: int | None = None) -> ClientCount:
     """The count of one way."""
-    return counts.get(Way(way, k, rounds_of(way, k) if rounds is None else rounds), (NOTHING, 0))[0]
+    return counts[Way(way, k, rounds or rounds_of(way, k))][0]
 
 
 def _headline(counts: Counts) -> str:
@@ -441,39 +397,32 @@ def _headline(counts: Counts) -> str:
 
 
 def _check_names(users: dict[str, Seen | Refusal]) -> Check:
-    models = {"non-interactive": "LNI", "sequentially interactive": "LI", "fully interactive": "FI"}
-    seen = {
+    observations = {
         way: (m.interaction, m.model, m.spent) for way, m in users.items() if isinstance(m, Seen)
     }
-    right = {
-        way: (NAMES.get(way, "non-interactive"), models[NAMES.get(way, "non-interactive")], EPSILON)
-        for way in WAYS
-    }
+    right = {way: (*NAMES[way], EPSILON) for way in WAYS}
     statement = (
         "Each way is of its stated kind, as the server saw it, and nobody spends more than "
         f"{EPSILON:g}"
     )
     return Check(
         statement,
-        seen == right,
+        observations == right,
         ", ".join(
-            f"{way}: {interaction}, {model}" for way, (interaction, model, _) in seen.items()
+            f"{way}: {interaction}, {model}"
+            for way, (interaction, model, _) in observations.items()
         ),
     )
 
 
-def _check_counts(counts: Counts) -> list[Check]:
+def _check_counts(counts: Counts) -> Iterator[Check]:
     """Asking again against asking in turn, and both against one round."""
-    turns = {
-        f"k = {k}": least_count(_of(counts, AGAIN, k)) / least_count(_of(counts, IN_TURN, k)) * k
-        for k in (4, 8, 16)
-    }
-    again = least_count(_of(counts, AGAIN, LARGE)) / ladder_one_round_least(LARGE, EPSILON, BETA)
-    above = {
-        f"k = {k}": least_count(_of(counts, ONE_ROUND, k))
-        / ladder_one_round_least(k, EPSILON, BETA)
-        for k in LEVELS
-    }
+    again, turn, one_round = (
+        {k: least_count(_of(counts, way, k)) for k in LEVELS} for way in (AGAIN, IN_TURN, ONE_ROUND)
+    )
+    bounds = {k: ladder_one_round_least(k, EPSILON, BETA) for k in LEVELS}
+    turns = {f"k = {k}": again[k] / turn[k] * k for k in (4, 8, 16)}
+    above = {f"k = {k}": one_round[k] / bound for k, bound in bounds.items()}
     fewer = (
         "Asking the same people again takes k times fewer than asking others in turn, within "
         f"{SLACK:.0%} (in units of a k-th)"
@@ -482,16 +431,14 @@ def _check_counts(counts: Counts) -> list[Check]:
         f"Asked again, k = {LARGE} takes {TIMES} times fewer people than any protocol of one "
         "round (in units of its least)"
     )
-    return [
-        measured(fewer, turns, 1 - SLACK, 1 + SLACK),
-        measured(far, {"": again}, high=1 / TIMES),
-        measured(
-            "One round takes more than the theorem's least, at every k (in units of it)", above, 1
-        ),
-    ]
+    yield measured(fewer, turns, 1 - SLACK, 1 + SLACK)
+    yield measured(far, {"": again[LARGE] / bounds[LARGE]}, high=1 / TIMES)
+    yield measured(
+        "One round takes more than the theorem's least, at every k (in units of it)", above, 1
+    )
 
 
-def _check_rounds(counts: Counts) -> list[Check]:
+def _check_rounds(counts: Counts) -> Iterator[Check]:
     """The closed forms give factors of 1.6 and more for each step with the same people, and 1.24 in
     turn."""
     in_turn, again = (
@@ -502,30 +449,37 @@ def _check_rounds(counts: Counts) -> list[Check]:
         for (fewer, before), (more, after) in pairwise(zip(ROUNDS, again, strict=True))
     }
     worse = in_turn[-1] / in_turn[-2]
-    return [
-        measured(
-            (
-                f"At k = {AT}, each step to more rounds with the same people takes at least 1.5 "
-                "times fewer"
-            ),
-            steps,
-            1.5,
+    yield measured(
+        (
+            f"At k = {AT}, each step to more rounds with the same people takes at least 1.5 "
+            "times fewer"
         ),
-        measured(
-            (
-                f"At k = {AT}, {ROUNDS[-1]} rounds in turn take at least 1.15 times as many "
-                f"people as {ROUNDS[-2]}"
-            ),
-            {"": worse},
-            1.15,
+        steps,
+        1.5,
+    )
+    yield measured(
+        (
+            f"At k = {AT}, {ROUNDS[-1]} rounds in turn take at least 1.15 times as many "
+            f"people as {ROUNDS[-2]}"
         ),
-    ]
+        {"": worse},
+        1.15,
+    )
 
 
 def _table(counts: Counts) -> Table:
     rows = [
-        (way.name, way.k, way.rounds, count.n, count.low, count.high, predicted, way.apart)
-        for way, (count, predicted) in counts.items()
+        (
+            way.name,
+            way.k,
+            way.rounds,
+            count.n,
+            count.low,
+            count.high,
+            prediction,
+            way.clients(apart=True),
+        )
+        for way, (count, prediction) in counts.items()
     ]
     bounds = [
         (BOUND, k, 1, math.ceil(ladder_one_round_least(k, EPSILON, BETA)), None, None, None, None)
@@ -538,41 +492,33 @@ def _table(counts: Counts) -> Table:
     return tabulate(f"Least clients for {1 - BETA:.0%} success", headings, [*rows, *bounds])
 
 
-def _figures(table: Table) -> list[Figure]:
+def _figures(table: Table) -> Iterator[Figure]:
     """Over the rounds at AT levels; and over the levels, with one round a level or one in all."""
     over_rounds = table.where("levels k", AT).curves(
         "way | rounds | clients | 95 % from | to", IN_TURN, AGAIN
     )
-    over_rounds.append(
-        curve(
-            BOUND,
-            ((x, ladder_one_round_least(AT, EPSILON, BETA)) for x in (1, ROUNDS[-1])),
-            "bound",
-        )
-    )
+    bound = ladder_one_round_least(AT, EPSILON, BETA)
+    over_rounds.append(curve(BOUND, [(1, bound), (ROUNDS[-1], bound)], "bound"))
     usual = replace(table, rows=[row for row in table.rows if row[2] == rounds_of(*row[:2])])
     over_levels = usual.curves(
         "way | levels k | clients | 95 % from | to", ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN
     )
-    over_levels.append(
-        curve(BOUND, ((k, ladder_one_round_least(k, EPSILON, BETA)) for k in LEVELS), "bound")
+    bounds = ((k, ladder_one_round_least(k, EPSILON, BETA)) for k in LEVELS)
+    over_levels.append(curve(BOUND, bounds, "bound"))
+    yield LogLogFigure(
+        "kinds-of-interaction",
+        f"Clients to find a path of {AT} steps, epsilon 1",
+        "rounds allowed",
+        "clients",
+        over_rounds,
     )
-    return [
-        LogLogFigure(
-            "kinds-of-interaction",
-            f"Clients to find a path of {AT} steps, epsilon 1",
-            "rounds allowed",
-            "clients",
-            over_rounds,
-        ),
-        LogFigure(
-            "kinds-of-interaction-levels",
-            "Clients to find a path of k steps, epsilon 1",
-            "steps k",
-            "clients",
-            over_levels,
-        ),
-    ]
+    yield LogFigure(
+        "kinds-of-interaction-levels",
+        "Clients to find a path of k steps, epsilon 1",
+        "steps k",
+        "clients",
+        over_levels,
+    )
 
 
 EXPERIMENT = KindsOfInteraction()

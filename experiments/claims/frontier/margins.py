@@ -2,6 +2,7 @@
 whatever the distribution (limits 12.4)."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -97,13 +98,13 @@ class Certificate(Row):
     def measure(self, seed: int) -> Certified:
         result = margin(BlockClass(self.function, self.t, self.b))
         certificate = result.certificate(EPSILON, SUCCESS)
-        forged = [accepted(forgery) for forgery in forgeries(certificate)]
+        verdicts = [accepted(forgery) for forgery in forgeries(certificate)]
         return Certified(
             Side.of(result),
             certificate,
             verify_certificate(certificate).valid,
-            len(forged),
-            sum(forged),
+            len(verdicts),
+            sum(verdicts),
         )
 
 
@@ -111,13 +112,13 @@ def forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     """The certificate with one weight altered, for each of them; with b altered; and with a figure
     that says more."""
     weights = certificate["weights"]
-    altered = [
+    changes = [
         {**certificate, "weights": [*weights[:place], weight + 1, *weights[place + 1 :]]}
         for place, weight in enumerate(weights)
     ]
-    altered += [{**certificate, "b": b} for b in (certificate["b"] - 1, certificate["b"] + 1)]
+    changes += [{**certificate, "b": b} for b in (certificate["b"] - 1, certificate["b"] + 1)]
     return [
-        *altered,
+        *changes,
         {**certificate, "clients_at_least": certificate["clients_at_least"] + 1},
         {**certificate, "squared_margin_at_most": "1/1000000000"},
     ]
@@ -198,7 +199,7 @@ class Votes(Row):
     def needed(self) -> float:
         """The clients with which nine tenths of the votes are right more often than wrong: by a
         line through the two numbers around it."""
-        rates = [won / self.trials for won in self.won]
+        rates = [wins / self.trials for wins in self.won]
         for place, (low, high) in enumerate(pairwise(rates)):
             if low < SUCCESS <= high:
                 before, after = self.clients[place : place + 2]
@@ -215,15 +216,11 @@ class Vote(Row):
     trials: int
 
     def measure(self, seed: int) -> Votes:
-        result, generator = (
-            margin(BlockClass(self.function, self.t, self.b)),
-            default_rng([seed, self.t, self.b]),
-        )
+        result = margin(BlockClass(self.function, self.t, self.b))
+        generator = default_rng([seed, self.t, self.b])
         squared = result.at_least**2
-        fewest, most = (
-            margin_clients(squared, EPSILON, SUCCESS) - 1,
-            vote_clients(squared, EPSILON, SUCCESS),
-        )
+        fewest = margin_clients(squared, EPSILON, SUCCESS) - 1
+        most = vote_clients(squared, EPSILON, SUCCESS)
         clients = sorted(
             [
                 fewest,
@@ -232,8 +229,8 @@ class Vote(Row):
                 most,
             ]
         )
-        won = [int((advantages(result, n, self.trials, generator) > 1e-9).sum()) for n in clients]
-        return Votes(squared, clients, won, self.trials)
+        wins = [int((advantages(result, n, self.trials, generator) > 1e-9).sum()) for n in clients]
+        return Votes(squared, clients, wins, self.trials)
 
 
 def enough(bound: int) -> int:
@@ -253,10 +250,8 @@ def advantages(result: Margin, clients: int, trials: int, generator: Generator) 
         voters = generator.binomial(
             len(cohort), float(result.concepts.b) ** -S.bit_count(), size=trials
         )
-        agreed = generator.binomial(
-            voters, min(1.0, (1 + correlation / response_gain(EPSILON)) / 2)
-        )
-        total += correlation * (2 * agreed - voters)
+        ayes = generator.binomial(voters, min(1.0, (1 + correlation / response_gain(EPSILON)) / 2))
+        total += correlation * (2 * ayes - voters)
     return total
 
 
@@ -272,7 +267,7 @@ class Users(Row):
         def trial() -> Trial:
             return Trial(
                 vote(result, EPSILON, n),
-                lambda drawn: hard_examples(result, n, drawn),
+                lambda own: hard_examples(result, n, own),
                 lambda words, _: advantage(result, words) > 1e-12,
                 n,
                 EPSILON,
@@ -316,17 +311,12 @@ class Margins(Experiment):
     def finding(self, sheet: Sheet) -> Finding:
         certificates, votes = sheet[Certificate], sheet[Vote]
         blocks: Rows[Blocks, Sides] = sheet[Blocks]
-        fixed, squares = (
-            [(p, m.sides) for p, m in blocks if p.b],
-            [m.sides for p, m in blocks if not p.b],
-        )
+        fixed = [(p, m.sides) for p, m in blocks if p.b]
+        (squares,) = (m.sides for p, m in blocks if not p.b)
         checks = [
             *_check_sides(sheet),
             _check_certificates(certificates),
-            _check_closed(
-                [side for p, each in fixed if p.function == "parity" for side in each],
-                sheet[Limits],
-            ),
+            _check_closed({p.function: sides for p, sides in fixed}["parity"], sheet[Limits]),
             _check_votes(votes),
             *(
                 cross_check_shown("the vote on odd-max-bit, 4 blocks of 2", m, least=0.85)
@@ -346,65 +336,48 @@ class Margins(Experiment):
             _votes_table(votes),
         ]
         title = "Margin complexity of one variable of each block, four in a block"
-        drawn = [curve_of(p.function, "t | at_least", each, "theory") for p, each in fixed]
+        curves = [curve_of(p.function, "t | at_least", each, "theory") for p, each in fixed]
         figures = [
-            LogFigure("margins", title, "blocks t", "margin complexity", drawn, "one-round"),
+            LogFigure("margins", title, "blocks t", "margin complexity", curves, "one-round"),
             _votes_figure(votes),
         ]
         files = {f"certificate {p.function} {p.t} {p.b}": m.certificate for p, m in certificates}
-        return Finding(
-            checks,
-            tables,
-            figures,
-            _notes(fixed, squares, certificates),
-            files,
-            headline=_headline(certificates),
-        )
+        notes, headline = _notes(fixed, squares, certificates), _headline(certificates)
+        return Finding(checks, tables, figures, notes, files, headline=headline)
 
 
-def _check_sides(sheet: Sheet) -> list[Check]:
+def _check_sides(sheet: Sheet) -> Iterator[Check]:
     """The two bounds of each class, and four ways to the same number for whole matrices."""
     matrices = sheet[Matrix]
-    sides = [side for _, m in sheet[Blocks] for side in m.sides] + [
-        m.side for _, m in (*sheet[Certificate], *matrices)
-    ]
+    sides = [side for _, m in sheet[Blocks] for side in m.sides]
+    sides += [m.side for _, m in (*sheet[Certificate], *matrices)]
     gaps = [abs(side.at_most / side.at_least - 1) for side in sides]
     off = [abs(value / m.side.at_least - 1) for _, m in matrices for value in m.bounds]
+    far = sum(value > CLOSE for value in off)
     sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
-    return [
-        Check(
-            (
-                "The law that bounds the margin complexity from below and the polynomial that "
-                "bounds it from above agree to one part in a million"
-            ),
-            max(gaps) <= CLOSE,
-            f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
+    yield Check(
+        (
+            "The law that bounds the margin complexity from below and the polynomial that "
+            "bounds it from above agree to one part in a million"
         ),
-        Check(
-            (
-                "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
-                "written out for every concept and point give the same number"
-            ),
-            max(off) <= CLOSE,
-            (
-                f"{len(matrices)} matrices of {sizes} blocks: "
-                f"{sum(value > CLOSE for value in off)} of {len(off)} bounds differ"
-            ),
+        max(gaps) <= CLOSE,
+        f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
+    )
+    yield Check(
+        (
+            "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
+            "written out for every concept and point give the same number"
         ),
-    ]
+        max(off) <= CLOSE,
+        f"{len(matrices)} matrices of {sizes} blocks: {far} of {len(off)} bounds differ",
+    )
 
 
 def _votes_table(votes: Rows[Vote, Votes]) -> Table:
-    rows = [
-        (
-            _name(p),
-            m.squared**0.5,
-            m.bound,
-            m.needed if math.isinf(m.needed) else round(m.needed),
-            m.clients[-1],
-        )
-        for p, m in votes
-    ]
+    rows = []
+    for p, m in votes:
+        need = m.needed if math.isinf(m.needed) else round(m.needed)
+        rows.append((_name(p), m.squared**0.5, m.bound, need, m.clients[-1]))
     headings = (
         "function (blocks, B) | margin complexity | any method, at least | the vote, measured | "
         "the vote, proved"
@@ -414,25 +387,15 @@ def _votes_table(votes: Rows[Vote, Votes]) -> Table:
 
 def _votes_figure(votes: Rows[Vote, Votes]) -> Figure:
     constant = margin_constant(EPSILON, SUCCESS)
-    curves = [
-        curve(
-            _name(p),
-            ((n / m.squared, won / m.trials) for n, won in zip(m.clients, m.won, strict=True)),
-        )
-        for p, m in votes
-    ]
-    curves.append(
-        curve("no method with fewer reaches 90 %", [(constant, 0.5), (constant, SUCCESS)], "bound")
-    )
-    return Figure(
-        "votes",
-        "One round is right more often than wrong",
-        "clients, in units of MC^2",
-        "share of runs",
-        curves,
-        "one-round",
-        log_x=True,
-    )
+    curves = []
+    for p, m in votes:
+        counts = zip(m.clients, m.won, strict=True)
+        curves.append(curve(_name(p), ((n / m.squared, wins / m.trials) for n, wins in counts)))
+    ends = [(constant, 0.5), (constant, SUCCESS)]
+    curves.append(curve("no method with fewer reaches 90 %", ends, "bound"))
+    title = "One round is right more often than wrong"
+    axes = ("clients, in units of MC^2", "share of runs")
+    return Figure("votes", title, *axes, curves, "one-round", log_x=True)
 
 
 def _name(point: Certificate | Vote) -> str:
@@ -451,31 +414,25 @@ def _headline(certificates: Rows[Certificate, Certified]) -> str:
 
 
 def _check_certificates(rows: Rows[Certificate, Certified]) -> Check:
-    forged, accepted_ones, verified = (
-        sum(m.forgeries for _, m in rows),
-        sum(m.accepted for _, m in rows),
-        sum(m.valid for _, m in rows),
+    forgery_count = sum(m.forgeries for _, m in rows)
+    accepted_count = sum(m.accepted for _, m in rows)
+    valid_count = sum(m.valid for _, m in rows)
+    short = []
+    for p, m in rows:
+        bound = margin_clients(m.side.at_most**2, EPSILON, SUCCESS) * (1 - CLOSE) - 1
+        if m.certificate["clients_at_least"] < bound:
+            short.append(_name(p))
+    evidence = (
+        f"{valid_count} of {len(rows)} certificates verified; {accepted_count} of {forgery_count} "
+        f"forgeries accepted{'; short of the bound: ' if short else ''}{', '.join(short)}"
     )
-    least = [
-        (
-            p,
-            margin_clients(m.side.at_most**2, EPSILON, SUCCESS) * (1 - CLOSE) - 1,
-            m.certificate["clients_at_least"],
-        )
-        for p, m in rows
-    ]
-    short = [_name(p) for p, bound, stated in least if stated < bound]
     return Check(
         (
             "Every certificate passes the independent checker, and none with one altered weight, "
             "another B or a larger count does"
         ),
-        verified == len(rows) and forged > 0 == accepted_ones and not short,
-        (
-            f"{verified} of {len(rows)} certificates verified; {accepted_ones} of {forged} "
-            "forgeries accepted"
-        )
-        + (f"; short of the bound: {', '.join(short)}" if short else ""),
+        valid_count == len(rows) and forgery_count > 0 == accepted_count and not short,
+        evidence,
     )
 
 
@@ -488,16 +445,15 @@ def fibonacci(k: int) -> int:
 
 
 def _check_closed(parity: list[Side], limits: Rows[Limits, Values]) -> Check:
-    roots = all(abs(side.at_least / side.b ** (side.t / 2) - 1) <= CLOSE for side in parity)
-    values = [(t, value) for p, m in limits for t, value in zip(p.blocks, m.values, strict=True)]
+    roots = [side.at_least / side.b ** (side.t / 2) for side in parity]
+    values = [each for p, m in limits for each in zip(p.blocks, m.values, strict=True)]
+    ratios = roots + [value / (fibonacci(t + 2) - 1) for t, value in values]
     return Check(
         (
             "Parity of one variable of each of t blocks of B has margin complexity B^(t/2); "
             "odd-max-bit has sqrt(B) times a Fibonacci number less 1, for large B"
         ),
-        roots
-        and bool(values)
-        and all(abs(value / (fibonacci(t + 2) - 1) - 1) <= CLOSE for t, value in values),
+        all(abs(ratio - 1) <= CLOSE for ratio in ratios),
         (
             f"parity {', '.join(f'{side.at_least:.4g}' for side in parity)}; limits "
             f"{', '.join(f'{value:.4g}' for _, value in values)}"
@@ -511,9 +467,8 @@ def _check_votes(rows: Rows[Vote, Votes]) -> Check:
     claims = {}
     for p, m in rows:
         claims[f"{_name(p)}, one client too few"] = Claimed(m.rate(m.bound - 1), high=0.8)
-        claims[f"{_name(p)}, {TIMES:g} times the bound"] = Claimed(
-            m.rate(enough(m.bound)), low=SUCCESS
-        )
+        rate = m.rate(enough(m.bound))
+        claims[f"{_name(p)}, {TIMES:g} times the bound"] = Claimed(rate, SUCCESS)
         claims[f"{_name(p)}, as proved"] = Claimed(m.rate(m.clients[-1]), low=0.99)
     return holds(
         f"The vote is right more often than wrong in {SUCCESS:.0%} of runs with {TIMES:g} times "
@@ -525,19 +480,16 @@ def _check_votes(rows: Rows[Vote, Votes]) -> Check:
 
 def _slope(first: Side, second: Side) -> float:
     """Of ln MC over ln d between two neighbours."""
-    return math.log(second.at_least / first.at_least) / math.log(
-        second.t * second.b / (first.t * first.b)
-    )
+    variables = second.t * second.b / (first.t * first.b)
+    return math.log(second.at_least / first.at_least) / math.log(variables)
 
 
-def _squares_table(squares: list[list[Side]]) -> Table:
-    rows: list[tuple[Any, ...]] = []
-    for sides in squares:
-        slopes = ["", *(_slope(first, second) for first, second in pairwise(sides))]
-        rows += [
-            (side.t, side.b, side.t * side.b, side.at_least, slope)
-            for side, slope in zip(sides, slopes, strict=True)
-        ]
+def _squares_table(squares: list[Side]) -> Table:
+    slopes = ["", *(_slope(*each) for each in pairwise(squares))]
+    rows = [
+        (side.t, side.b, side.t * side.b, side.at_least, slope)
+        for side, slope in zip(squares, slopes, strict=True)
+    ]
     return tabulate(
         "Odd-max-bit, t blocks of t^2",
         (
@@ -550,7 +502,7 @@ def _squares_table(squares: list[list[Side]]) -> Table:
 
 def _notes(
     fixed: list[tuple[Blocks, list[Side]]],
-    squares: list[list[Side]],
+    squares: list[Side],
     certificates: Rows[Certificate, Certified],
 ) -> list[str]:
     enough = vote_clients(1e6, EPSILON, SUCCESS) / 1e6
@@ -570,30 +522,27 @@ def _notes(
     ]
     factors = []
     for p, (*_, before, last) in fixed:
-        factors.append(
-            f"{p.function} by {(last.at_least / before.at_least) ** (1 / (last.t - before.t)):.2f}"
-        )
-    for sides in squares:
-        slopes = [_slope(first, second) for first, second in pairwise(sides)]
-        notes.append(
-            "The margin complexity of lists of rules over d variables is exponential in d^(1/3) "
-            "(recalled: Buhrman, Vereshchagin, de Wolf 2007). That is invisible at these sizes: "
-            f"with B = t^2 it grows as a power of d between {min(slopes):.2f} and "
-            f"{max(slopes):.2f} from one t to the next, up to d = {sides[-1].t * sides[-1].b}. "
-            "Only parity grows by a constant factor with every block: with four variables in "
-            f"each, over the last steps of t, {', '.join(factors)} a block."
-        )
-    for list_, m in [
-        (p, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST
-    ][-1:]:
-        learner = DecisionLists(d=list_.t * list_.b)
-        notes.append(
-            f"The bound lies far below our learners: the one for lists of rules over {learner.d} "
-            f"variables needs {learner.clients(EPSILON, 0.1):,} people in {learner.rounds} "
-            "rounds, for an error of a tenth; to learn barely, one round takes "
-            f"{m.certificate['clients_at_least']:,} at least."
-        )
-    return notes
+        factor = (last.at_least / before.at_least) ** (1 / (last.t - before.t))
+        factors.append(f"{p.function} by {factor:.2f}")
+    slopes = [_slope(*each) for each in pairwise(squares)]
+    lists = [
+        (p.t * p.b, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST
+    ]
+    variables, m = lists[-1]
+    learner = DecisionLists(d=variables)
+    return [
+        *notes,
+        "The margin complexity of lists of rules over d variables is exponential in d^(1/3) "
+        "(recalled: Buhrman, Vereshchagin, de Wolf 2007). That is invisible at these sizes: "
+        f"with B = t^2 it grows as a power of d between {min(slopes):.2f} and "
+        f"{max(slopes):.2f} from one t to the next, up to d = {squares[-1].t * squares[-1].b}. "
+        "Only parity grows by a constant factor with every block: with four variables in "
+        f"each, over the last steps of t, {', '.join(factors)} a block.",
+        f"The bound lies far below our learners: the one for lists of rules over {variables} "
+        f"variables needs {learner.clients(EPSILON, 0.1):,} people in {learner.rounds} "
+        "rounds, for an error of a tenth; to learn barely, one round takes "
+        f"{m.certificate['clients_at_least']:,} at least.",
+    ]
 
 
 EXPERIMENT = Margins()

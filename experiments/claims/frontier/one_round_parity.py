@@ -2,7 +2,7 @@
 them all."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -58,6 +58,7 @@ DENY, MASKS, TWO, THREE, HALVING = (
     "three rounds",
     "halving",
 )
+ROUNDS = {TWO: 2, THREE: 3}
 ONE_ROUND, SEVERAL = (DENY, MASKS), (TWO, THREE, HALVING)
 LN3 = math.log(3)
 EPSILONS = (0.5, 1.0, LN3, 3.0)
@@ -72,11 +73,7 @@ AT_BOUND = {
     "full": {TWO: (6, 7, 8, 9, 10, 12), THREE: (6, 7, 8, 9, 10, 12), HALVING: (6, 7, 8, 9, 10)},
 }
 # the d from which as many clients as one round needs at least are more than enough
-BEATEN_FROM = {
-    TWO: 8,
-    THREE: 7,
-    HALVING: 7,
-}
+BEATEN_FROM = {TWO: 8, THREE: 7, HALVING: 7}
 TRIALS = {
     "quick": {**dict.fromkeys(ONE_ROUND, 6000), TWO: 2000, THREE: 1200, HALVING: 800},
     "full": {**dict.fromkeys(ONE_ROUND, 12_000), TWO: 8000, THREE: 6000, HALVING: 4000},
@@ -91,10 +88,7 @@ RUNS = {"quick": 1200, "full": 4000}  # at the bound
 # measured with seed 77
 RATE = 0.03
 # counts in units of the formula, which masks undercut
-RIGHT = {
-    DENY: (0.94, 1.06),
-    MASKS: (0.86, 1.04),
-}
+RIGHT = {DENY: (0.94, 1.06), MASKS: (0.86, 1.04)}
 COMPARED = 10  # the d at which the formula is compared with the bound
 NEAR = 0.95  # of the best of all channels
 
@@ -102,17 +96,16 @@ NEAR = 0.95  # of the best of all channels
 def protocol_of(kind: str, d: int) -> LocalProtocol[Any]:
     """The protocol of this kind."""
     names = {DENY: "parity-deny", MASKS: "parity-one-round", HALVING: "parity"}
-    if kind in names:
-        return find_protocol(names[kind]).from_settings({"d": str(d)})
-    return find_protocol("parity-rounds").from_settings(
-        {"d": str(d), "rounds": "2" if kind == TWO else "3"}
-    )
+    settings = {"d": str(d)}
+    if kind in ROUNDS:
+        settings["rounds"] = str(ROUNDS[kind])
+    return find_protocol(names.get(kind, "parity-rounds")).from_settings(settings)
 
 
 def guess(kind: str, d: int) -> int:
     """The clients that a formula says it needs."""
-    if kind in SEVERAL[:2]:
-        return few_rounds_clients(d, EPSILON, 2 if kind == TWO else 3, 1 - TARGET)
+    if kind in ROUNDS:
+        return few_rounds_clients(d, EPSILON, ROUNDS[kind], 1 - TARGET)
     return FORMULAS[kind](d, EPSILON, 1 - TARGET)
 
 
@@ -131,18 +124,16 @@ class Channels(Row):
     epsilon: float
 
     def measure(self, seed: int) -> Information:
-        d, epsilon, generator = (
-            self.d,
-            self.epsilon,
-            default_rng([own_seed("one round parity channels None", seed, self.d)]),
-        )
-        drawn = (
-            parity.random_channel(d, epsilon, int(generator.integers(2, 4 << d)), generator)
-            for _ in range(CHANNELS)
-        )
+        d, epsilon = self.d, self.epsilon
+        generator = default_rng([own_seed("one round parity channels None", seed, d)])
+        largest = 0.0
+        for _ in range(CHANNELS):
+            reports = int(generator.integers(2, 4 << d))
+            channel = parity.random_channel(d, epsilon, reports, generator)
+            largest = max(largest, float(parity.parity_information(d, channel).sum()))
         return Information(
             parity.best_parity_information(d, epsilon),
-            max(float(parity.parity_information(d, channel).sum()) for channel in drawn),
+            largest,
             parity.deny_information(d, epsilon),
             parity.support_information(d, epsilon),
             parity.parity_report_bound(d, epsilon),
@@ -157,11 +148,8 @@ class Count(Row):
     trials: int
 
     def measure(self, seed: int) -> ClientCount:
-        success = exact_recovery(
-            protocol_of(self.kind, self.d),
-            EPSILON,
-            own_seed(f"one round parity {self.kind} None", seed, self.d),
-        )
+        own = own_seed(f"one round parity {self.kind} None", seed, self.d)
+        success = exact_recovery(protocol_of(self.kind, self.d), EPSILON, own)
         return measured_clients(
             success, guess(self.kind, self.d), target=TARGET, trials=self.trials, least=2 * self.d
         )
@@ -184,11 +172,8 @@ class AtBound(Row):
     def measure(self, seed: int) -> Successes:
         n = math.ceil(parity_one_round_bound(self.d, EPSILON, TARGET))
         try:
-            recovery = exact_recovery(
-                protocol_of(self.several, self.d),
-                EPSILON,
-                own_seed(f"one round parity bound {self.several}", seed, self.d),
-            )
+            own = own_seed(f"one round parity bound {self.several}", seed, self.d)
+            recovery = exact_recovery(protocol_of(self.several, self.d), EPSILON, own)
             return Successes(n, recovery(n, self.trials), self.predicted(n))
         except LocalDPError as error:
             return Successes(n, 0, math.nan, str(error))
@@ -197,9 +182,8 @@ class AtBound(Row):
         """The success by formula."""
         if self.several == HALVING:
             return parity.parity_halving_success(self.d, EPSILON, n)
-        return few_rounds_success(
-            self.d, EPSILON, n, few_rounds_plan(self.d, 2 if self.several == TWO else 3)
-        )
+        plan = few_rounds_plan(self.d, ROUNDS[self.several])
+        return few_rounds_success(self.d, EPSILON, n, plan)
 
 
 class Cross(Row):
@@ -248,31 +232,24 @@ class OneRoundParity(Experiment):
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        channels, bounded, counted = sheet[Channels], sheet[AtBound], sheet[Count]
+        channels, bounded, searches = sheet[Channels], sheet[AtBound], sheet[Count]
         counts: Counts = {
-            kind: {p.d: m for p, m in counted if p.kind == kind} for kind in (*ONE_ROUND, *SEVERAL)
+            kind: {p.d: m for p, m in searches if p.kind == kind} for kind in (*ONE_ROUND, *SEVERAL)
         }
-        crossed = (
+        crossings = (
             cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85) for p, m in sheet[Cross]
         )
         checks = [
-            reached_check(counted),
+            reached_check(searches),
             *_channel_checks(channels),
             _bound_check(bounded),
-            *crossed,
+            *crossings,
             *_count_checks(counts),
         ]
-        rates = [
-            (
-                p.several,
-                p.d,
-                m.n,
-                m.successes / p.trials,
-                *wilson(m.successes, p.trials),
-                round(m.predicted, 4),
-            )
-            for p, m in bounded
-        ]
+        rates = []
+        for p, m in bounded:
+            rate = (m.successes / p.trials, *wilson(m.successes, p.trials))
+            rates.append((p.several, p.d, m.n, *rate, round(m.predicted, 4)))
         tables = [
             _count_table(counts),
             _channel_table(channels),
@@ -296,121 +273,106 @@ class OneRoundParity(Experiment):
         return Finding(checks, tables, [_figure(counts)], notes, headline=_headline(counts))
 
 
-def _channel_checks(channels: Rows[Channels, Information]) -> list[Check]:
+def _channel_checks(channels: Rows[Channels, Information]) -> Iterator[Check]:
     places = [(f"(d = {p.d}, epsilon {p.epsilon:.3g})", p, m) for p, m in channels]
     growing = [
         parity.deny_information(d, EPSILON) / parity.parity_report_bound(d, EPSILON)
         for d in (2, 4, 6, 8, 10)
     ]
-    return [
-        every(
-            (
-                "no report reveals more of a parity than the bound: the best of all channels does "
-                f"not, nor does any of {CHANNELS} random ones (in units of it)"
-            ),
-            (
-                (
-                    0 < max(m.best, m.random) < m.bound,
-                    f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}",
-                )
-                for place, _, m in places
-            ),
+    yield every(
+        (
+            "no report reveals more of a parity than the bound: the best of all channels does "
+            f"not, nor does any of {CHANNELS} random ones (in units of it)"
         ),
-        every(
+        (
             (
-                "naming a suspect reveals at least 95 % of the best channel's information, up to "
-                "ln 3, and more than naming a parity that agrees"
-            ),
-            (
-                (NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}")
-                for place, p, m in places
-                if p.epsilon <= LN3
-            ),
-            also=all(m.support < m.deny for _, m in channels),
+                0 < max(m.best, m.random) < m.bound,
+                f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}",
+            )
+            for place, _, m in places
         ),
-        Check(
-            "as d grows it reveals all that the bound allows",
-            all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1,
-            "share of the bound at d = 2, 4, 6, 8, 10: "
-            + ", ".join(f"{share:.4f}" for share in growing),
+    )
+    yield every(
+        (
+            "naming a suspect reveals at least 95 % of the best channel's information, up to "
+            "ln 3, and more than naming a parity that agrees"
         ),
-    ]
+        (
+            (NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}")
+            for place, p, m in places
+            if p.epsilon <= LN3
+        ),
+        also=all(m.support < m.deny for _, m in channels),
+    )
+    yield Check(
+        "as d grows it reveals all that the bound allows",
+        all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1,
+        "share of the bound at d = 2, 4, 6, 8, 10: "
+        + ", ".join(f"{share:.4f}" for share in growing),
+    )
 
 
 def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
     beaten = [(p.several, m.predicted) for p, m in bounded if p.d >= BEATEN_FROM[p.several]]
-    refused = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
+    refusals = [f"{p.several}, d = {p.d}: {m.reason}" for p, m in bounded if m.reason]
+    claims = {
+        f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(
+            Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE
+        )
+        for p, m in bounded
+    }
     return holds(
         f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several "
         f"rounds succeed as computed, within {RATE:.0%}: more often from d = 7 on, and in two "
         "rounds from d = 8 on",
-        {
-            f"{p.several}, d = {p.d}, {m.predicted:.3f}": Claimed(
-                Rate(m.successes, p.trials), m.predicted - RATE, m.predicted + RATE
-            )
-            for p, m in bounded
-        },
-        "; ".join(refused),
+        claims,
+        "; ".join(refusals),
         also={kind for kind, _ in beaten} == set(SEVERAL)
-        and min(predicted for _, predicted in beaten) > TARGET,
+        and min(success for _, success in beaten) > TARGET,
     )
 
 
-def _count_checks(counts: Counts) -> list[Check]:
+def _count_checks(counts: Counts) -> Iterator[Check]:
     least = {kind: {d: least_count(m) for d, m in by_d.items()} for kind, by_d in counts.items()}
-    formula = {
-        kind: {d: figure / guess(kind, d) for d, figure in least[kind].items()}
-        for kind in ONE_ROUND
-    }
-    bound = {
-        kind: {d: figure / _bound_of(kind, d) for d, figure in by_d.items()}
-        for kind, by_d in least.items()
-    }
-    both = sorted(least[DENY].keys() & least[MASKS].keys())
-    return [
-        measured(
-            "Naming suspects needs at most 0.92 times as many clients as random masks at every d",
-            {f"d = {d}": least[DENY][d] / least[MASKS][d] for d in both},
-            high=0.92,
+    formula, bound = dict[str, Claimed](), dict[str, Claimed]()
+    for kind, by_d in least.items():
+        for d, figure in by_d.items():
+            bound[f"{kind}, d = {d}"] = Claimed(figure / _bound_of(kind, d), 1.5)
+            if kind in ONE_ROUND:
+                formula[f"{kind}, d = {d}"] = Claimed(figure / guess(kind, d), *RIGHT[kind])
+    yield measured(
+        "Naming suspects needs at most 0.92 times as many clients as random masks at every d",
+        {f"d = {d}": figure / least[MASKS][d] for d, figure in least[DENY].items()},
+        high=0.92,
+    )
+    yield holds(
+        (
+            "Counts of one round are as computed: named suspects within 6 %, random masks "
+            "from 14 % fewer to 4 % more (in units of the formula)"
         ),
-        holds(
-            (
-                "Counts of one round are as computed: named suspects within 6 %, random masks "
-                "from 14 % fewer to 4 % more (in units of the formula)"
-            ),
-            {
-                f"{kind}, d = {d}": Claimed(figure, *RIGHT[kind])
-                for kind in ONE_ROUND
-                for d, figure in formula[kind].items()
-            },
+        formula,
+    )
+    yield holds(
+        (
+            "Counts are at least 1.5 times the bound: that for one round, or that for every "
+            "protocol (in units of it)"
         ),
-        holds(
-            (
-                "Counts are at least 1.5 times the bound: that for one round, or that for every "
-                "protocol (in units of it)"
-            ),
-            {
-                f"{kind}, d = {d}": Claimed(figure, 1.5)
-                for kind, by_d in bound.items()
-                for d, figure in by_d.items()
-            },
+        bound,
+    )
+    yield within(
+        (
+            f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
+            "bound for one round"
         ),
-        within(
-            (
-                f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
-                "bound for one round"
-            ),
-            {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
-            1.0,
-            1.75,
-        ),
-    ]
+        {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
+        1.0,
+        1.75,
+    )
 
 
 def _bound_of(kind: str, d: int) -> float:
-    return (parity_one_round_bound if kind in ONE_ROUND else parity_interactive_bound)(
-        d, EPSILON, TARGET
-    )
+    bound = parity_one_round_bound if kind in ONE_ROUND else parity_interactive_bound
+    return bound(d, EPSILON, TARGET)
 
 
 def _units(d: float) -> float:
@@ -425,14 +387,12 @@ def _figure(counts: Counts) -> Figure:
         THREE: "three rounds",
         HALVING: "d rounds, halving",
     }
-    drawn = [
-        curve(
-            f"{labels[kind]}: measured",
-            ((float(d), *(n / _units(d) for n in (m.n, m.low, m.high))) for d, m in by_d.items()),
-            group=kind,
-        )
-        for kind, by_d in counts.items()
-    ]
+    curves = []
+    for kind, by_d in counts.items():
+        points = []
+        for d, m in by_d.items():
+            points.append((float(d), *(n / _units(d) for n in (m.n, m.low, m.high))))
+        curves.append(curve(f"{labels[kind]}: measured", points, group=kind))
     measured_at = [d for by_d in counts.values() for d in by_d]
     bounds = {
         "one round, anything asked: no fewer than": (parity_one_round_bound, DENY),
@@ -440,16 +400,10 @@ def _figure(counts: Counts) -> Figure:
     }
     for label, (bound, group) in bounds.items():
         grid = range(min(measured_at), max(measured_at) + 1)
-        drawn.append(
-            curve(
-                label,
-                ((float(d), bound(d, EPSILON, TARGET) / _units(d)) for d in grid),
-                "bound",
-                group,
-            )
-        )
+        least = ((float(d), bound(d, EPSILON, TARGET) / _units(d)) for d in grid)
+        curves.append(curve(label, least, "bound", group))
     title = "Clients for 90 % exact recovery of a parity, epsilon 1"
-    return LogFigure("one-round-parity", title, "dimension d", "clients / (C^2 2^d)", drawn)
+    return LogFigure("one-round-parity", title, "dimension d", "clients / (C^2 2^d)", curves)
 
 
 def _headline(counts: Counts) -> str:
@@ -477,15 +431,10 @@ def _count_table(counts: Counts) -> Table:
 
 
 def _channel_table(channels: Rows[Channels, Information]) -> Table:
-    rows = [
-        (
-            p.d,
-            round(p.epsilon, 4),
-            m.bound,
-            *(round(nats / m.bound, 4) for nats in (m.best, m.deny, m.support, m.random)),
-        )
-        for p, m in channels
-    ]
+    rows = []
+    for p, m in channels:
+        shares = (round(nats / m.bound, 4) for nats in (m.best, m.deny, m.support, m.random))
+        rows.append((p.d, round(p.epsilon, 4), m.bound, *shares))
     return tabulate(
         "The information of one report about a parity",
         (

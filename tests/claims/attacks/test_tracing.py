@@ -31,14 +31,14 @@ def half_scored(shares: Any, means: Any, suspects: Any) -> Traced:
 
 def a_third_unused(shares: Any, means: Any, suspects: Any) -> Traced:
     """Scored by two thirds of the bits."""
-    used = 2 * len(shares) // 3
-    return traced(shares[:used], means[:used], suspects[:, :used])
+    count = 2 * len(shares) // 3
+    return traced(shares[:count], means[:count], suspects[:, :count])
 
 
 def all_accused(traces: Traced, failure: float) -> Bools:
     """By the one p-value, for any number of suspects."""
-    accused: Bools = traces.p_values < 0.1
-    return accused
+    accusations: Bools = traces.p_values < 0.1
+    return accusations
 
 
 def shuffled(code: Any, keys: Any, tolerance: float) -> Any:
@@ -52,26 +52,22 @@ def shuffled(code: Any, keys: Any, tolerance: float) -> Any:
 
 UNMARKED = {"marked": lambda rows, wish: STRATEGIES["coin flips"](rows, np.random.default_rng(1))}
 ONE_TAG = {"_tags": lambda signer, messages: 0 * messages}
-ROWS, KEYS, CAUGHT, SCORES = (
-    ("Of rows made from",),
-    ("The holder of the keys",),
-    ("Of 6 c^2",),
-    ("who interleave",),
-)
+ROWS, KEYS = "Of rows made from", "The holder of the keys"
+CODE, SCORES = "Of 6 c^2", "who interleave"
 TWINS = [
     Twin(
         "a score against one half",
         None,
         {"local_dp.attacks.traced": half_scored},
         (Means,),
-        ("From exact means",),
+        "From exact means",
     ),
     Twin(
         "a third of the means unused",
         None,
         {"local_dp.attacks.traced": a_third_unused},
         (Means,),
-        ("From exact means",),
+        "From exact means",
     ),
     Twin("a third of the code unused", claim, {"traced": a_third_unused}, (Codes,), SCORES),
     Twin(
@@ -86,28 +82,28 @@ TWINS = [
         MODELS,
         {"a curator": MODELS["exact means"]},
         (Means,),
-        ("From means that err",),
+        "From means that err",
     ),
     Twin(
         "accusations that are not shared out",
         Traced,
         {"accused": all_accused},
         (Codes,),
-        ("Innocents are accused",),
+        "Innocents are accused",
     ),
-    Twin("pirates who are not marked", claim, UNMARKED, (Codes,), CAUGHT),
+    Twin("pirates who are not marked", claim, UNMARKED, (Codes,), CODE),
     Twin(
         "a code a sixth as long",
         claim,
         {"traced_length": lambda c, users, failure: 79},
         (Codes,),
-        CAUGHT,
+        CODE,
     ),
     Twin("one tag under every message", Signer, ONE_TAG, (Signed,), ROWS),
     Twin(
         "synthetic rows that are the table's",
         signed,
-        {"_weighed": lambda table, *_: table.histogram.astype(np.float64)},
+        {"_synthesize": lambda table, *_: table.histogram.astype(np.float64)},
         (Signed,),
         ROWS,
     ),

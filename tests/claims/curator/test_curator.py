@@ -42,9 +42,9 @@ def shown(checks: list[Check]) -> dict[str, bool]:
 
 def failed(checks: list[Check], *parts: str) -> bool:
     """Whether exactly the checks that contain one of `parts` are not shown."""
-    lost = [statement for statement, good in shown(checks).items() if not good]
-    return len(lost) == len(parts) and all(
-        any(part in statement for statement in lost) for part in parts
+    losses = [statement for statement, good in shown(checks).items() if not good]
+    return len(losses) == len(parts) and all(
+        any(part in statement for statement in losses) for part in parts
     )
 
 
@@ -69,13 +69,13 @@ def checks() -> list[Check]:
 def test_the_curators_half_is_shown(once: Once) -> None:
     """On a small run every statement about the curator is shown."""
     points: list[Any] = [*central()]
-    measured = once.measured(
+    rows = once.measured(
         "parity-central",
         parity.EXPERIMENT,
         points,
         lambda point: parity.EXPERIMENT.measure(point, 3),
     )
-    assert all(shown(central_finding(Sheet(measured, "quick"))[2]).values())
+    assert all(shown(central_finding(Sheet(rows, "quick"))[2]).values())
 
 
 def test_a_learner_that_leaks_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,13 +108,13 @@ def test_a_mechanism_that_draws_at_another_epsilon_is_not_shown(
         "OccamLearner",
         lambda hypotheses, epsilon: OccamLearner(hypotheses, 0.75 * epsilon),
     )
-    measured = [
+    rows = [
         (point, point.measure(3))
         for point in central()
         if isinstance(point, central_half.Mechanism)
     ]
     assert not central_half._check_rates(
-        [(point, each) for point, each in measured if isinstance(each, central_half.Searched)]
+        [(point, each) for point, each in rows if isinstance(each, central_half.Searched)]
     )[0].shown
 
 

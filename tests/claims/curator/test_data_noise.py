@@ -2,8 +2,6 @@
 
 from fractions import Fraction
 
-import pytest
-
 from local_dp.curator.sensitivity.mechanisms import CauchyNoise, Proposed
 from local_dp.curator.sensitivity.triangles import NoisyLocalTriangles, Triangles
 from local_dp.experiments.claims.curator.data_noise import (
@@ -25,7 +23,7 @@ def bold(epsilon: float) -> CauchyNoise:
     return CauchyNoise(EXACT(epsilon).shift * Fraction(101, 100), EXACT(epsilon).stretch)
 
 
-LOSS, DELTA = "loss is at most epsilon", ("keep to delta",)
+LOSS, DELTA = "loss is at most epsilon", "keep to delta"
 GAINS = (
     "times smaller than by published ones",
     "errs about as much",
@@ -33,15 +31,14 @@ GAINS = (
 )
 LOUD = {"add": lambda noise, value, s, draws: ADD(noise, value, 5 * s // 4, draws)}
 TWINS = [
-    Twin(
-        "local sensitivity for smooth", CauchyNoise, {"scale": LocalNoise.scale}, (Small,), (LOSS,)
-    ),
+    Twin("local sensitivity for smooth", CauchyNoise, {"scale": LocalNoise.scale}, (Small,), LOSS),
     Twin(
         "a larger shift",
         CauchyNoise,
         {"exact": bold},
         (Price, Small),
-        ("constants cost epsilon", LOSS),
+        "constants cost epsilon",
+        LOSS,
     ),
     Twin("a proposal that nearly always answers", Proposed, {"margin": 0}, (Delta,), DELTA),
     Twin(
@@ -56,29 +53,17 @@ TWINS = [
         Triangles,
         {"within": lambda local, distance: LADDER(local, 0)},
         (Delta,),
-        ("the ladder",),
+        "the ladder",
     ),
-    Twin("a quarter more noise", CauchyNoise, LOUD, (Medians,), ("within their scale",)),
+    Twin("a quarter more noise", CauchyNoise, LOUD, (Medians,), "within their scale"),
     Twin(
         "published constants for exact",
         CauchyNoise,
         {"exact": CauchyNoise.published},
         (Medians, Counts),
-        GAINS,
+        *GAINS,
     ),
 ]
-
-
-@pytest.mark.long
-def test_shown() -> None:
-    for kind in (Small, Medians):
-        QUICK.shows(
-            next(place for place, point in enumerate(QUICK.points) if isinstance(point, kind))
-        )
-
-
-@pytest.mark.slow(only=("published constants for exact", "a quarter more noise"))
-@pytest.mark.long
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    QUICK.loses(twin, monkeypatch)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
+    TWINS, Medians, slow=("published constants for exact", "a quarter more noise")
+)

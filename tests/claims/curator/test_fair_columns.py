@@ -67,12 +67,12 @@ def errors(way: Way, seeds: range) -> tuple[Floats, Floats]:
     return np.array([run.largest for run in each_run]), np.array([run.mean for run in each_run])
 
 
-def agrees(values: Floats, documented: float) -> bool:
+def agrees(values: Floats, figure: float) -> bool:
     """Whether the mean is the documented one, within 6 standard errors and 2 % for rounding and the
     documented figure's own runs."""
     return (
-        abs(float(values.mean()) - documented)
-        < 6 * float(values.std(ddof=1)) / math.sqrt(len(values)) + 0.02 * documented
+        abs(float(values.mean()) - figure)
+        < 6 * float(values.std(ddof=1)) / math.sqrt(len(values)) + 0.02 * figure
     )
 
 

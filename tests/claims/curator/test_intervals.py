@@ -45,22 +45,23 @@ TWINS = [
         Level,
         HALF,
         (Privacy, FLAT),
-        ("pure at its epsilon", "agree with closed forms"),
+        "pure at its epsilon",
+        "agree with closed forms",
     ),
     Twin(
         "a factorization with three quarters of the variance",
         intervals,
         LESS,
         (ROOT,),
-        ("agree with closed forms",),
+        "agree with closed forms",
     ),
     Twin(
         "leaves as counted, in a consistent tree",
         None,
         LEAVES,
         (CONSISTENT,),
-        ("agree with closed forms",),
+        "agree with closed forms",
     ),
-    Twin("clients that err by n", Local, {"measure": growing}, (Local,), ("sqrt(n)",)),
+    Twin("clients that err by n", Local, {"measure": growing}, (Local,), "sqrt(n)"),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)

@@ -49,14 +49,14 @@ UNTESTED = {
     ),
     "local_dp.curator.oracle_efficient.robust.RobustRelease._delta": lambda release: 0.1,
 }
-LIES = ("a solver that lies reveals a label",)
+LIES = "a solver that lies reveals a label"
 TWINS = [
     Twin(
         "half the noise",
         Conjunctions,
         {"shift": property(lambda queries: queries.d)},
         (Loss,),
-        ("loses epsilon, exactly",),
+        "loses epsilon, exactly",
     ),
     Twin(
         "a true claim",
@@ -72,58 +72,44 @@ TWINS = [
         (Alone,),
         LIES,
     ),
-    Twin("any survivor released", None, UNTESTED, (Robust,), ("with PRSMA the same solver",)),
+    Twin("any survivor released", None, UNTESTED, (Robust,), "with PRSMA the same solver"),
     Twin(
         "survivors for nothing",
         None,
         {f"{RobustRelease.__module__}.nano_of_ratio": lambda ratio: 0},
         (Price,),
-        ("one surviving piece more",),
+        "one surviving piece more",
     ),
-    Twin(
-        "leaders without noise",
-        online,
-        STILL,
-        (Regret,),
-        ("so is that of",),
-    ),
-    Twin(
-        "exponential weights of one leader",
-        LossSequence,
-        EAGER,
-        (Regret,),
-        ("regret of Gumbel",),
-    ),
+    Twin("leaders without noise", online, STILL, (Regret,), "so is that of"),
+    Twin("exponential weights of one leader", LossSequence, EAGER, (Regret,), "regret of Gumbel"),
     Twin(
         "thresholds with the noise of any class",
         Thresholds,
         {"shift": property(lambda queries: 2 * queries.points)},
         (Spread,),
-        ("widen their",),
+        "widen their",
     ),
     Twin(
         "a queries' player that hardly sees the data",
         perturbed,
         NOBODY,
         (Tables,),
-        ("the game's table",),
+        "the game's table",
     ),
 ]
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
+    TWINS, Tables, slow=("a queries' player that hardly sees the data",)
+)
 
 
 @pytest.mark.long
-def test_shown() -> None:
-    """At the quick scale; a point measured twice is identical; the run's own figures in words."""
-    QUICK.shows(
-        next(place for place, point in enumerate(QUICK.points) if isinstance(point, Tables))
-    )
-    finding = QUICK.found()
-    rspm = next(
-        QUICK.right(place).errors[RSPM]
+def test_the_headline_has_the_runs_own_figure() -> None:
+    errors = next(
+        QUICK.right(place).errors
         for place, point in enumerate(QUICK.points)
         if isinstance(point, Learning) and point.examples == 1000
     )
-    assert f"RSPM errs {np.mean(rspm):.1%} more" in finding.headline
+    assert f"RSPM errs {np.mean(errors[RSPM]):.1%} more" in QUICK.found().headline
 
 
 def test_an_error_is_that_of_the_population() -> None:
@@ -135,13 +121,6 @@ def test_an_error_is_that_of_the_population() -> None:
     for mask in (0, 1, 0b110, (1 << oracles.RELEVANT) - 1, 0b1111, (1 << oracles.D) - 1):
         differ = ((points & mask) == mask) != ((points & 7) == 7)
         assert oracles.excess(mask) == pytest.approx(0.8 * float(weights[differ].sum()), abs=1e-12)
-
-
-@pytest.mark.long
-@pytest.mark.slow(only=("a queries' player that hardly sees the data",))
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    QUICK.loses(twin, monkeypatch)
 
 
 def swap(one: str, other: str) -> Callable[[dict[str, list[float]]], dict[str, list[float]]]:
@@ -173,7 +152,7 @@ def test_methods_in_the_place_of_others_are_not_shown(
     """RSPM that needs as few examples as another method, others that need as many as RSPM, a
     histogram with twice the error."""
     right = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
-    fallen = lost(
+    failures = lost(
         EXPERIMENT.conclude(
             [
                 (point, Errors(change(m.errors)) if isinstance(point, kind) else m)
@@ -182,7 +161,7 @@ def test_methods_in_the_place_of_others_are_not_shown(
             "quick",
         )
     )
-    assert all(part in fallen for part in falls)
+    assert all(part in failures for part in falls)
 
 
 @pytest.mark.slow
@@ -201,13 +180,13 @@ def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
         oracles.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator)
         for generator in generators
     ]
-    measured = {
+    errors_by_name = {
         name: float(np.mean([each[name] for each in errors])) for name in (*means, oracles.ONE_DRAW)
     }
-    assert {name: round(measured[name], 4) for name in means} == means
+    assert {name: round(errors_by_name[name], 4) for name in means} == means
     assert (
-        measured[HISTOGRAM]
-        < measured[GAME]
-        < measured[oracles.PRODUCT]
-        < measured[oracles.ONE_DRAW]
+        errors_by_name[HISTOGRAM]
+        < errors_by_name[GAME]
+        < errors_by_name[oracles.PRODUCT]
+        < errors_by_name[oracles.ONE_DRAW]
     )

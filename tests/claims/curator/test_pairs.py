@@ -15,28 +15,28 @@ TWINS = [
         PairGaussian,
         {"square": property(lambda release: release.d * (release.d - 1) // 2)},
         SMALLEST,
-        ("pays for",),
+        "pays for",
     ),
     Twin(
         "a fifth more variance",
         release,
         {"rounded_normals": lambda draws, v, count: rounded_normals(draws, v * 6 // 5, count)},
         SMALLEST,
-        ("variance",),
+        "variance",
     ),
     Twin(
         "half as far again elsewhere",
         pairs,
         {"onto_elliptope": lambda means: 1.5 * means - 0.5 * onto_elliptope(means)},
         SMALLEST,
-        ("farther",),
+        "farther",
     ),
     Twin(
         "three quarters",
         pairs,
         {"onto_elliptope": lambda means: 0.25 * means + 0.75 * onto_elliptope(means)},
         SMALLEST,
-        ("times less than raw",),
+        "times less than raw",
     ),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)

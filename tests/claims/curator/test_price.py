@@ -57,66 +57,66 @@ TWINS = [
         rules.RULES,
         {"exact": rules.RULES["basic"]},
         (Rules,),
-        ("sqrt(k), where adding up",),
+        "sqrt(k), where adding up",
     ),
     Twin(
         "99 % of the delta",
         rules,
         {"delta": lambda losses, epsilon: 0.99 * delta(losses, epsilon)},
         (Transcripts,),
-        ("no price is lower",),
+        "no price is lower",
     ),
     Twin(
         "half the noise of the cube: another law, less error than is possible",
         counts,
         CUBE,
         (K_NORM,),
-        LAW,
+        *LAW,
     ),
     Twin(
-        "noise on each count for the cube: far above the bound", KNormCounts, EACH, (K_NORM,), LAW
+        "noise on each count for the cube: far above the bound", KNormCounts, EACH, (K_NORM,), *LAW
     ),
-    Twin("a tenth more noise of the cube", counts, NARROW, (K_NORM,), LAW[:1]),
-    Twin("a tenth more normal noise", GaussianCounts, WIDE, (GAUSSIAN,), LAW[:1]),
+    Twin("a tenth more noise of the cube", counts, NARROW, (K_NORM,), *LAW[:1]),
+    Twin("a tenth more normal noise", GaussianCounts, WIDE, (GAUSSIAN,), *LAW[:1]),
     Twin(
         "noise for one count on each",
         LaplaceCounts,
         FOR_ONE,
         (LAPLACE,),
-        ("keeps to its loss", "noise on each count no less"),
+        "keeps to its loss",
+        "noise on each count no less",
     ),
     Twin(
         "three times the optimal step",
         ComposedLaplaceCounts,
         TRIPLE,
         (COMPOSED,),
-        ("keeps to its loss", "less than half of Laplace noise"),
+        "keeps to its loss",
+        "less than half of Laplace noise",
     ),
     Twin(
         "one count that moves",
         GaussianCounts,
         square(lambda k: 1),
         (GAUSSIAN, Normal),
-        ("Gaussian noise keeps to delta", "for a few counts"),
+        "Gaussian noise keeps to delta",
+        "for a few counts",
     ),
     Twin(
         "a larger sensitivity",
         GaussianCounts,
         square(lambda k: k * math.isqrt(k)),
         (GAUSSIAN, Normal),
-        ("grow as k", "than any"),
+        "grow as k",
+        "than any",
     ),
     Twin(
         "no error",
         NoCounts,
         {"release": lambda nothing, database, draws: NoisyCounts(database.counts)},
         (NOTHING,),
-        ("answering half of them",),
+        "answering half of them",
     ),
 ]
 DEAR = ("a larger sensitivity", "three times the optimal step")
-test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
-    TWINS,
-    next(place for place, point in enumerate(QUICK.points) if isinstance(point, Errors)),
-    slow=DEAR,
-)
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS, Errors, slow=DEAR)

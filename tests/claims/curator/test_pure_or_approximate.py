@@ -25,14 +25,7 @@ from tests.support.runs.quick import Quick, Twin, lost
 pytestmark = pytest.mark.long
 BITS = {"buckets": 1024, "labels": 1024}
 # samples
-FEW = {
-    "pure": 8,
-    "stable": 8,
-    "dyadic": 16,
-    "labels": 60,
-    "semi-private": 40,
-    "buckets": 60,
-}
+FEW = {"pure": 8, "stable": 8, "dyadic": 16, "labels": 60, "semi-private": 40, "buckets": 60}
 CHEAP = [
     point for point in EXPERIMENT.points("quick") if isinstance(point, Proven) and point.bits <= 256
 ]
@@ -45,29 +38,26 @@ QUICK = Quick(
     EXPERIMENT, [*(replace(point, samples=FEW[point.kind]) for point in LEARNERS), *CHEAP], seed=1
 )
 # of RecConcave, which takes seconds to measure: as `test_shown` finds
-KNOWN = {
-    64: 1386,
-    128: 1462,
-}
+KNOWN = {64: 1386, 128: 1462}
 RELEASE = PointLearner.release
 
 
 def finding(*again: tuple[str, str], concave: int = 0) -> Finding:
     """Of all points, those of (class, learner) in `again` measured afresh; RecConcave needs the
     known numbers of records, or the given one."""
-    measured = []
+    rows = []
     for place, point in enumerate(QUICK.points):
         afresh = (point.of, point.kind if isinstance(point, Learner) else "proven") in again
-        measured.append((point, QUICK.measure(place) if afresh else QUICK.right(place)))
-    for bits, known in KNOWN.items():
-        n = concave or known
+        rows.append((point, QUICK.measure(place) if afresh else QUICK.right(place)))
+    for bits, least in KNOWN.items():
+        n = concave or least
         records = Records(Least(n, n - 30, n + 30, "staircase"), 10**9, 10**12, 18, 18.0)
-        measured.append((Learner("thresholds", "RecConcave", 1e-6, bits, 7, 20), records))
-    return EXPERIMENT.conclude(measured, "quick")
+        rows.append((Learner("thresholds", "RecConcave", 1e-6, bits, 7, 20), records))
+    return EXPERIMENT.conclude(rows, "quick")
 
 
-def placed(found: Finding) -> list[int]:
-    regions = next(figure for figure in found.figures if isinstance(figure, Regions))
+def placed(verdict: Finding) -> list[int]:
+    regions = next(figure for figure in verdict.figures if isinstance(figure, Regions))
     return [len(region.placed) for region in regions.regions]
 
 
@@ -97,76 +87,82 @@ DYADIC = {"DyadicThresholds": lambda bits, alpha, epsilon, delta: PureThresholds
 THIRD = {"needle_success": lambda bits, m: needle_success(bits // 3, m)}
 CROSSES = "stable choice, proper, delta 1e-6 (points) takes more"
 TWINS = [
-    Twin("runs at a quarter of the delta", PointLearner, SELDOM, (("points", "stable"),), (RATES,)),
+    Twin("runs at a quarter of the delta", PointLearner, SELDOM, (("points", "stable"),), RATES),
     Twin(
         "twice the exponent",
         PureThresholds,
         DOUBLED,
         (("thresholds", "pure"),),
-        ("counted from its parts", RATES),
+        "counted from its parts",
+        RATES,
     ),
     Twin(
         "the pure learner in the place of dyadic intervals",
         runs,
         DYADIC,
         (("thresholds", "dyadic"),),
-        (THRESHOLDS, "log log"),
+        THRESHOLDS,
+        "log log",
     ),
     Twin(
         "a fifth of the bounds",
         runs,
         WEAK,
         (("points", "proven"), ("thresholds", "proven")),
-        (POINTS, THRESHOLDS),
+        POINTS,
+        THRESHOLDS,
     ),
     Twin(
         "a sum over a third of the bits",
         runs,
         THIRD,
         (("thresholds", "pure"),),
-        ("enough in all the others", RATES),
+        "enough in all the others",
+        RATES,
     ),
     Twin(
         "a sum at more than twice epsilon",
         runs,
         TWICE,
         (("points", "pure"),),
-        (POINTS, CROSSES, RATES),
+        POINTS,
+        CROSSES,
+        RATES,
     ),
 ]
 
 
 def test_right_learners_are_shown() -> None:
     """All checks, and the exact sums to a record: 302 to 3,790 pure, 345 and 192 with a delta."""
-    found = finding()
-    assert found.verdict == "shown", lost(found)
+    verdict = finding()
+    assert verdict.verdict == "shown", lost(verdict)
     rows = [
         row
-        for row in found.tables[0].rows
+        for row in verdict.tables[0].rows
         if row[0] == "points" and row[2] in (16, 32, 64, 128, 256)
     ]
     assert [row[3] for row in rows if row[1] == "pure, proper"] == [302, 544, 1018, 1950, 3790]
     assert [row[6] for row in rows if row[1] == "pure, proper"] == [155, 278, 520, 993, 1924]
     assert {row[3] for row in rows if row[1].startswith("stable choice")} == {345, 192}
-    assert placed(found) == [1, 1, 1]
+    assert placed(verdict) == [1, 1, 1]
 
 
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     twin.apply(monkeypatch)
-    fallen = lost(finding(*twin.points))
-    assert all(part in fallen for part in twin.falls), fallen
+    failures = lost(finding(*twin.points))
+    assert all(part in failures for part in twin.falls), failures
 
 
 def test_a_number_that_grows_is_not_placed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "_dichotomies", all_thresholds)
-    found = finding(("thresholds", "labels"))
-    assert "only labels secret (thresholds): the number does not grow" in lost(found)
-    assert placed(found) == [1, 1, 0]
+    verdict = finding(("thresholds", "labels"))
+    assert "only labels secret (thresholds): the number does not grow" in lost(verdict)
+    assert placed(verdict) == [1, 1, 0]
 
 
 def test_rec_concave_below_dyadic_is_not_shown() -> None:
     """A fifth of its records: another crossing, and fewer than dyadic intervals take."""
-    fallen = lost(finding(concave=250))
-    assert "RecConcave at depth 2" in fallen
-    assert "RecConcave, tuned, delta 1e-6 (thresholds) takes more" in fallen
+    failures = lost(finding(concave=250))
+    assert "RecConcave at depth 2" in failures
+    assert "RecConcave, tuned, delta 1e-6 (thresholds) takes more" in failures

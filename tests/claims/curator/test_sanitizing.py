@@ -47,27 +47,27 @@ MEASURE, NOISE = Counts.measure, ThresholdedHistogram.noise.func  # type: ignore
 def finding(*again: Any, scale: Scale = "quick", sparse: int = 0) -> Finding:
     """Of all points, those of the kinds `again` measured afresh; least numbers as found, or as
     given for the sparse tree."""
-    searched: list[tuple[Any, Any]] = []
+    searches: list[tuple[Any, Any]] = []
     for tree, sizes in SEARCHED.items():
-        for bits, found in sizes.items():
-            n = sparse if sparse and tree == "sparse" else found
+        for bits, least in sizes.items():
+            n = sparse if sparse and tree == "sparse" else least
             count = ClientCount(n, n - 50, n + 50, 600)
-            searched.append(
+            searches.append(
                 (
                     Thresholds(tree, bits, 600),
                     Searched(count, (10**9, round(TREE_DELTAS[tree] * 10**18))),
                 )
             )
-    measured = [
+    rows = [
         (point, QUICK.measure(place) if isinstance(point, again) else QUICK.right(place))
         for place, point in enumerate(QUICK.points)
     ]
-    return EXPERIMENT.conclude(measured + (searched if scale == "full" else []), scale)
+    return EXPERIMENT.conclude(rows + (searches if scale == "full" else []), scale)
 
 
 def by_bits(counts: Counts, seed: int) -> Released:
-    released = MEASURE(counts, seed)
-    return replace(released, n=released.n + 10 * counts.bits) if counts.delta else released
+    release = MEASURE(counts, seed)
+    return replace(release, n=release.n + 10 * counts.bits) if counts.delta else release
 
 
 LESS = {
@@ -79,66 +79,65 @@ TWICE = {
         bits, 2 * epsilon, m, alpha
     )
 }
-SEPARATION, LEARNING = (
-    "No purely private sanitizer",
-    ("A threshold is learned from the released thresholds",),
-)
+SEPARATION = "No purely private sanitizer"
+LEARNING = "A threshold is learned from the released thresholds"
 CROSSING, SUMS = "Released counts take more", "as often as the exact sums"
 DRAWN = "local_dp.curator.sanitizers.point_counts.discrete_laplaces"
 LOUDER = {
     DRAWN: lambda draws, epsilon, count: discrete_laplaces(draws, epsilon * Fraction(4, 5), count)
 }
 TWINS = [
-    Twin("a histogram with half the noise", ThresholdedHistogram, LESS, (Counts,), (CROSSING,)),
-    Twin("a quarter more noise than the law has", None, LOUDER, (Counts,), (SUMS,)),
+    Twin("a histogram with half the noise", ThresholdedHistogram, LESS, (Counts,), CROSSING),
+    Twin("a quarter more noise than the law has", None, LOUDER, (Counts,), SUMS),
     Twin(
         "errors reported too small",
         NoisyCounts,
         {"worst_error": lambda counts, points, together=1: 0},
         (Counts,),
-        (SUMS,),
+        SUMS,
     ),
-    Twin("a larger loss", sanitizing, LARGER, (Counts,), ("counted from its parts",)),
+    Twin("a larger loss", sanitizing, LARGER, (Counts,), "counted from its parts"),
     Twin(
         "a threshold that grows",
         Counts,
         {"measure": by_bits},
         (Counts,),
-        ("does not depend on the domain", SEPARATION),
+        "does not depend on the domain",
+        SEPARATION,
     ),
-    Twin("a sum at twice epsilon", sanitizing, TWICE, (Counts,), (CROSSING, SUMS)),
+    Twin("a sum at twice epsilon", sanitizing, TWICE, (Counts,), CROSSING, SUMS),
     Twin(
         "half the bound",
         sanitizing,
         {"sanitizer_records": lambda *arguments: sanitizer_records(*arguments) // 2},
         (Proven,),
-        (SEPARATION,),
+        SEPARATION,
     ),
     Twin(
         "a small printed size",
         PrintedSanPoints,
         {"least": property(lambda points: 100)},
         (Proven,),
-        ("printed sizes",),
+        "printed sizes",
     ),
     Twin(
         "trees at half the epsilon",
         sanitizing,
         {"tree_of": lambda kind: Medians(0.5, 4)},
         (Shape,),
-        ("data of the hardest shapes",),
+        "data of the hardest shapes",
     ),
     Twin(
         "trees at four fifths of the epsilon",
         sanitizing,
         {"tree_of": lambda kind: Medians(0.8, 4)},
         (Shape,),
-        ("data of the hardest shapes",),
+        "data of the hardest shapes",
     ),
     Twin(
         "a hypothesis that ignores the release",
         sanitizing,
-        {"best_threshold": lambda released: 1},
+        {"best_threshold": lambda answer: 1},
         (Learned,),
         LEARNING,
     ),
@@ -156,10 +155,10 @@ TWINS = [
 def test_right_releases_are_shown() -> None:
     """All checks, at both scales, and the exact sums to a record; a sparse tree with twice the
     records crosses elsewhere, which the full scale judges."""
-    found = finding()
-    assert found.verdict == finding(scale="full").verdict == "shown", lost(found)
+    verdict = finding()
+    assert verdict.verdict == finding(scale="full").verdict == "shown", lost(verdict)
     rows = [
-        row for row in found.tables[0].rows if row[0] == "counts" and row[2] in (16, 32, 64, 128)
+        row for row in verdict.tables[0].rows if row[0] == "counts" and row[2] in (16, 32, 64, 128)
     ]
     assert [row[3] for row in rows if row[1].endswith("pure")] == [270, 490, 930, 1820]
     assert {row[3] for row in rows if row[1].startswith("thresholded")} == {340, 200}
@@ -181,5 +180,5 @@ def test_right_releases_are_shown() -> None:
 @pytest.mark.parametrize("twin", TWINS, ids=str)
 def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     twin.apply(monkeypatch)
-    fallen = lost(finding(*twin.points))
-    assert all(part in fallen for part in twin.falls), fallen
+    failures = lost(finding(*twin.points))
+    assert all(part in failures for part in twin.falls), failures

@@ -25,16 +25,15 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.memory import Speakers
 from local_dp.oracles.local.oracles import PopulationOracle
-from local_dp.protocols.parity.ladder import ways_on
 from local_dp.randomizers.repeated.memoised import OneOfRounds
 from tests.support.runs.quick import Quick, Twin
 
 QUICK, LEAD, WEIGHT = Quick(EXPERIMENT), kinds.lead, OneOfRounds.weight
 
 
-def forgets(spoken: Speakers, session: str, silence: int, places: Counts, values: Ints) -> Ints:
+def forgets(speakers: Speakers, session: str, silence: int, places: Counts, values: Ints) -> Ints:
     """Nobody is silent after an answer: ratio E^2 and more."""
-    spoken.reserve(session, int(places.max()) + 1)
+    speakers.reserve(session, int(places.max()) + 1)
     return values
 
 
@@ -55,31 +54,33 @@ def times(factor: float) -> dict[str, Any]:
 
 HALF = {"lead": lambda depth, many, lean, *rest: LEAD(depth, many, lean / 2, *rest)}
 TWINS = [
-    Twin("clients that speak twice", Speakers, {"once_only": forgets}, (Loss,), ("lose exactly",)),
-    Twin("silence in place of a coin", OneOfRounds, {"weight": zero}, (Loss,), ("lose exactly",)),
+    Twin("clients that speak twice", Speakers, {"once_only": forgets}, (Loss,), "lose exactly"),
+    Twin("silence in place of a coin", OneOfRounds, {"weight": zero}, (Loss,), "lose exactly"),
     Twin(
         "a session charged by the sum",
         kinds,
         {"_allowed": lambda rounds, session: rounds == 1},
         (Loss,),
-        ("lose exactly",),
+        "lose exactly",
     ),
     Twin(
         "answers that lean half as far",
         kinds,
         HALF,
         (Users, Count),
-        ("client by client", "closed forms"),
+        "client by client",
+        "closed forms",
     ),
     Twin(
         "fresh clients in place of the same",
         Way,
         {"again": False},
         (Count,),
-        ("k times fewer", "200 times"),
+        "k times fewer",
+        "200 times",
     ),
-    Twin("a hundredth of the bound", kinds, times(0.01), (), ("200 times",)),
-    Twin("a hundred times the bound", kinds, times(100), (), ("theorem's least",)),
+    Twin("a hundredth of the bound", kinds, times(0.01), (), "200 times"),
+    Twin("a hundred times the bound", kinds, times(100), (), "theorem's least"),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
     TWINS, slow=("answers that lean half as far",)
@@ -93,7 +94,7 @@ test_shown, test_wrong_twins_are_not_shown = QUICK.tests(
 def test_the_law_is_that_of_the_clients(way: Way) -> None:
     """1,000 runs client by client and 60,000 from the law: success differs by less than five
     standard errors, which a right law does once in a million."""
-    n, many, drawn = max(way.least, way.predicted // 2), 1000, 60_000
+    n, many, draws = max(way.least, way.predicted // 2), 1000, 60_000
     protocol, right = way.protocol(), 0
     algorithm: Any = protocol.algorithm(1.0, n)
     for seed in range(many):
@@ -102,8 +103,8 @@ def test_the_law_is_that_of_the_clients(way: Way) -> None:
             run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 1.0))
             == population.path
         )
-    share = kinds.successes(way, n, drawn, np.random.default_rng(4)) / drawn
-    assert abs(right / many - share) < 5 * math.sqrt(share * (1 - share) * (1 / many + 1 / drawn))
+    share = kinds.successes(way, n, draws, np.random.default_rng(4)) / draws
+    assert abs(right / many - share) < 5 * math.sqrt(share * (1 - share) * (1 / many + 1 / draws))
 
 
 def test_kinds_of_paths_are_all_paths() -> None:
@@ -112,4 +113,3 @@ def test_kinds_of_paths_are_all_paths() -> None:
     lead = kinds.lead(3, 8 * 1000, 0.05, 40_000, np.random.default_rng(1))
     mean, error = lead.mean(axis=0), lead.std(axis=0) / math.sqrt(len(lead))
     assert (abs(mean - 2 * 0.05 * np.array([8000, 4000, 2000])) < 5 * error).all()
-    assert len(ways_on("1", 3, range(8), OneOfRounds(1.0))) == 8

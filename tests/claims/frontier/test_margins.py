@@ -28,7 +28,7 @@ def uniform(concepts: Any) -> margins.Margin:
     return margins.Margin(concepts, np.ones_like(best.law), best.coefficients)
 
 
-VOTES, FORGED = ("The vote is right",), ("one altered weight",)
+VOTES, FORGED = "The vote is right", "one altered weight"
 EIGHTFOLD = {"margin_clients": lambda squared, *rest: margin_clients(8 * squared, *rest)}
 SQUARED = {"_costs": lambda concepts: COSTS(concepts) ** 2}
 TWINS = [
@@ -58,14 +58,15 @@ TWINS = [
         margins,
         SQUARED,
         (Matrix, Blocks),
-        ("sign matrices", "Parity of one variable"),
+        "sign matrices",
+        "Parity of one variable",
     ),
     Twin(
         "a law that is not the best",
         claim,
         {"margin": uniform},
         (Blocks,),
-        ("agree to one part in a million",),
+        "agree to one part in a million",
     ),
     Twin(
         "words turned round",
@@ -90,11 +91,11 @@ TWINS = [
     ),
     Twin("a bound that votes beat", claim, EIGHTFOLD, (Vote,), VOTES),
 ]
+test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)
 
 
 @pytest.mark.long
-def test_shown() -> None:
-    QUICK.shows()
+def test_the_runs_own_figures() -> None:
     finding = QUICK.found()
     assert "18,110" in finding.headline
     assert len(finding.certificates) == 8
@@ -103,12 +104,6 @@ def test_shown() -> None:
         for note in finding.notes
     )
     assert any("33 rounds" in note for note in finding.notes)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("twin", TWINS, ids=str)
-def test_wrong_twins_are_not_shown(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
-    QUICK.loses(twin, monkeypatch)
 
 
 def test_fibonacci() -> None:

@@ -22,7 +22,7 @@ from local_dp.experiments.claims.frontier.one_round_parity import (
     Cross,
     Successes,
 )
-from local_dp.experiments.lab.parts import ClientCount, CrossCheck, Finding, Scale
+from local_dp.experiments.lab.parts import ClientCount, CrossCheck, Finding
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.parity.parity import ParityDeny
@@ -44,26 +44,20 @@ def invented(point: Any) -> Any:
     return ClientCount(round(count), 0.98 * count, 1.02 * count, 1)
 
 
-def found(*kinds: type, changed: Mapping[tuple[type, str], Any] = {}) -> Finding:
+FIELDS = {Channels: "", Count: "kind", AtBound: "several", Cross: "of"}
+
+
+def found(*kinds: type, changes: Mapping[tuple[type, str], Any] = {}) -> Finding:
     """The finding of invented measurements; points of `kinds` with naming suspects at d up to 4 are
-    measured, and those `changed` are given."""
-    measured: list[tuple[Any, Any]] = []
+    measured, and those in `changes` are given."""
+    rows: list[tuple[Any, Any]] = []
     for place, point in enumerate(EXPERIMENT.points("quick")):
-        name = str(
-            next(
-                (
-                    getattr(point, field)
-                    for field in ("kind", "several", "of")
-                    if hasattr(point, field)
-                ),
-                "",
-            )
-        )
+        name = getattr(point, FIELDS[type(point)], "")
         if isinstance(point, kinds) and getattr(point, "d", 0) <= 4 and name in ("", DENY):
-            measured.append((point, EXPERIMENT.measure(point, 100 + place)))
+            rows.append((point, EXPERIMENT.measure(point, 100 + place)))
         elif not isinstance(point, Channels):
-            measured.append((point, changed.get((type(point), name)) or invented(point)))
-    return EXPERIMENT.conclude(measured, "quick")
+            rows.append((point, changes.get((type(point), name)) or invented(point)))
+    return EXPERIMENT.conclude(rows, "quick")
 
 
 @cache
@@ -92,7 +86,7 @@ def test_wrong_counts_are_not_shown(kind: type, name: str, measurement: Any, fal
     """Masks that need no more, suspects that need too many, a count below its bound, two successes
     at the bound, a search that failed."""
     assert falls not in lost_by_the_right_ones()
-    assert falls in lost(found(changed={(kind, name): measurement}))
+    assert falls in lost(found(changes={(kind, name): measurement}))
 
 
 def at_plus(epsilon: float) -> float:
@@ -132,9 +126,9 @@ def test_a_server_that_takes_the_most_named_is_not_shown(monkeypatch: pytest.Mon
     assert "Every search" in lost(found(Count))
 
 
-def agrees(label: Any, named: Any, right: Any = characters.ruled_out) -> Any:
+def agrees(label: Any, name: Any, right: Any = characters.ruled_out) -> Any:
     """Clients name a parity that agrees."""
-    return right(label, named) ^ np.uint8(1)
+    return right(label, name) ^ np.uint8(1)
 
 
 @pytest.mark.long
@@ -149,18 +143,3 @@ def test_a_wrong_randomizer_is_not_shown(
     than is charged."""
     monkeypatch.setattr(target, name, wrong)
     assert "client by client" in lost(found(Cross))
-
-
-@pytest.mark.parametrize("scale", ["quick", "full"])
-def test_every_kind_has_its_points(scale: Scale) -> None:
-    """Each of the five protocols is counted, and those of several rounds are run at the bound from
-    the d where they beat it."""
-    points = EXPERIMENT.points(scale)
-    assert {point.kind for point in points if isinstance(point, Count)} == {
-        *claim.ONE_ROUND,
-        *claim.SEVERAL,
-    }
-    assert {(kind, claim.BEATEN_FROM[kind]) for kind in claim.SEVERAL} <= {
-        (point.several, point.d) for point in points if isinstance(point, AtBound)
-    }
-    assert claim.TWO in {point.of for point in points if isinstance(point, Cross)}

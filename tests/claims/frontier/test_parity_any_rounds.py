@@ -64,27 +64,25 @@ def at_plus(epsilon: float) -> float:
 ANY = {"parity": lambda data: Verdict(True, "")}
 LARGER = {"parity_interactive_bound": lambda *point: 1.5 * parity_interactive_bound(*point)}
 TWINS = [
-    Twin("no rounding to half", Suspects, {"_parts": WRONG}, (Private,), ("private for every",)),
+    Twin("no rounding to half", Suspects, {"_parts": WRONG}, (Private,), "private for every"),
     Twin(
         "a curator in the protocol",
         claim,
         {"transcript_laws": of_a_curator},
         (AddedUp,),
-        ("written out",),
+        "written out",
     ),
-    Twin("c at +1/C", channels, {"divergence_curvature": at_plus}, (), ("the bound's share",)),
-    Twin("a bound of half as much again", claim, LARGER, (), ("no fewer clients",)),
-    Twin(
-        "a checker that takes any figure", VERIFIERS, ANY, (Certificate,), ("independent checker",)
-    ),
-    Twin("a quarter of the fall", claim, {"FALL": 0.5}, (Eliminated,), ("finds the parity",)),
-    Twin("twice the fall", claim, {"FALL": 4.2}, (Eliminated,), ("no fewer clients",)),
+    Twin("c at +1/C", channels, {"divergence_curvature": at_plus}, (), "the bound's share"),
+    Twin("a bound of half as much again", claim, LARGER, (), "no fewer clients"),
+    Twin("a checker that takes any figure", VERIFIERS, ANY, (Certificate,), "independent checker"),
+    Twin("a quarter of the fall", claim, {"FALL": 0.5}, (Eliminated,), "finds the parity"),
+    Twin("twice the fall", claim, {"FALL": 4.2}, (Eliminated,), "no fewer clients"),
     Twin(
         "scores of the other sign",
         elimination,
         {"changes": lambda *round: -changes(*round)},
         (Eliminated,),
-        ("finds the parity",),
+        "finds the parity",
     ),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(

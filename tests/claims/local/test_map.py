@@ -38,14 +38,14 @@ RULES = ["Point functions", "Decision stumps", "Conjunctions of two literals"]
 
 
 @pytest.fixture(scope="module")
-def measured(once: Once) -> Measured:
+def rows(once: Once) -> Measured:
     """The quick run with seed 1."""
     return once.measured(
         "map", EXPERIMENT, EXPERIMENT.points("quick"), lambda point: EXPERIMENT.measure(point, 1)
     )
 
 
-def _placed(finding: Finding) -> list[list[str]]:
+def _names_of(finding: Finding) -> list[list[str]]:
     diagram = finding.figures[0]
     assert isinstance(diagram, Regions)
     return [[name for name, _ in region.placed] for region in diagram.regions]
@@ -55,48 +55,45 @@ def _kind(point: Any) -> str:
     return "shuffled" if getattr(point, "shuffled", False) else KINDS.get(type(point)) or point.name
 
 
-def _replaced(measured: Measured, kind: str, change: Callable[[Any], Any]) -> Finding:
+def _with(rows: Measured, kind: str, change: Callable[[Any], Any]) -> Finding:
     """The finding when every measurement of one kind was changed."""
-    return EXPERIMENT.conclude(
-        [(point, change(each) if _kind(point) == kind else each) for point, each in measured],
-        "quick",
-    )
+    changes = [(point, change(each) if _kind(point) == kind else each) for point, each in rows]
+    return EXPERIMENT.conclude(changes, "quick")
 
 
-def _changed(measured: Measured, kind: str, **values: Any) -> Finding:
-    """The finding when every measurement of one kind had these values; n, low and high are those of
-    its count."""
-    own = {key: value for key, value in values.items() if key not in ("n", "low", "high")}
-    ends = {key: value for key, value in values.items() if key not in own}
-    return _replaced(
-        measured,
-        kind,
-        lambda each: replace(each, **own, **{"count": replace(each.count, **ends)} if ends else {}),
-    )
+def _with_values(rows: Measured, kind: str, **values: Any) -> Finding:
+    """The finding when every measurement of one kind had these values, or its count had."""
+
+    def change(each: Any) -> Any:
+        if "n" in values:
+            return replace(each, count=replace(each.count, **values))
+        return replace(each, **values)
+
+    return _with(rows, kind, change)
 
 
 @pytest.mark.slow
-def test_quick_run_places_every_class(measured: Measured) -> None:
+def test_quick_run_places_every_class(rows: Measured) -> None:
     """The quick run shows the claim: simple rules in LNI, masked parity in LI, parity in CI."""
-    finding = EXPERIMENT.conclude(measured, "quick")
+    finding = EXPERIMENT.conclude(rows, "quick")
     assert finding.verdict == "shown", [check for check in finding.checks if not check.shown]
-    assert _placed(finding) == [RULES, ["Masked parity"], ["Parity"]]
+    assert _names_of(finding) == [RULES, ["Masked parity"], ["Parity"]]
 
 
-def test_the_map_tells_bounds_from_measurements(measured: Measured) -> None:
+def test_the_map_tells_bounds_from_measurements(rows: Measured) -> None:
     """Beside a class stands what was measured and, apart from it, what is proven: every measured
     number is one of a run, and no proven one is."""
-    diagram = EXPERIMENT.conclude(measured, "quick").figures[0]
+    diagram = EXPERIMENT.conclude(rows, "quick").figures[0]
     assert isinstance(diagram, Regions)
     evidence = [
         line
         for region in diagram.regions
-        for _, said in region.placed
-        for line in said.splitlines()
+        for _, evidence_text in region.placed
+        for line in evidence_text.splitlines()
     ]
     runs = {
         f"{each.count.n:,}"
-        for _, each in measured
+        for _, each in rows
         if isinstance(getattr(each, "count", None), ClientCount)
     }
     for line in evidence:
@@ -115,17 +112,15 @@ def test_the_map_tells_bounds_from_measurements(measured: Measured) -> None:
     )
 
 
-def test_the_easiest_region_does_not_look_the_dearest(measured: Measured) -> None:
+def test_the_easiest_region_does_not_look_the_dearest(rows: Measured) -> None:
     """Counted alike at one dimension, every simple rule needs fewer people than masked parity does,
     and parity without a curator the most but one."""
     at_eight = {
-        _kind(point): each.count
-        for point, each in measured
-        if point.d == 8 and hasattr(each, "count")
+        _kind(point): each.count for point, each in rows if point.d == 8 and hasattr(each, "count")
     }
     assert all(at_eight[name].high < at_eight["masked-parity"].low for name in ONE_ROUND)
     assert at_eight["masked-parity"].high < at_eight["masked-parity-one-round"].low
-    table = EXPERIMENT.conclude(measured, "quick").tables[0]
+    table = EXPERIMENT.conclude(rows, "quick").tables[0]
     assert {row[6] for row in table.rows} == {"measured minimum", "exact minimum, runs agree"}
     assert all(
         low <= n <= high < enough
@@ -134,14 +129,14 @@ def test_the_easiest_region_does_not_look_the_dearest(measured: Measured) -> Non
     )
 
 
-def test_the_shuffled_model_stands_between(measured: Measured) -> None:
+def test_the_shuffled_model_stands_between(rows: Measured) -> None:
     """A line beside each rule and a table; a shuffler that took more people, or gained nothing at
     all, is not shown."""
-    table = EXPERIMENT.conclude(measured, "quick").tables[1]
+    table = EXPERIMENT.conclude(rows, "quick").tables[1]
     assert [row[0] for row in table.rows] == RULES
     assert all(mixed < alone and report > 1 for _, _, alone, mixed, _, _, report in table.rows)
     for values in ({"low": 3900, "n": 4000, "high": 4100}, {"report": 0.5}):
-        assert _changed(measured, "shuffled", **values).verdict == "not shown"
+        assert _with_values(rows, "shuffled", **values).verdict == "not shown"
 
 
 @pytest.mark.parametrize(("name", "values", "left"), [
@@ -159,20 +154,20 @@ def test_the_shuffled_model_stands_between(measured: Measured) -> None:
     ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
 ])  # fmt: skip
 def test_failed_run_takes_a_class_off_the_map(
-    measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]
+    rows: Measured, name: str, values: dict[str, Any], left: list[list[str]]
 ) -> None:
     """The verdict becomes "not shown" if a learner fails, needs a second round or needs too many
     people. So it does if a protocol is below the bound that rules it out, or clients do not follow
     their law."""
-    finding = _changed(measured, name, **values)
+    finding = _with_values(rows, name, **values)
     assert finding.verdict == "not shown"
-    assert _placed(finding) == left
+    assert _names_of(finding) == left
 
 
 @pytest.mark.parametrize("bound", ["masked_parity_one_round_bound", "parity_interactive_bound"])
 @pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_a_wrong_bound_is_not_shown(
-    measured: Measured, bound: str, factor: float, monkeypatch: pytest.MonkeyPatch
+    rows: Measured, bound: str, factor: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run of the protocol that a lower bound rules out refutes a bound twice too high. It does
     not meet one twice too low."""
@@ -180,7 +175,7 @@ def test_a_wrong_bound_is_not_shown(
     monkeypatch.setattr(
         claim, bound, lambda d, epsilon, success: factor * right(d, epsilon, success)
     )
-    assert EXPERIMENT.conclude(measured, "quick").verdict == "not shown"
+    assert EXPERIMENT.conclude(rows, "quick").verdict == "not shown"
 
 
 def _honest(whole: Spectrum, a: int) -> Counts:
@@ -193,18 +188,15 @@ def _mute(whole: Spectrum, a: int) -> Counts:
 
 @pytest.mark.parametrize("answers", [_honest, _mute])
 def test_a_wrong_midpoint_oracle_is_not_shown(
-    measured: Measured, answers: Callable[[Spectrum, int], Counts], monkeypatch: pytest.MonkeyPatch
+    rows: Measured, answers: Callable[[Spectrum, int], Counts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An oracle that hides nothing lets one round win, and one that hides more than is legal lets
     two rounds lose: neither is shown."""
     monkeypatch.setattr(Spectrum, "answers", answers)
-    assert (
-        _replaced(measured, "worst-case", lambda _: WorstCase(12, 4).measure(1)).verdict
-        == "not shown"
-    )
+    assert _with(rows, "worst-case", lambda _: WorstCase(12, 4).measure(1)).verdict == "not shown"
 
 
-def test_a_forged_worst_case_is_not_shown(measured: Measured) -> None:
+def test_a_forged_worst_case_is_not_shown(rows: Measured) -> None:
     """A certificate that does not hold, or a success that it does not allow, takes masked parity
     off the map."""
     for change in (
@@ -213,10 +205,10 @@ def test_a_forged_worst_case_is_not_shown(measured: Measured) -> None:
         {"success": "1/2", "certified": "1"},
         {"wins": 8},
     ):
-        play = next(each for point, each in measured if isinstance(point, WorstCase))
+        play = next(each for point, each in rows if isinstance(point, WorstCase))
         first, *others = play.one_round
         assert (
-            _changed(measured, "worst-case", one_round=[replace(first, **change), *others]).verdict
+            _with_values(rows, "worst-case", one_round=[replace(first, **change), *others]).verdict
             == "not shown"
         )
 
@@ -225,16 +217,14 @@ def test_a_forged_worst_case_is_not_shown(measured: Measured) -> None:
     "answers", [lambda whole: whole.base + whole.half, lambda whole: whole.base + 0 * whole.half]
 )
 def test_a_wrong_silent_oracle_is_not_shown(
-    measured: Measured,
-    answers: Callable[[ParityExpectations], Counts],
-    monkeypatch: pytest.MonkeyPatch,
+    rows: Measured, answers: Callable[[ParityExpectations], Counts], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With an honest oracle, bent queries win at the tolerance where they must not. With one that
     is illegally silent, they lose below it."""
     monkeypatch.setattr(ParityExpectations, "answers", answers)
-    finding = _replaced(measured, "parity-game", lambda _: ParityGame(6).measure(1))
+    finding = _with(rows, "parity-game", lambda _: ParityGame(6).measure(1))
     assert finding.verdict == "not shown"
-    assert _placed(finding)[2] == []
+    assert _names_of(finding)[2] == []
 
 
 def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +256,7 @@ def test_the_game_is_played_to_its_end() -> None:
     """At d = 6 every share is exact: q + 1 of 64 parities by asking about q, all of them by 2^(6-k)
     + k bent queries just below 2^(-k/2), one at it."""
     play = ParityGame(6).measure(3)
-    assert {asked: Fraction(success) for asked, success in play.single} == {
+    assert {queries: Fraction(success) for queries, success in play.single} == {
         q: Fraction(min(q + 1, 64), 64) for q in (1, 8, 62, 63, 64)
     }
     below = [(row.k, row.wins, row.queries) for row in play.cosets if row.below]

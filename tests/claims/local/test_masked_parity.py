@@ -45,7 +45,7 @@ from local_dp.experiments.lab.parts import (
 from local_dp.interaction import Adaptive, Play
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityList
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.local_protocol import find_protocol
 from local_dp.randomizers import finite
 from local_dp.tallies import Tally
@@ -65,17 +65,7 @@ SEEN = {
     6.0: 40,
     8.0: 24,
 }
-SEEN_BY_ONE_BIT = {
-    0.25: 51_300,
-    0.5: 13_750,
-    1.0: 3_480,
-    1.5: 1_900,
-    2.0: 1_257,
-    3.0: 821,
-    4.0: 716,
-    6.0: 650,
-    8.0: 640,
-}
+SEEN_BY_ONE_BIT = SEEN | {1.5: 1900, 2.0: 1257, 3.0: 821, 4.0: 716, 6.0: 650, 8.0: 640}
 RATIOS = {CLAMPED: 0.68, LISTED: 1.04, CURATOR: 0.96}  # to the formula
 
 
@@ -95,25 +85,26 @@ def invent(point: Any) -> Any:
     return counted(RATIOS.get(point.protocol, 1.0) * CLIENTS[point.protocol](point.d, 1.0, 0.1))
 
 
-def concluded(change: Callable[[Any], Any] = lambda point: None) -> Finding:
-    """The finding of the full points, where `change` gives another measurement or none."""
-    return EXPERIMENT.conclude(
-        [(point, change(point) or invent(point)) for point in EXPERIMENT.points("full")], "full"
-    )
+def never(point: Any) -> bool:
+    return False
+
+
+def concluded(
+    concerns: Callable[[Any], bool] = never, wrong: Callable[[Any], Any] = invent
+) -> Finding:
+    """The finding of the full points; those that it `concerns` have wrong measurements."""
+    rows = [(p, wrong(p) if concerns(p) else invent(p)) for p in EXPERIMENT.points("full")]
+    return EXPERIMENT.conclude(rows, "full")
+
+
+def of(kind: type[Any], protocol: str) -> Callable[[Any], bool]:
+    """Whether a point is of this class and protocol."""
+    return lambda point: isinstance(point, kind) and point.protocol == protocol
 
 
 def scaled(name: str, factor: float) -> Finding:
     """The finding if one protocol needed `factor` times its clients."""
-
-    def change(point: Any) -> Any:
-        count = invent(point)
-        return (
-            counted(factor * count.n)
-            if isinstance(point, Count) and not count.failed and point.protocol == name
-            else None
-        )
-
-    return concluded(change)
+    return concluded(of(Count, name), lambda point: counted(factor * invent(point).n))
 
 
 def lost(finding: Finding) -> list[Check]:
@@ -134,13 +125,7 @@ def test_verdict_follows_the_measurements(name: str) -> None:
 
 
 def test_one_round_with_the_clients_of_two_is_not_shown() -> None:
-    magic = concluded(
-        lambda point: (
-            invent(Count(HASHED, point.d, 1))
-            if isinstance(point, Count) and point.protocol == ONE_ROUND
-            else None
-        )
-    )
+    magic = concluded(of(Count, ONE_ROUND), lambda point: invent(Count(HASHED, point.d, 1)))
     assert all(
         part in "; ".join(check.statement for check in lost(magic))
         for part in ("lower bound", "One round takes", "grows by")
@@ -150,11 +135,8 @@ def test_one_round_with_the_clients_of_two_is_not_shown() -> None:
 def test_a_law_that_succeeds_less_often_is_not_shown() -> None:
     """Noise that is 1.3 times larger takes the success with the formula's clients below what is
     claimed, at d = 4."""
-    weak = concluded(
-        lambda point: (
-            CrossCheck(1000, (308, 400), (1232, 1600)) if point == Users(HASHED, 4) else None
-        )
-    )
+    rare = CrossCheck(1000, (308, 400), (1232, 1600))
+    weak = concluded(lambda point: point == Users(HASHED, 4), lambda point: rare)
     assert ["With the formula's clients" in check.statement for check in lost(weak)] == [
         True,
         False,
@@ -163,12 +145,8 @@ def test_a_law_that_succeeds_less_often_is_not_shown() -> None:
 
 def test_a_refused_run_is_not_shown() -> None:
     """A cross-check that was refused loses the verdict and says why."""
-    refused = concluded(
-        lambda point: (
-            Refusal("budget") if isinstance(point, Users) and point.protocol == HASHED else None
-        )
-    )
-    assert [check.evidence for check in lost(refused)] == ["refused: budget"]
+    refusal = concluded(of(Users, HASHED), lambda point: Refusal("budget"))
+    assert [check.evidence for check in lost(refusal)] == ["refused: budget"]
 
 
 @pytest.mark.long
@@ -184,24 +162,13 @@ def test_the_counts_by_epsilon_follow_the_measurements() -> None:
     """A count above the goal at epsilon 4, best reports that need more clients than one-bit ones is
     "not shown"."""
 
-    def finding(
-        reports: str = "", epsilon: float = 0.0, search: ClientCount | None = None
-    ) -> Finding:
-        return concluded(
-            lambda point: (
-                search
-                if isinstance(point, Reports)
-                and (point.reports, point.epsilon) == (reports, epsilon)
-                else None
-            )
-        )
+    def first(epsilon: float, clients: int) -> str:
+        best = Reports(BEST, epsilon, TRIALS["full"])
+        return lost(concluded(lambda p: p == best, lambda _: counted(clients)))[0].statement
 
-    assert finding().verdict == "shown", lost(finding())
-    assert "at most 120 clients" in lost(finding(BEST, 4.0, counted(140)))[0].statement
-    (check,) = lost(finding(BEST, 0.5, counted(18_000)))
-    assert "never take many more clients than one bit" in check.statement
-    (check,) = lost(finding(BEST, 6.0, counted(200)))
-    assert "5.5 times fewer" in check.statement
+    assert "at most 120 clients" in first(4.0, 140)
+    assert "never take many more clients than one bit" in first(0.5, 18_000)
+    assert "5.5 times fewer" in first(6.0, 200)
 
 
 @pytest.mark.long
@@ -244,17 +211,28 @@ def always_zero(
     return Adaptive(play)
 
 
-def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, searched: bool = True) -> Finding:
+def asks(times: float = 1, more: int = 0) -> Algorithm:
+    """Twin: at so many times the epsilon, of so many more clients."""
+
+    def twin(
+        self: MaskedParityLearner, epsilon: float, clients: int
+    ) -> Adaptive[LocalQuery, Tally, Concept]:
+        return RIGHT(self, times * epsilon, clients + more)
+
+    return twin
+
+
+def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, with_search: bool = True) -> Finding:
     """The quick finding where one protocol is a twin: its own points measured, the search only if
-    `searched`, the others as published."""
+    `with_search`, the others as published."""
     monkeypatch.setattr(MaskedParityLearner, "algorithm", twin)
-    measured: Rows[Any, Any] = []
+    rows: Rows[Any, Any] = []
     for point in EXPERIMENT.points("quick"):
         own = point == Users(HASHED, 4) or (
-            searched and isinstance(point, Count) and (point.protocol, point.d) == (HASHED, 4)
+            with_search and isinstance(point, Count) and (point.protocol, point.d) == (HASHED, 4)
         )
-        measured.append((point, EXPERIMENT.measure(point, 1) if own else invent(point)))
-    return EXPERIMENT.conclude(measured, "quick")
+        rows.append((point, EXPERIMENT.measure(point, 1) if own else invent(point)))
+    return EXPERIMENT.conclude(rows, "quick")
 
 
 @pytest.mark.long
@@ -265,17 +243,17 @@ def test_the_quick_experiment_is_shown_with_the_right_protocol(
     and one from the law."""
     finding = quick(monkeypatch, RIGHT)
     assert finding.verdict == "shown", lost(finding)
-    crossed = next(check for check in finding.checks if LABELS[HASHED] in check.statement)
-    assert "runs client by client" in crossed.evidence
-    assert "from the law" in crossed.evidence
+    crossing = next(check for check in finding.checks if LABELS[HASHED] in check.statement)
+    assert "runs client by client" in crossing.evidence
+    assert "from the law" in crossing.evidence
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("twin", "why"), [
     (always_zero, "does not reach 0.9"),
-    (lambda self, epsilon, clients: RIGHT(self, 2 * epsilon, clients), "exceeds the run budget"),
-    (lambda self, epsilon, clients: RIGHT(self, epsilon, clients - 1), "of 1,211"),
-    (lambda self, epsilon, clients: RIGHT(self, epsilon, clients + 1), "of 1,211"),
+    (asks(times=2), "exceeds the run budget"),
+    (asks(more=-1), "of 1,211"),
+    (asks(more=1), "of 1,211"),
 ], ids=["always zero", "twice the epsilon", "one short", "one beyond"])  # fmt: skip
 def test_wrong_protocols_are_not_shown(
     monkeypatch: pytest.MonkeyPatch, twin: Algorithm, why: str
@@ -283,7 +261,7 @@ def test_wrong_protocols_are_not_shown(
     """A decoder that always returns 0, randomizers at twice the epsilon and cohorts one short or
     one beyond each lose the quick verdict, and it says why."""
     # the cross-check alone finds the others
-    finding = quick(monkeypatch, twin, searched=why == "does not reach 0.9")
+    finding = quick(monkeypatch, twin, with_search=why == "does not reach 0.9")
     assert finding.verdict == "not shown"
     assert any(why in check.evidence for check in lost(finding))
 
@@ -301,27 +279,6 @@ def test_a_channel_of_twice_the_epsilon_it_charges_is_not_shown(
     assert any("largest exact loss 2.0" in check.evidence for check in lost(finding)), lost(finding)
 
 
-def test_an_off_by_one_cohort_is_found_by_whom_it_asks() -> None:
-    """Rounds that meet in one client ask that client beyond the budget: the run is refused."""
-
-    def play() -> Play[LocalQuery, Tally, Concept]:
-        rounds = RIGHT(MaskedParityLearner(d=4), 1.0, 1211).play()
-        (first,) = next(rounds)
-        yield (first,)
-        yield (LocalQuery(first.query, first.randomizer, Cohort(first.cohort.stop - 1, 1211)),)
-        return Concept(4, 0, 0)
-
-    def overlapping(
-        self: MaskedParityLearner, epsilon: float, clients: int
-    ) -> Adaptive[LocalQuery, Tally, Concept]:
-        return Adaptive(play)
-
-    with pytest.MonkeyPatch.context() as patch:
-        assert any(
-            "budget" in check.evidence for check in lost(quick(patch, overlapping, searched=False))
-        )
-
-
 def test_the_curators_errors_are_those_of_every_concept() -> None:
     """Scores by the transform equal a count of the misclassified examples for each of the 32
     concepts; the true concept errs nowhere."""
@@ -332,8 +289,8 @@ def test_the_curators_errors_are_those_of_every_concept() -> None:
     for number in range(concepts.size):
         r, a = number >> 1, number & 1
         odd = [
-            (r >> place & 1) if hinted else ((r & word).bit_count() + a) % 2
-            for word, place, hinted in zip(x, i, b, strict=True)
+            (r >> place & 1) if hint else ((r & word).bit_count() + a) % 2
+            for word, place, hint in zip(x, i, b, strict=True)
         ]
         assert errors[number] == sum(
             (1 - 2 * wrong) != label for wrong, label in zip(odd, y, strict=True)

@@ -44,20 +44,20 @@ NOISY = {
 }
 LOSING = {"passed": lambda shuffler, reports: PASSED(shuffler, reports)[::2]}
 TWINS = [
-    Twin("too much noise", parity_shuffled, NOISY, (Summed,), ("the noisy sum needs",)),
+    Twin("too much noise", parity_shuffled, NOISY, (Summed,), "the noisy sum needs"),
     Twin(
         "too small a blanket",
         parity_shuffled,
         {"blanket_for_parity": thin},
         (Blanketed,),
-        ("behind a shuffler",),
+        "behind a shuffler",
     ),
     Twin(
         "a shuffler that loses half of the messages",
         Shuffler,
         LOSING,
         (Batches,),
-        ("and client by client",),
+        "and client by client",
     ),
 ]
 test_shown, test_wrong_twins_are_not_shown = QUICK.tests(TWINS)

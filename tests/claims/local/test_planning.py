@@ -51,8 +51,8 @@ def test_a_survey_takes_the_planned_clients_by_its_exact_law(epsilon: float) -> 
     """Survey, and so the mean, whose reports have the same law: the plan is within 2 % of the exact
     count; that for a fair coin is not at epsilon 4."""
     exact = _exact_clients(epsilon, 0.3, 0.05)
-    planned = plan_of(Survey(), epsilon, Survey().synthetic(5, 1)).clients(0.05)
-    assert planned == pytest.approx(exact, rel=0.02)
+    plan = plan_of(Survey(), epsilon, Survey().synthetic(5, 1)).clients(0.05)
+    assert plan == pytest.approx(exact, rel=0.02)
     if epsilon == 4:
         assert plan_of(Survey(), epsilon).clients(0.05) > 1.1 * exact
 
@@ -68,10 +68,10 @@ def test_a_quick_measurement_agrees(task: str) -> None:
     (point,) = (
         each for each in EXPERIMENT.points("quick") if each.task == task and each.epsilon == 1
     )
-    measured = EXPERIMENT.measure(point, 1)
-    assert not measured.count.failed
-    assert measured.planned == pytest.approx(measured.count.n, rel=0.05)
-    assert measured.count.low < measured.count.n < measured.count.high
+    result = EXPERIMENT.measure(point, 1)
+    assert not result.count.failed
+    assert result.planned == pytest.approx(result.count.n, rel=0.05)
+    assert result.count.low < result.count.n < result.count.high
     few = replace(point, trials=1500)
     assert EXPERIMENT.measure(few, 2) == EXPERIMENT.measure(few, 2) != EXPERIMENT.measure(few, 3)
 
@@ -79,14 +79,14 @@ def test_a_quick_measurement_agrees(task: str) -> None:
 RIGHT = Planned(1000, 1100, "grr", 0.05, ClientCount(1001, 990, 1012, 9))
 
 
-@pytest.mark.parametrize(("wrong", "lost"), [
+@pytest.mark.parametrize(("wrong", "losses"), [
     (RIGHT, []), (replace(RIGHT, planned=1040), []), (replace(RIGHT, planned=1100), [1]),
     (replace(RIGHT, planned=910), [1]),
 ])  # fmt: skip
-def test_the_verdict_follows_the_measurements(wrong: Planned, lost: list[int]) -> None:
+def test_the_verdict_follows_the_measurements(wrong: Planned, losses: list[int]) -> None:
     """A plan a tenth too high or too low loses its check, a plan 4 % too high does not."""
     points = EXPERIMENT.points("full")
     finding = EXPERIMENT.conclude(
         [(point, wrong if place == 3 else RIGHT) for place, point in enumerate(points)], "full"
     )
-    assert [place for place, check in enumerate(finding.checks) if not check.shown] == lost
+    assert [place for place, check in enumerate(finding.checks) if not check.shown] == losses

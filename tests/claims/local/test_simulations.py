@@ -46,13 +46,13 @@ EXPERIMENTS: dict[str, Experiment] = {
 def quick(once: Once) -> Quick:
     """The quick run of the right protocol with seed 1."""
 
-    def measured(name: str) -> list[tuple[Any, Any]]:
+    def rows_of(name: str) -> list[tuple[Any, Any]]:
         experiment = EXPERIMENTS[name]
         return once.measured(
             name, experiment, experiment.points("quick"), lambda point: experiment.measure(point, 1)
         )
 
-    return measured
+    return rows_of
 
 
 @pytest.mark.slow(only=("sq-to-local",))
@@ -284,11 +284,11 @@ def test_a_wrong_program_is_not_shown(
     for target, name, value in wrong.changes:
         monkeypatch.setattr(target, name, value)
     likelihood_query.cache_clear()
-    measured = [
+    rows = [
         (point, wrong.experiment.measure(point, 1) if wrong.concerns(point) else each)
         for point, each in right
     ]
-    finding = wrong.experiment.conclude(measured, "quick")
+    finding = wrong.experiment.conclude(rows, "quick")
     likelihood_query.cache_clear()
     assert finding.verdict == "not shown"
     assert all(part in lost(finding) for part in wrong.falls), lost(finding)

@@ -74,8 +74,8 @@ def test_partial_families_meet_the_bound_too() -> None:
     which the tolerance is below its threshold."""
     for cosets in (0, 1, 3, 8, 16):
         tolerance = coset_tolerance(4) * (1 - 1e-9)
-        success, certified = played(coset_learner(8, tolerance, 4, cosets), 8)
-        assert success == certified == Fraction(1, 2) + Fraction(cosets, 32)
+        success, certificate = played(coset_learner(8, tolerance, 4, cosets), 8)
+        assert success == certificate == Fraction(1, 2) + Fraction(cosets, 32)
         assert float(success) == pytest.approx(success_bound(8, cosets, tolerance), abs=1e-8)
 
 
@@ -91,9 +91,11 @@ def test_no_learner_exceeds_its_certificate_or_the_bound(d: int) -> None:
             random_learner(d, tolerance, 7, 5),
         ]
         for learner in learners:
-            success, certified = played(learner, d)
-            assert success <= certified
-            assert float(certified) <= success_bound(d, len(learner.queries) - d, tolerance) + 1e-12
+            success, certificate = played(learner, d)
+            assert success <= certificate
+            assert (
+                float(certificate) <= success_bound(d, len(learner.queries) - d, tolerance) + 1e-12
+            )
 
 
 def test_random_functions_refute_it_too() -> None:
@@ -101,7 +103,7 @@ def test_random_functions_refute_it_too() -> None:
     all masks on average, S a sum of 256 signs. The mean of 15 functions is within five standard
     errors (0.04 each) of that, failure probability below 1e-6; 64 functions reveal all (limits 3.1,
     E4)."""
-    revealed = [
+    shares = [
         2 * float(played(random_learner(8, 2 ** (-16 / 3), 1, 1000 * seed), 8)[1]) - 1
         for seed in range(15)
     ]
@@ -114,7 +116,7 @@ def test_random_functions_refute_it_too() -> None:
         / 2**256
     )
     assert tail == pytest.approx(0.417, abs=1e-3)
-    assert abs(sum(revealed) / 15 - tail) < 5 * 0.04 / math.sqrt(15)
+    assert abs(sum(shares) / 15 - tail) < 5 * 0.04 / math.sqrt(15)
     assert played(random_learner(8, 2 ** (-16 / 3), 64, 1), 8)[0] == 1
 
 

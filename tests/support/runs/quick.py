@@ -2,7 +2,6 @@
 measured once, by right code."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +15,6 @@ from tests.support.runs.shared import Once
 SEED = 100
 
 
-@dataclass(frozen=True)
 class Twin:
     """Wrong values in place of right ones, the points that show them, and a part of each check that
     must then fail.
@@ -25,11 +23,19 @@ class Twin:
     the names are dotted paths.
     """
 
-    why: str
-    target: Any
-    changes: Mapping[str, Any]
-    points: tuple[Any, ...]
-    falls: tuple[str, ...]
+    def __init__(
+        self,
+        why: str,
+        target: Any,
+        changes: Mapping[str, Any],
+        points: tuple[Any, ...],
+        *falls: str,
+    ) -> None:
+        self.why = why
+        self.target = target
+        self.changes = changes
+        self.points = points
+        self.falls = falls
 
     def __str__(self) -> str:
         return self.why
@@ -114,10 +120,11 @@ class Quick:
         assert plain(self.measure(place)) == plain(self.right(place))
 
     def tests(
-        self, twins: list[Twin], place: int = 0, *, slow: tuple[str, ...] = ()
+        self, twins: list[Twin], kind: type = object, *, slow: tuple[str, ...] = ()
     ) -> tuple[Callable[[], None], Callable[..., None]]:
-        """Two long tests: the claim is shown, and each twin loses its checks. The twins named in
-        `slow` are slow."""
+        """Two long tests: the claim is shown, and the first point of this kind twice the same; each
+        twin loses its checks. The twins named in `slow` are slow."""
+        place = [isinstance(point, kind) for point in self.points].index(True)
 
         @pytest.mark.long
         def shown() -> None:

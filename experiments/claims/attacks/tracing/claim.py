@@ -2,8 +2,8 @@
 decoders."""
 
 import math
-from collections.abc import Callable
-from dataclasses import field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import field
 
 import numpy as np
 from numpy.random import default_rng
@@ -32,14 +32,13 @@ from local_dp.experiments.claims.attacks.tracing.signed import (
 )
 from local_dp.experiments.lab.parts import (
     CURATOR_AND_ATTACKS,
-    NO_FACTOR,
-    NOTHING,
     Check,
     Claimed,
     Experiment,
     Figure,
     Finding,
     Points,
+    Positive,
     Rate,
     Row,
     Rows,
@@ -98,7 +97,7 @@ def _exact(attack: Attack, rows: Records, seed: int) -> Answers:
     return ExactOracle(population.Rows(rows)).answer(attack.queries)
 
 
-def _curated(attack: Attack, rows: Records, seed: int) -> Answers:
+def _from_curator(attack: Attack, rows: Records, seed: int) -> Answers:
     """Laplace noise, epsilon 1 and delta 1 / (10 n) for all answers by optimal composition."""
     part = optimal_part(approximate(EPSILON, 1 / (10 * len(rows))), len(attack.queries))
     trusted = TrustedOracle[Records](
@@ -120,7 +119,7 @@ def _plain(attack: Attack) -> Nonadaptive[StatisticalQuery, float, Answers]:
 MODELS: dict[str, tuple[Callable[[Attack, Records, int], Answers], bool]] = {
     "exact means": (_exact, False),
     "means rounded to 0 or 1": (_exact, True),
-    "a curator": (_curated, False),
+    "a curator": (_from_curator, False),
     "clients": (_local, False),
 }
 """Who answers, and whether the answers are rounded."""
@@ -128,9 +127,9 @@ MODELS: dict[str, tuple[Callable[[Attack, Records, int], Answers], bool]] = {
 SCORED = tuple(MODELS)[:2]  # of which the mean score is predicted
 
 
-def _caught(accused: Bools, c: int) -> tuple[bool, bool]:
+def _hits(accusations: Bools, c: int) -> tuple[bool, bool]:
     """Whether one of the first c is accused, and one of the others."""
-    return bool(accused[:c].any()), bool(accused[c:].any())
+    return bool(accusations[:c].any()), bool(accusations[c:].any())
 
 
 class Traces(Row):
@@ -158,26 +157,22 @@ class Means(Row):
 
     def measure(self, seed: int) -> Traces:
         answer, rounded = MODELS[self.model]
-        traces = Traces([], [], [], 0, 0)
+        shares_above, scores, errors = list[float](), list[float](), list[float]()
+        strangers = np.zeros(2, dtype=np.int64)  # who score as much, and who are accused
         for each in range(self.tables):
             generator = default_rng([seed, each])
             shares = generator.uniform(0.01, 0.99, self.d)
             rows = generator.random((2 * N, self.d)) < shares  # members, then strangers
             attack = tracing(shares, rows, 0.5, rounded=rounded)
             answers = answer(attack, packed(rows[:N]), seed + each)
-            read, found = (np.array(answers) + 1) / 2, attack.decode(answers)
-            above = found.scores > ONE_PERCENT
-            traces.shares.append(float(above[:N].mean()))
-            traces.scores.append(float(found.scores[:N].mean()))
-            traces.errors.append(
-                float(np.abs(((read >= 0.5) if rounded else read) - rows[:N].mean(axis=0)).max())
-            )
-            traces = replace(
-                traces,
-                above=traces.above + int(above[N:].sum()),
-                accused=traces.accused + int(found.accused(FAILURE)[N:].sum()),
-            )
-        return traces
+            read, verdicts = (np.array(answers) + 1) / 2, attack.decode(answers)
+            above = verdicts.scores > ONE_PERCENT
+            shares_above.append(float(above[:N].mean()))
+            scores.append(float(verdicts.scores[:N].mean()))
+            means = (read >= 0.5) if rounded else read
+            errors.append(float(np.abs(means - rows[:N].mean(axis=0)).max()))
+            strangers += above[N:].sum(), verdicts.accused(FAILURE)[N:].sum()
+        return Traces(shares_above, scores, errors, *strangers.tolist())
 
     @property
     def predicted(self) -> float:
@@ -197,13 +192,9 @@ def _rounded_score(n: int) -> float:
     """
     shares, most = np.linspace(0.01, 0.99, 1000), math.ceil(n / 2)
     decides = math.comb(n - 1, most - 1) * shares ** (most - 1) * (1 - shares) ** (n - most)
-    ones = np.sum(
-        [
-            math.comb(n, count) * shares**count * (1 - shares) ** (n - count)
-            for count in range(most, n + 1)
-        ],
-        axis=0,
-    )
+    ones = np.zeros(len(shares))
+    for count in range(most, n + 1):
+        ones += math.comb(n, count) * shares**count * (1 - shares) ** (n - count)
     squares = (ones * (1 - shares) ** 2 + (1 - ones) * shares**2) / (shares * (1 - shares))
     return float(decides.mean() / math.sqrt(squares.mean()))
 
@@ -231,18 +222,18 @@ class Codes(Row):
     def measure(self, seed: int) -> Accusations:
         c, users = self.c, 20 * self.c
         length = math.ceil(self.length * traced_length(c, users, FAILURE) / max(LENGTHS))
-        caught, scores, falsely, tardos_own = dict.fromkeys(STRATEGIES, 0), list[float](), 0, 0
+        hits, scores, falsely, tardos_own = dict.fromkeys(STRATEGIES, 0), list[float](), 0, 0
         for number, name in enumerate(STRATEGIES):
             for each in range(self.runs):
                 generator = default_rng([seed, number, each])
                 code = tardos(users, length, 1 / (20 * c), generator)
                 word = marked(code.rows[:c], STRATEGIES[name](code.rows[:c], generator))
                 traces = traced(code.shares, word.astype(np.float64), code.rows)
-                pirate, innocent = _caught(traces.accused(FAILURE), c)
+                pirate, innocent = _hits(traces.accused(FAILURE), c)
                 scores += [float(traces.scores[:c].mean())] * (name == "interleaved")
-                caught[name], falsely = caught[name] + pirate, falsely + innocent
+                hits[name], falsely = hits[name] + pirate, falsely + innocent
                 tardos_own += name != COPIED and bool(tardos_accused(code, word, c, FAILURE).any())
-        return Accusations(caught, falsely, length, scores, tardos_own)
+        return Accusations(hits, falsely, length, scores, tardos_own)
 
     @property
     def name(self) -> str:
@@ -258,25 +249,22 @@ class Traitors(Row):
 
     def measure(self, seed: int) -> Accusations:
         c, users = self.c, self.users
-        caught, falsely = dict.fromkeys(("exact means", "coin flips", "a curator"), 0), 0
+        hits, falsely = dict.fromkeys(("exact means", "coin flips", "a curator"), 0), 0
         for each in range(self.runs):
             generator = default_rng([seed, each])
-            code, keys = (
-                tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator),
-                keys_of(generator, users),
-            )
+            code = tardos(users, traced_length(c, users, FAILURE), 1 / (20 * c), generator)
+            keys = keys_of(generator, users)
             attack, rows = traitor_tracing(code, keys, 0.5), keys.take(slice(0, c))
+            pirates = Pirates(rows, STRATEGIES["coin flips"], generator)
             words = {
                 "exact means": _exact(attack, rows, each),
-                "coin flips": Pirates(rows, STRATEGIES["coin flips"], generator).answer(
-                    attack.queries
-                ),
-                "a curator": _curated(attack, rows, seed + each),
+                "coin flips": pirates.answer(attack.queries),
+                "a curator": _from_curator(attack, rows, seed + each),
             }
             for name, answers in words.items():
-                traitor, innocent = _caught(attack.decode(answers).accused(FAILURE), c)
-                caught[name], falsely = caught[name] + traitor, falsely + innocent
-        return Accusations(caught, falsely)
+                traitor, innocent = _hits(attack.decode(answers).accused(FAILURE), c)
+                hits[name], falsely = hits[name] + traitor, falsely + innocent
+        return Accusations(hits, falsely)
 
 
 def _runs(c: int, length: int, runs: int) -> int:
@@ -317,10 +305,15 @@ class Tracing(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         means, codes, traitors, signed = sheet[Means], sheet[Codes], sheet[Traitors], sheet[Signed]
-        caught = [
+        lengths = [
             (p.name, p.length, m.bits, m.worst / p.runs, *wilson(m.worst, p.runs)) for p, m in codes
         ]
         shares = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
+        traces = [
+            (name, p.c, p.users, count, p.runs)
+            for p, m in traitors
+            for name, count in m.caught.items()
+        ]
         tables = [
             tabulate(
                 f"share found among {N} members and {N} strangers",
@@ -333,31 +326,20 @@ class Tracing(Experiment):
                     "pirates | length / (c^2 ln(N / .01)) | bits | caught, worst of eight "
                     "strategies | from | to"
                 ),
-                caught,
+                lengths,
             ),
             tabulate(
-                "traitor tracing",
-                "decoder | traitors | of users | caught in | of runs",
-                [
-                    (name, p.c, p.users, count, p.runs)
-                    for p, m in traitors
-                    for name, count in m.caught.items()
-                ],
+                "traitor tracing", "decoder | traitors | of users | caught in | of runs", traces
             ),
             signed_table(signed),
         ]
-        accused = tables[1].curves(
-            "pirates | length / (c^2 ln(N / .01)) | caught, worst of eight strategies | from | to"
+        title, length = "Pirates accused, worst of eight strategies", "length / (c^2 ln(N / .01))"
+        accusations = tables[1].curves(
+            f"pirates | {length} | caught, worst of eight strategies | from | to"
         )
         figures = [
             _means_figure(tables[0]),
-            Figure(
-                "tracing-codes",
-                "Pirates accused, worst of eight strategies",
-                "length / (c^2 ln(N / .01))",
-                "share of runs",
-                accused,
-            ),
+            Figure("tracing-codes", title, length, "share of runs", accusations),
         ]
         checks = [
             _check_scores(means),
@@ -388,12 +370,9 @@ def _check_scores(means: Rows[Means, Traces]) -> Check:
     other such sets of tables."""
     figures = {}
     for model in SCORED:
-        known = [(p, m) for p, m in means if p.model == model]
-        sums, predicted = (
-            [sum(scores) for scores in zip(*(m.scores for _, m in known), strict=True)],
-            sum(p.predicted for p, _ in known),
-        )
-        figures[model] = positive_mean(sums) / (predicted or math.nan)
+        rows = [(p.predicted, m.scores) for p, m in means if p.model == model]
+        sums = [sum(scores) for scores in zip(*(scores for _, scores in rows), strict=True)]
+        figures[model] = positive_mean(sums) / sum(prediction for prediction, _ in rows)
     return measured(
         (
             "From exact means members score sqrt(d / n) standard deviations more than strangers, "
@@ -408,20 +387,16 @@ def _check_scores(means: Rows[Means, Traces]) -> Check:
 def _check_either(means: Rows[Means, Traces]) -> Check:
     """Where d is largest; errors of one size have a mean without an error."""
     d = max(p.d for p, _ in means)
-    found = {p.model: mean(m.shares) for p, m in means if p.d == d}
-    errors = {p.model: positive_mean(m.errors) for p, m in means if p.d == d}
-    claims, least, inexact = (
-        dict[str, Claimed](),
-        {"exact means": 0.95, "means rounded to 0 or 1": 0.35},
-        {"a curator": 0.9, "clients": 20.0},
-    )
-    for model in MODELS:
-        share, error = found.get(model, NOTHING), errors.get(model, NO_FACTOR)
+    least = {"exact means": 0.95, "means rounded to 0 or 1": 0.35}
+    inexact = {"a curator": 0.9, "clients": 20.0}
+    claims = {}
+    for model, m in ((p.model, m) for p, m in means if p.d == d):
+        share, error = mean(m.shares), positive_mean(m.errors)
         claims[f"{model}: found"] = (
-            Claimed(share, low=least[model]) if model in least else Claimed(share, high=0.05)
+            Claimed(share, least[model]) if model in least else Claimed(share, high=0.05)
         )
         claims[f"{model}: largest error"] = (
-            Claimed(error, low=inexact[model]) if model in inexact else Claimed(error, high=0.5)
+            Claimed(error, inexact[model]) if model in inexact else Claimed(error, high=0.5)
         )
     return holds(
         "From means that err by at most 1/2 at least 95 % of members are found, and 35 % from "
@@ -435,68 +410,59 @@ def _check_strangers(means: Rows[Means, Traces]) -> Check:
     """A stranger's row is independent of the answers and of other strangers' rows, given the
     shares: so the counts are binomial, or nearly."""
     trials = sum(N * p.tables for p, _ in means)
-    above, accused = (
-        Rate(sum(m.above for _, m in means), trials),
-        Rate(sum(m.accused for _, m in means), trials),
-    )
+    above = Rate(sum(m.above for _, m in means), trials)
+    accusations = Rate(sum(m.accused for _, m in means), trials)
+    claims = {
+        "above": Claimed(above, 0.005, 0.015),
+        "accused": Claimed(accusations, high=FAILURE / (2 * N)),
+    }
     statement = (
         "One stranger in a hundred scores as much, within 0.5 %, and at most 0.02 % are accused, "
         "as is proved"
     )
-    return holds(
-        statement,
-        {
-            "above": Claimed(above, 0.005, 0.015),
-            "accused": Claimed(accused, high=FAILURE / (2 * N)),
-        },
-    )
+    return holds(statement, claims)
 
 
-def _check_codes(codes: Rows[Codes, Accusations]) -> list[Check]:
+def _check_codes(codes: Rows[Codes, Accusations]) -> Iterator[Check]:
     full = [(p, m) for p, m in codes if p.length == max(LENGTHS)]
-    caught = {
-        f"{name}, c = {p.c}": Claimed(Rate(count, p.runs), low=0.95)
-        for p, m in full
-        for name, count in m.caught.items()
-    }
-    caught |= {
-        f"all, c = {p.c}": Claimed(Rate(sum(m.caught.values()), p.runs * len(STRATEGIES)), low=0.98)
-        for p, m in full
-    }
-    # sqrt(d) / c
-    deviations = {p.name: math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE)) for p, _ in full}
+    rates, alone, scores = dict[str, Claimed](), dict[str, Claimed](), dict[str, Positive]()
+    for p, m in full:
+        for name, count in m.caught.items():
+            alone[f"{name}, c = {p.c}"] = Claimed(Rate(count, p.runs), 0.95)
+        total = Rate(sum(m.caught.values()), p.runs * len(STRATEGIES))
+        rates[f"all, c = {p.c}"] = Claimed(total, 0.98)
+        deviations = math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE))  # sqrt(d) / c
+        scores[p.name] = positive_mean(m.scores) / deviations
     times, falsely = sum(p.runs for p, _ in codes), sum(m.falsely for _, m in codes)
-    return [
-        holds(
-            (
-                "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
-                "every strategy, in 98 % of all"
-            ),
-            caught,
+    yield holds(
+        (
+            "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
+            "every strategy, in 98 % of all"
         ),
-        measured(
-            (
-                "There, pirates who interleave their rows score sqrt(6 ln(N / .01)) standard "
-                f"deviations more than others in the mean, within {NEAR:.0%}"
-            ),
-            {p.name: positive_mean(m.scores) / deviations[p.name] for p, m in full},
-            1 - NEAR,
-            1 + NEAR,
+        alone | rates,
+    )
+    yield measured(
+        (
+            "There, pirates who interleave their rows score sqrt(6 ln(N / .01)) standard "
+            f"deviations more than others in the mean, within {NEAR:.0%}"
         ),
-        measured(
-            f"Innocents are accused in {SPARED:.1%} of the runs at most, where 1 % is proved",
-            {"": Rate(falsely, times * len(STRATEGIES))},
-            high=SPARED,
+        scores,
+        1 - NEAR,
+        1 + NEAR,
+    )
+    yield measured(
+        f"Innocents are accused in {SPARED:.1%} of the runs at most, where 1 % is proved",
+        {"": Rate(falsely, times * len(STRATEGIES))},
+        high=SPARED,
+    )
+    yield measured(
+        (
+            "Tardos's own score accuses somebody in 1 % of the runs at most, at these "
+            "lengths, unless one row is copied whole"
         ),
-        measured(
-            (
-                "Tardos's own score accuses somebody in 1 % of the runs at most, at these "
-                "lengths, unless one row is copied whole"
-            ),
-            {"": Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))},
-            high=FAILURE,
-        ),
-    ]
+        {"": Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))},
+        high=FAILURE,
+    )
 
 
 def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
@@ -504,9 +470,7 @@ def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
     for p, m in traitors:
         for name, count in m.caught.items():
             rate = Rate(count, p.runs)
-            claims[name] = (
-                Claimed(rate, high=0.05) if name == "a curator" else Claimed(rate, low=0.95)
-            )
+            claims[name] = Claimed(rate, *((0, 0.05) if name == "a curator" else (0.95,)))
         claims["others accused"] = Claimed(Rate(m.falsely, len(m.caught) * p.runs), high=FAILURE)
     return holds(
         (
@@ -519,15 +483,11 @@ def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
 
 def _means_figure(shares: Table) -> Figure:
     sizes = shares.column("attributes d")
-    curves = [
-        *shares.curves("who answers | attributes d | members"),
-        curve("strangers", ((d, 0.01) for d in (sizes[0], max(sizes))), "bound"),
-    ]
-    title, axis = (
-        f"Members found among strangers, n = {N}",
-        "share of members above 99 % of strangers",
-    )
-    return Figure("tracing", title, "attributes d", axis, curves, log_x=True)
+    curves = shares.curves("who answers | attributes d | members")
+    curves.append(curve("strangers", [(sizes[0], 0.01), (max(sizes), 0.01)], "bound"))
+    title = f"Members found among strangers, n = {N}"
+    axes = ("attributes d", "share of members above 99 % of strangers")
+    return Figure("tracing", title, *axes, curves, log_x=True)
 
 
 EXPERIMENT = Tracing()

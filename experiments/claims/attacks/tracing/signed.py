@@ -61,14 +61,13 @@ class Signed(Row):
 
     def measure(self, seed: int) -> Verified:
         runs = [
-            self._judged(own)
-            for own in default_rng(seed).integers(1 << 62, size=self.runs).tolist()
+            self._judge(own) for own in default_rng(seed).integers(1 << 62, size=self.runs).tolist()
         ]
         return Verified(
             {way: [run[way] for run in runs] for way in (TABLE, MWEM, HISTOGRAM, NOTHING)}
         )
 
-    def _judged(self, seed: int) -> dict[str, Judged]:
+    def _judge(self, seed: int) -> dict[str, Judged]:
         signer = Signer(default_rng(seed).bytes(32), self.message, self.tag)
         table = signer.table(
             np.repeat(np.arange(1 << signer.message, dtype=np.uint64), self.copies)
@@ -79,22 +78,22 @@ class Signed(Row):
             signer.verifies(np.arange(1 << signer.d, dtype=np.uint64)),
         )
 
-        def judged(weights: Floats) -> Judged:
+        def judge(weights: Floats) -> Judged:
             total = float(weights.sum())
             if not total:
                 return None
-            scaled = weights * (table.size / total)
+            counts = weights * (table.size / total)
             return float(weights[valid].sum()) / total, Errors.of(
-                workload.of_histogram(scaled), truth, table.size
+                workload.of_histogram(counts), truth, table.size
             ).largest
 
         ways = {
             TABLE: table.histogram.astype(np.float64),
-            MWEM: _weighed(table, workload, seed),
+            MWEM: _synthesize(table, workload, seed),
             HISTOGRAM: _frequent(table, seed),
         }
         return {
-            name: judged(weights)
+            name: judge(weights)
             for name, weights in {**ways, NOTHING: np.ones(1 << signer.d)}.items()
         }
 
@@ -104,27 +103,27 @@ def signed_points(scale: Scale) -> list[Signed]:
     return [Signed(*BITS[scale], copies, RUNS[scale]) for copies in COPIES]
 
 
-def _weighed(table: BinaryTable, workload: Marginals, seed: int) -> Floats:
+def _synthesize(table: BinaryTable, workload: Marginals, seed: int) -> Floats:
     algorithm = concentrated_mwem(workload, table.size, LOSS).algorithm(table.size)
     return run(algorithm, TrustedOracle(table, ConcentratedAccount(LOSS), seeded(seed))).weights
 
 
 def _frequent(table: BinaryTable, seed: int) -> Floats:
     """The rows of enough people to be released, by their noisy counts."""
-    released = ThresholdedHistogram(LOSS.epsilon, LOSS.delta).release(
+    release = ThresholdedHistogram(LOSS.epsilon, LOSS.delta).release(
         Multiset.of(table.rows, table.d), seeded(seed)
     )
     weights = np.zeros(1 << table.d)
-    weights[released.values.astype(np.int64)] = np.maximum(released.counts, 0)
+    weights[release.values.astype(np.int64)] = np.maximum(release.counts, 0)
     return weights
 
 
 def signed_table(signed: Rows[Signed, Verified]) -> Table:
     """Each way's rows, in the mean over runs."""
-    each = [(p.copies, name, _released(runs)) for p, m in signed for name, runs in m.shares.items()]
+    each = [(p.copies, name, _releases(runs)) for p, m in signed for name, runs in m.shares.items()]
     rows = [
-        (copies, name, *(np.mean(judged, axis=0).tolist() if judged else (None, None)))
-        for copies, name, judged in each
+        (copies, name, *(np.mean(figures, axis=0).tolist() if figures else (None, None)))
+        for copies, name, figures in each
     ]
     return tabulate(
         "rows that verify",
@@ -133,23 +132,24 @@ def signed_table(signed: Rows[Signed, Verified]) -> Table:
     )
 
 
-def _released(runs: list[Judged]) -> list[tuple[float, float]]:
+def _releases(runs: list[Judged]) -> list[tuple[float, float]]:
     return [each for each in runs if each is not None]
 
 
 def check_signed(signed: Rows[Signed, Verified]) -> Check:
     """A signed table's own rows all verify, and a histogram has rows where many share one, and only
     there."""
-    released = {
-        (way, p.copies): _released(runs) for p, m in signed for way, runs in m.shares.items()
+    releases = {
+        (way, p.copies): _releases(runs) for p, m in signed for way, runs in m.shares.items()
     }
     once, often = (
-        {way: released.get((way, copies), []) for way in (TABLE, MWEM, HISTOGRAM, NOTHING)}
+        {way: releases.get((way, copies), []) for way in (TABLE, MWEM, HISTOGRAM, NOTHING)}
         for copies in COPIES
     )
-    copied = [share for share, _ in (*once[TABLE], *often[TABLE], *often[HISTOGRAM])]
+    copies_share = [share for share, _ in (*once[TABLE], *often[TABLE], *often[HISTOGRAM])]
     errors = [
-        made / drawn for (_, made), (_, drawn) in zip(often[MWEM], often[NOTHING], strict=False)
+        synthetic / random
+        for (_, synthetic), (_, random) in zip(often[MWEM], often[NOTHING], strict=False)
     ]
     shares = {
         copies: mean([share for share, _ in each[MWEM]])
@@ -164,5 +164,5 @@ def check_signed(signed: Rows[Signed, Verified]) -> Check:
         "table's rows; where nobody shares one, it has no rows",
         {**claims, "error": Claimed(mean(errors), high=CLOSER)},
         f"of a histogram {len(once[HISTOGRAM])} and {len(often[HISTOGRAM])} runs have rows",
-        also=set(copied) == {1.0} and bool(often[HISTOGRAM]) and not once[HISTOGRAM],
+        also=set(copies_share) == {1.0} and bool(often[HISTOGRAM]) and not once[HISTOGRAM],
     )

@@ -2,6 +2,7 @@
 pays."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -33,7 +34,6 @@ from local_dp.experiments.claims.curator.many_answers.runs import (
 )
 from local_dp.experiments.lab.parts import (
     CURATOR_AND_ATTACKS,
-    NO_FACTOR,
     Check,
     Claimed,
     Experiment,
@@ -107,61 +107,14 @@ class ManyAnswers(Experiment):
         queries: Sized = {p.k: m for p, m in sheet[Queries]}
         small: Sized = {p.n: m for p, m in sheet[Small]}
         marginals: Sized = {p.n: m for p, m in sheet[AllMarginals]}
-        answered = [
-            (
-                name,
-                k,
-                float(np.mean(m.answered[name])),
-                m.alpha[name],
-                float(np.mean(m.errors[name])),
-            )
-            for k, m in queries.items()
-            for name in WEIGHTS
-        ]
-        halted = tabulate(
-            "random queries that were answered before the changes were used up",
-            "answer | queries | answered | alpha | largest error of these",
-            answered,
-        )
         tables = [
             _table(TITLES[0], "queries", queries),
-            halted,
+            _halts(queries),
             _table(TITLES[1], "records", small),
             _table(TITLES[2], "records", marginals),
         ]
-        asked = (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED, WORST)
-        shares = halted.curves("answer | queries | answered", *WEIGHTS)
-        figures = [
-            _figure("queries", "queries k", tables[0], asked),
-            Figure(
-                "many-answers-halted",
-                "The share of the queries that PMW answers",
-                "queries k",
-                "share answered",
-                shares,
-                log_x=True,
-            ),
-            _figure("small", "records n", tables[2]),
-            _figure(
-                "marginals",
-                "records n",
-                tables[3],
-                (PRODUCT, HISTOGRAM, DUAL, CONCENTRATED, FOURIER, NEAREST),
-            ),
-        ]
-        proved = {p.what: m.share for p, m in sheet[Privacy]}
         checks = [
-            within(
-                (
-                    "whole transcripts on all pairs of small neighbours, enumerated, lose no more "
-                    "than is claimed, and .4 of it or more"
-                ),
-                proved,
-                0.4,
-                1,
-                spec=".3f",
-                also=len(proved) == len(runs.PROVED),
-            ),
+            _check_privacy({p.what: m.share for p, m in sheet[Privacy]}),
             *_check_weights(queries),
             *_check_losers(queries),
             _check_boosting({k: m for k, m in queries.items() if BOOSTED in m.errors}),
@@ -169,7 +122,38 @@ class ManyAnswers(Experiment):
             _check_small({n: m for n, m in small.items() if n >= 1000}),
             *_check_marginals(marginals),
         ]
-        return Finding(checks, tables, figures, NOTES, headline=_headline(queries, marginals))
+        headline = _headline(queries, marginals)
+        return Finding(checks, tables, [*_figures(*tables)], NOTES, headline=headline)
+
+
+def _halts(queries: Sized) -> Table:
+    rows = []
+    for k, m in queries.items():
+        for name in WEIGHTS:
+            answers, errors = np.mean(m.answered[name]), np.mean(m.errors[name])
+            rows.append((name, k, float(answers), m.alpha[name], float(errors)))
+    title = "random queries that were answered before the changes were used up"
+    return tabulate(title, "answer | queries | answered | alpha | largest error of these", rows)
+
+
+def _figures(queries: Table, halts: Table, small: Table, marginals: Table) -> Iterator[Figure]:
+    methods = (NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM, PMW, TENTH, BOOSTED, FITTED, WORST)
+    title, axes = "The share of the queries that PMW answers", ("queries k", "share answered")
+    shares = halts.curves("answer | queries | answered")
+    fits = (PRODUCT, HISTOGRAM, DUAL, CONCENTRATED, FOURIER, NEAREST)
+    yield _figure("queries", "queries k", queries, methods)
+    yield Figure("many-answers-halted", title, *axes, shares, log_x=True)
+    yield _figure("small", "records n", small)
+    yield _figure("marginals", "records n", marginals, fits)
+
+
+def _check_privacy(proofs: dict[str, float]) -> Check:
+    statement = (
+        "whole transcripts on all pairs of small neighbours, enumerated, lose no more than is "
+        "claimed, and .4 of it or more"
+    )
+    whole = proofs.keys() == runs.PROVED.keys()
+    return within(statement, proofs, 0.4, 1, spec=".3f", also=whole)
 
 
 NOTES = [
@@ -197,79 +181,68 @@ def _headline(queries: Sized, marginals: Sized) -> str:
     )
 
 
-def _pooled(measured: Sized, worse: str, better: str) -> Positive:
+def _pool(by_size: Sized, worse: str, better: str) -> Positive:
     """How many times smaller the second error is, the mean of all runs of all sizes that have both,
     each on its own data."""
-    pairs = [
-        pair
-        for m in measured.values()
-        for pair in zip(m.errors[worse], m.errors[better], strict=False)
-    ]
-    return positive_mean([top / bottom for top, bottom in pairs])
+    ratios = []
+    for m in by_size.values():
+        pairs = zip(m.errors[worse], m.errors[better], strict=False)
+        ratios += [top / bottom for top, bottom in pairs]
+    return positive_mean(ratios)
 
 
-def _check_weights(queries: Sized) -> list[Check]:
+def _check_weights(queries: Sized) -> Iterator[Check]:
     """Noise by its law, PMW by its rule, and how either grows."""
-    noise = {
-        name: positive_mean([error for m in queries.values() for error in m.noise[name]])
-        for name in (LAPLACE, GAUSSIAN)
-    }
-    ruled = {
-        name: [error / m.alpha[PMW] for m in queries.values() for error in m.errors[name]]
-        for name in (PMW, TENTH)
-    }
-    answered = [share for m in queries.values() for share in m.answered[PMW]]
-    promised = {
-        name: Claimed(positive_mean(ruled[name]), *bounds)
-        for name, bounds in ((PMW, (1, 1.1)), (TENTH, (0.52, 0.63)))
-    }
-    promised["runs that answered all"] = Claimed(
-        Rate(sum(share == 1 for share in answered), len(answered)), 0.95
-    )
-    checks = [
-        measured(
-            (
-                "the largest error of noise on each answer is that of its law, within 2 % (in "
-                "units of it)"
-            ),
-            noise,
-            0.98,
-            1.02,
-        ),
-        holds(
-            (
-                "PMW by the rule that sees no data answers all queries, and errs by alpha to 1.1 "
-                "alpha; with a tenth of the changes by .52 to .63"
-            ),
-            promised,
-        ),
-    ]
     few, many = min(queries), max(queries)
-    grown = {
-        name: float(np.mean(queries[many].predicted[name]) / np.mean(queries[few].predicted[name]))
-        for name in (LAPLACE, GAUSSIAN)
-    }
-    root = math.sqrt(many / few)
-    flat = measured(
+    noise, growth = dict[str, Positive](), dict[str, float]()
+    for name in (LAPLACE, GAUSSIAN):
+        noise[name] = positive_mean([each for m in queries.values() for each in m.noise[name]])
+        laws = [np.mean(queries[k].predicted[name]) for k in (few, many)]
+        growth[name] = float(laws[1] / laws[0])
+    claims = {}
+    for name, bounds in ((PMW, (1, 1.1)), (TENTH, (0.52, 0.63))):
+        errors = [error / m.alpha[PMW] for m in queries.values() for error in m.errors[name]]
+        claims[name] = Claimed(positive_mean(errors), *bounds)
+    shares = [share for m in queries.values() for share in m.answered[PMW]]
+    claims["runs that answered all"] = Claimed(Rate(shares.count(1), len(shares)), 0.95)
+    root, factors = math.sqrt(many / few), (f"{name}: {x:.1f}" for name, x in growth.items())
+    yield measured(
         (
-            "from the fewest queries to the most noise on each answer grows as sqrt(k) and more, "
-            "errors of PMW by less than a fifth"
+            "the largest error of noise on each answer is that of its law, within 2 % (in "
+            "units of it)"
+        ),
+        noise,
+        0.98,
+        1.02,
+    )
+    yield holds(
+        (
+            "PMW by the rule that sees no data answers all queries, and errs by alpha to 1.1 "
+            "alpha; with a tenth of the changes by .52 to .63"
+        ),
+        claims,
+    )
+    yield measured(
+        (
+            "from the fewest queries to the most noise on each answer grows as sqrt(k) and "
+            "more, errors of PMW by less than a fifth"
         ),
         {PMW: ratio(queries[many].errors[PMW], queries[few].errors[PMW])},
         high=1.2,
-        more=f"sqrt(k): {root:.1f}; by their laws, "
-        + ", ".join(f"{name}: {times:.1f}" for name, times in grown.items()),
-        also=min(grown.values()) > root,
+        more=f"sqrt(k): {root:.1f}; by their laws, {', '.join(factors)}",
+        also=min(growth.values()) > root,
     )
-    return [*checks, flat]
 
 
 def _check_losers(queries: Sized) -> list[Check]:
     """In the mean over all k; Gaussian noise by its law; and the reversal at the largest k."""
-    gaussian = {k: (max(m.predicted[GAUSSIAN]), 0.5 * m.alpha[PMW]) for k, m in queries.items()}
+    gaussian = []
+    for k, m in queries.items():
+        error, half = max(m.predicted[GAUSSIAN]), 0.5 * m.alpha[PMW]
+        gaussian.append((error < half, f"k = {k:,}: {error:.4f}, half of alpha {half:.4f}"))
     cells = {
-        PMW: Claimed(_pooled(queries, PMW, HISTOGRAM), 170),
-        TENTH: Claimed(_pooled(queries, TENTH, HISTOGRAM), 92),
+        PMW: Claimed(_pool(queries, PMW, HISTOGRAM), 170),
+        TENTH: Claimed(_pool(queries, TENTH, HISTOGRAM), 92),
     }
     checks = [
         holds(
@@ -284,14 +257,11 @@ def _check_losers(queries: Sized) -> list[Check]:
                 "Gaussian noise on each answer beats PMW, bet or not: by its law it errs less "
                 "than half of alpha"
             ),
-            (
-                (error < half, f"k = {k:,}: {error:.4f}, half of alpha {half:.4f}")
-                for k, (error, half) in gaussian.items()
-            ),
+            gaussian,
         ),
         measured(
             "PMW errs 1.45 times less than no data, in the mean over all k",
-            {"": _pooled(queries, NOTHING, PMW)},
+            {"": _pool(queries, NOTHING, PMW)},
             1.45,
         ),
     ]
@@ -313,22 +283,22 @@ def _check_boosting(large: Sized) -> Check:
         "but 4 times more than weights fitted once to as many counts, and 4.5 times more than "
         "MWEM query by query; these two err alike, to a quarter",
         {
-            "less than PMW": Claimed(_pooled(large, PMW, BOOSTED), 3.9),
-            "less than a synopsis": Claimed(_pooled(large, SYNOPSIS, BOOSTED), 1.6),
-            "more than weights fitted once": Claimed(_pooled(large, BOOSTED, FITTED), 4),
-            "more than MWEM": Claimed(_pooled(large, BOOSTED, WORST), 4.5),
-            "of weights fitted once, times MWEM": Claimed(_pooled(large, FITTED, WORST), 0.8, 1.25),
+            "less than PMW": Claimed(_pool(large, PMW, BOOSTED), 3.9),
+            "less than a synopsis": Claimed(_pool(large, SYNOPSIS, BOOSTED), 1.6),
+            "more than weights fitted once": Claimed(_pool(large, BOOSTED, FITTED), 4),
+            "more than MWEM": Claimed(_pool(large, BOOSTED, WORST), 4.5),
+            "of weights fitted once, times MWEM": Claimed(_pool(large, FITTED, WORST), 0.8, 1.25),
         },
     )
 
 
 def _check_halted(large: Sized) -> Check:
     """A run that used up its changes is marked; the error of its answers looks best."""
-    answered = {
-        k: positive_mean([k * share for share in m.answered[HALTED]]) for k, m in large.items()
-    }
-    looks = {f"queries answered of {k:,}": Claimed(many, high=180) for k, many in answered.items()}
-    looks["times smaller"] = Claimed(_pooled(large, TENTH, HALTED), 1.4)
+    looks = {}
+    for k, m in large.items():
+        counts = positive_mean([k * share for share in m.answered[HALTED]])
+        looks[f"queries answered of {k:,}"] = Claimed(counts, high=180)
+    looks["times smaller"] = Claimed(_pool(large, TENTH, HALTED), 1.4)
     return holds(
         (
             "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at "
@@ -341,30 +311,23 @@ def _check_halted(large: Sized) -> Check:
 def _check_small(small: Sized) -> Check:
     """The error of a histogram in records does not depend on their number, that of small databases
     as a share does not."""
-    rows = {
-        f"{runs.SMALL}, {rows} rows": bounds
-        for rows, bounds in zip(SMALL_ROWS, ((0.18, 0.2), (0.066, 0.083)), strict=True)
-    }
-    cases = {
-        f"{name}, n = {n:,}": Claimed(positive_mean(m.errors[name]), *bounds)
-        for n, m in small.items()
-        for name, bounds in rows.items()
-    }
+    cases = {}
+    for n, m in small.items():
+        for rows, bounds in zip(SMALL_ROWS, ((0.18, 0.2), (0.066, 0.083)), strict=True):
+            name = f"{runs.SMALL}, {rows} rows"
+            cases[f"{name}, n = {n:,}"] = Claimed(positive_mean(m.errors[name]), *bounds)
     cells = [error * n for n, m in small.items() for error in m.errors[HISTOGRAM]]
     return holds(
         (
             "from 1,000 records on a small database (BLR) of 4 rows errs by .18 to .2, of 10 by "
             ".066 to .083, and a noisy histogram by 5.5 to 7 records"
         ),
-        cases | {"histogram, in records": Claimed(positive_mean(cells), 5.5, 7)},
+        {**cases, "histogram, in records": Claimed(positive_mean(cells), 5.5, 7)},
     )
 
 
-LEAST: dict[
-    str, dict[int, float]
-    # how many times the error of MWEM with its noise in rho, in the mean over cells, at so many
-    # records
-] = {
+# how many times the error of MWEM with its noise in rho, in the mean over cells, at so many records
+LEAST: dict[str, dict[int, float]] = {
     HISTOGRAM: {1000: 2.5, 5000: 3.5, 15_000: 2.9},
     GAUSSIAN: {1000: 3.8, 5000: 3.0, 15_000: 2.4},
     DUAL: {1000: 3.7, 5000: 9.7, 15_000: 17},
@@ -390,89 +353,77 @@ NEARER: dict[str, dict[int, tuple[float, float]]] = {
 }
 
 
-def _check_marginals(marginals: Sized) -> list[Check]:
+def _check_marginals(marginals: Sized) -> Iterator[Check]:
     """On fixed tables, so that noise alone is random; bounds are some per cent beyond what 40 runs
     at seed 2001 measured."""
 
-    def times(name: str, other: str, n: int) -> Positive:
-        return (
-            ratio(marginals[n].means[name], marginals[n].means[other])
-            if n in marginals
-            else NO_FACTOR
-        )
+    def times(name: str, other: str, n: int, *bounds: float) -> Claimed:
+        means = marginals[n].means
+        return Claimed(ratio(means[name], means[other]), *bounds)
 
-    checks = [
-        holds(
+    beats = []
+    for name, least in LEAST.items():
+        statement = (
             f"MWEM with its noise in rho beats {name}: in the mean over cells it errs "
             f"{', '.join(f'{factor:g}' for factor in least.values())} times less at 1,000, 5,000 "
-            "and 15,000 records",
-            {
-                f"n = {n:,}": Claimed(times(name, CONCENTRATED, n), factor)
-                for n, factor in least.items()
-            },
+            "and 15,000 records"
         )
-        for name, least in LEAST.items()
-    ]
-    large = [n for n in marginals if 1000 <= n <= 15_000]
+        factors = {f"n = {n:,}": times(name, CONCENTRATED, n, x) for n, x in least.items()}
+        beats.append(holds(statement, factors))
     largest = {
-        f"{name}, n = {n:,}": ratio(marginals[n].errors[name], marginals[n].errors[CONCENTRATED])
-        for n in large
+        f"{name}, n = {n:,}": ratio(m.errors[name], m.errors[CONCENTRATED])
+        for n, m in marginals.items()
         for name in (HISTOGRAM, GAUSSIAN, DUAL)
-    }
-    product = {
-        f"n = {n:,}": Claimed(times(PRODUCT, PURE, n), least)
-        for n, least in ((5000, 2.0), (15_000, 3.4))
+        if 1000 <= n <= 15_000
     }
     near = {
-        f"{name}, n = {n:,}": Claimed(times(name, NEAREST, n), *bounds)
+        f"{name}, n = {n:,}": times(name, NEAREST, n, *bounds)
         for name, each in NEARER.items()
         for n, bounds in each.items()
         if n in marginals
     }
-    return [
-        *checks,
-        measured(
-            (
-                "its largest error of a cell is half of theirs at most: of a histogram's, of "
-                "Gaussian noise's and of DualQuery's"
-            ),
-            largest,
-            2,
+    yield from beats
+    yield measured(
+        (
+            "its largest error of a cell is half of theirs at most: of a histogram's, of "
+            "Gaussian noise's and of DualQuery's"
         ),
-        holds(
-            (
-                "pure MWEM beats the product of columns: in the mean over cells it errs 2 and 3.4 "
-                "times less, at 5,000 and 15,000 records"
-            ),
-            product,
+        largest,
+        2,
+    )
+    yield holds(
+        (
+            "pure MWEM beats the product of columns: in the mean over cells it errs 2 and 3.4 "
+            "times less, at 5,000 and 15,000 records"
         ),
-        holds(
-            "in the mean over cells the table nearest to noisy characters errs less than MWEM, "
-            "1.15 times less at 15,000 records; the characters as they are err 1.28 times more at "
-            "1,000, and from 15,000 on as much within 8 %",
-            near,
-        ),
-    ]
+        {
+            "n = 5,000": times(PRODUCT, PURE, 5000, 2.0),
+            "n = 15,000": times(PRODUCT, PURE, 15_000, 3.4),
+        },
+    )
+    yield holds(
+        "in the mean over cells the table nearest to noisy characters errs less than MWEM, "
+        "1.15 times less at 15,000 records; the characters as they are err 1.28 times more at "
+        "1,000, and from 15,000 on as much within 8 %",
+        near,
+    )
 
 
-def _table(title: str, size: str, measured: Sized) -> Table:
+def _table(title: str, size: str, by_size: Sized) -> Table:
     rows = []
-    for n, m in measured.items():
+    for n, m in by_size.items():
         for name, errors in m.errors.items():
             means = [float(np.mean(m.means[name]))] if m.means else []
             rows.append((name, n, *positive_mean(errors).stated, *means, len(errors)))
-    headings = (
-        f"answer | {size} | largest error | 95 % from | to | "
-        f"{'mean error | ' if len(rows[0]) > 6 else ''}runs"
-    )
-    return tabulate(title, headings, rows)
+    mean = "mean error | " if len(rows[0]) > 6 else ""
+    return tabulate(title, f"answer | {size} | largest error | 95 % from | to | {mean}runs", rows)
 
 
 def _figure(name: str, axis: str, table: Table, labels: tuple[str, ...] = ()) -> Figure:
-    drawn = table.curves(f"answer | {table.columns[1]} | largest error | 95 % from | to", *labels)
+    curves = table.curves(f"answer | {table.columns[1]} | largest error | 95 % from | to", *labels)
     title = table.title[0].upper() + table.title[1:]
     return LogLogFigure(
-        f"many-answers-{name}", title, axis, "largest error (share of the records)", drawn
+        f"many-answers-{name}", title, axis, "largest error (share of the records)", curves
     )
 
 

@@ -21,7 +21,12 @@ from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, ind
 from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters, nearest_table
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of, worst_transcripts
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.query_release.boosting import Boosting, BoostingTerms, CountedBase
+from local_dp.curator.query_release.boosting import (
+    Boosted,
+    Boosting,
+    BoostingTerms,
+    CountedBase,
+)
 from local_dp.curator.query_release.counting import (
     CountingQueries,
     GaussianAnswers,
@@ -123,76 +128,59 @@ class Queries(Row):
     runs: int
 
     def measure(self, seed: int) -> Errors:
-        k, errors, predicted, noise, answered = self.k, Named(), Named(), Named(), Named()
+        k, errors, predictions, noise, shares = self.k, Named(), Named(), Named(), Named()
         for trial in range(self.runs):
             generator = default_rng([seed, k, trial])
             draws = seeded(seed, k << 8 | trial)
-            database, queries = (
-                zipf(generator),
-                CountingQueries.random(k, 1 << POINTS_BITS, generator),
-            )
+            database = zipf(generator)
+            queries = CountingQueries.random(k, 1 << POINTS_BITS, generator)
             truth = queries.counts(database)
-            laplace, gaussian = (
-                LaplaceAnswers(queries, EPSILON, DELTA),
-                GaussianAnswers(queries, EPSILON, DELTA),
-            )
-            answers: dict[str, Floats | Counts] = {
-                NOTHING: queries.shares(np.full(queries.points, RECORDS / queries.points)),
+            laplace = LaplaceAnswers(queries, EPSILON, DELTA)
+            gaussian = GaussianAnswers(queries, EPSILON, DELTA)
+            uniform = queries.shares(np.full(queries.points, RECORDS / queries.points))
+            _add(errors, _largest({NOTHING: uniform}, truth))
+            noisy = {
                 LAPLACE: laplace.release(database, draws),
                 GAUSSIAN: gaussian.release(database, draws),
-                HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
             }
+            histogram = queries.shares(noisy_histogram(database, draws))
+            _add(errors, _largest({**noisy, HISTOGRAM: histogram}, truth))
             laws = {
                 LAPLACE: largest_exponential(k) / laplace.part.epsilon,
                 GAUSSIAN: largest_normal(k) * math.sqrt(gaussian.variance),
             }
-            _add(predicted, {name: law / RECORDS for name, law in laws.items()})
-            weighed = {
-                name: _weighed(database, queries, share, draws) for name, share in WEIGHTS.items()
-            }
-            _add(
-                errors,
-                {
-                    name: float(np.abs(each - truth).max()) / RECORDS
-                    for name, each in answers.items()
-                },
-            )
-            _add(
-                errors, {name: each.largest_error(truth, RECORDS) for name, each in weighed.items()}
-            )
+            _add(predictions, {name: law / RECORDS for name, law in laws.items()})
+            for name, share in WEIGHTS.items():
+                run = _weigh(database, queries, share, draws)
+                _add(errors, {name: run.largest_error(truth, RECORDS)})
+                _add(shares, {name: run.answered})
             if BOOSTED_QUERIES[0] <= k <= BOOSTED_QUERIES[1] and trial < BOOSTED_RUNS:
                 others = seeded(seed, k << 8 | 1 << 7 | trial)
-                _add(errors, _boosted(database, queries, truth, others))
+                _add(errors, _boost(database, queries, truth, others))
                 if trial < WORST_RUNS:
-                    mwem = CountingMwem(queries, WORST_ROUNDS, EPSILON, DELTA)
-                    (weights,) = TrustedOracle(database, Account(BUDGET), others).answer((mwem,))
-                    _add(
-                        errors,
-                        {
-                            WORST: float(np.abs(RECORDS * queries.shares(weights) - truth).max())
-                            / RECORDS
-                        },
-                    )
-            _add(answered, {name: each.answered for name, each in weighed.items()})
+                    _add(errors, _largest({WORST: _by_mwem(database, queries, others)}, truth))
             for _ in range(NOISES):
                 again = {
                     LAPLACE: laplace.release(database, draws),
                     GAUSSIAN: gaussian.release(database, draws),
                 }
-                _add(
-                    noise,
-                    {
-                        name: float(np.abs(each - truth).max()) / laws[name]
-                        for name, each in again.items()
-                    },
-                )
-        return Errors(
-            errors,
-            predicted=predicted,
-            noise=noise,
-            answered=answered,
-            alpha={name: _terms(k, share).alpha for name, share in WEIGHTS.items()},
-        )
+                largest = _largest(again, truth, 1)
+                _add(noise, {name: largest[name] / law for name, law in laws.items()})
+        alpha = {name: _terms(k, share).alpha for name, share in WEIGHTS.items()}
+        return Errors(errors, predicted=predictions, noise=noise, answered=shares, alpha=alpha)
+
+
+def _largest(
+    answers: Mapping[str, Floats | Counts], truth: Counts, n: int = RECORDS
+) -> dict[str, float]:
+    """The largest error of each way, as a share of n records."""
+    return {name: float(np.abs(each - truth).max()) / n for name, each in answers.items()}
+
+
+def _by_mwem(database: Counts, queries: CountingQueries, draws: Draws) -> Floats:
+    mwem = CountingMwem(queries, WORST_ROUNDS, EPSILON, DELTA)
+    (weights,) = TrustedOracle(database, Account(BUDGET), draws).answer((mwem,))
+    return RECORDS * queries.shares(weights)
 
 
 @cache
@@ -201,30 +189,25 @@ def boosting_terms(rounds: int, samples: int) -> BoostingTerms:
     round t move by t."""
     squares = samples * sum(t * t for t in range(1, rounds)) + rounds * samples
     each, step = 0.1 / math.sqrt(squares), math.log((1 + 2 * ETA) / (1 - 2 * ETA)) / 2
-    counted = CountedBase(each * math.sqrt(squares / (rounds * samples)))
-    return BoostingTerms(rounds, samples, MARGIN, math.ceil(4 * step / each), step, counted).within(
+    base = CountedBase(each * math.sqrt(squares / (rounds * samples)))
+    return BoostingTerms(rounds, samples, MARGIN, math.ceil(4 * step / each), step, base).within(
         BUDGET
     )
 
 
-def _boosted(
+def _boost(
     database: Counts, queries: CountingQueries, truth: Counts, draws: Draws
 ) -> dict[str, float]:
     """Of boosting, of its synopses in the mean, and of weights fitted to noisy counts of as many
     queries, or all, at once: each at the same price."""
-    many, once = (
-        TrustedOracle(database, Account(BUDGET), draws).answer(
-            (Boosting(queries, boosting_terms(*terms), DELTA),)
-        )[0]
-        for terms in ((ROUNDS, SAMPLES), (1, ROUNDS * SAMPLES))
-    )
-    synopses = np.abs(many.answers - truth).max(axis=1).mean()
-    largest = {
-        BOOSTED: np.abs(many.counts - truth).max(),
-        SYNOPSIS: synopses,
-        FITTED: np.abs(once.counts - truth).max(),
-    }
-    return {name: float(error) / RECORDS for name, error in largest.items()}
+    results = list[Boosted]()
+    for terms in ((ROUNDS, SAMPLES), (1, ROUNDS * SAMPLES)):
+        boosting = Boosting(queries, boosting_terms(*terms), DELTA)
+        results += TrustedOracle(database, Account(BUDGET), draws).answer((boosting,))
+    many, once = results
+    synopses = float(np.abs(many.answers - truth).max(axis=1).mean())
+    largest = _largest({BOOSTED: many.counts, FITTED: once.counts}, truth)
+    return {**largest, SYNOPSIS: synopses / RECORDS}
 
 
 @cache
@@ -245,7 +228,7 @@ def _terms(k: int, share: float) -> Terms:
     return Terms.for_stream(Stream(RECORDS, 1 << POINTS_BITS, k), BUDGET, share=share)
 
 
-def _weighed(database: Counts, queries: CountingQueries, share: float, draws: Draws) -> Answered:
+def _weigh(database: Counts, queries: CountingQueries, share: float, draws: Draws) -> Answered:
     weights = MultiplicativeWeights(queries, RECORDS, _terms(queries.k, share))
     return run(weights.algorithm(), TrustedOracle(database, ConcentratedAccount(BUDGET), draws))
 
@@ -271,20 +254,10 @@ class Small(Row):
             for rows in self.rows:
                 small = np.array(SmallDatabase(queries, rows, EPSILON).release(database, draws))
                 answers[f"{SMALL}, {rows} rows"] = queries.shares(small * n / rows)
-            _add(
-                errors,
-                {name: float(np.abs(each - truth).max()) / n for name, each in answers.items()},
-            )
+            _add(errors, _largest(answers, truth, n))
             for _ in range(HISTOGRAMS - 1):
-                _add(
-                    errors,
-                    {
-                        HISTOGRAM: float(
-                            np.abs(queries.shares(noisy_histogram(database, draws)) - truth).max()
-                        )
-                        / n
-                    },
-                )
+                again = queries.shares(noisy_histogram(database, draws))
+                _add(errors, _largest({HISTOGRAM: again}, truth, n))
         return Errors(errors)
 
 
@@ -308,15 +281,11 @@ class AllMarginals(Row):
         database, workload = population(self.n, self.d), Marginals.ways(self.d, 3)
         truth, largest, means = workload.answers(database), Named(), Named()
         for trial in range(self.runs):
-            answers = {
-                name: answer(database, workload, seeded(seed, self.n << 8 | trial))
-                for name, answer in ANSWERS.items()
-            }
-            errors = {
-                name: CellErrors.of(answer, truth, self.n) for name, answer in answers.items()
-            }
-            _add(largest, {name: each.largest for name, each in errors.items()})
-            _add(means, {name: each.mean for name, each in errors.items()})
+            for name, answer in ANSWERS.items():
+                cells = answer(database, workload, seeded(seed, self.n << 8 | trial))
+                errors = CellErrors.of(cells, truth, self.n)
+                _add(largest, {name: errors.largest})
+                _add(means, {name: errors.mean})
         return Errors(largest, means)
 
 
@@ -332,23 +301,20 @@ def _histogram(database: BinaryTable, workload: Marginals, draws: Draws) -> Floa
 def _dual(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
     dual = DualQuery.within(workload, database.size, EPSILON)
     oracle = TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)
-    return run(
-        dual.algorithm(database.size, int(draws.words(1)[0] >> np.uint64(32))), oracle
-    ).answers(workload)
+    game = dual.algorithm(database.size, int(draws.words(1)[0] >> np.uint64(32)))
+    return run(game, oracle).answers(workload)
 
 
 def _pure(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
-    made = pure_mwem(workload, database.size, EPSILON)
-    return run(
-        made.algorithm(database.size), TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)
-    ).answers(workload)
+    game = pure_mwem(workload, database.size, EPSILON).algorithm(database.size)
+    oracle = TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)
+    return run(game, oracle).answers(workload)
 
 
-def _concentrated(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
-    made = concentrated_mwem(workload, database.size, BUDGET)
-    return run(
-        made.algorithm(database.size), TrustedOracle(database, ConcentratedAccount(BUDGET), draws)
-    ).answers(workload)
+def _in_rho(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
+    game = concentrated_mwem(workload, database.size, BUDGET).algorithm(database.size)
+    oracle = TrustedOracle(database, ConcentratedAccount(BUDGET), draws)
+    return run(game, oracle).answers(workload)
 
 
 ANSWERS: dict[str, Callable[[BinaryTable, Marginals, Draws], Floats]] = {
@@ -361,8 +327,8 @@ ANSWERS: dict[str, Callable[[BinaryTable, Marginals, Draws], Floats]] = {
     ),
     DUAL: _dual,
     PURE: _pure,
-    CONCENTRATED: _concentrated,
-    FOURIER: lambda *asked: _characters(*asked).cells,
+    CONCENTRATED: _in_rho,
+    FOURIER: lambda *terms: _characters(*terms).cells,
     NEAREST: lambda database, workload, draws: workload.of_histogram(
         nearest_table(_characters(database, workload, draws))
     ),
@@ -385,15 +351,26 @@ class Privacy(Row):
 def _prove_weights() -> float:
     """N = 2, k = 3, n = 1: an epoch that ends with a change costs 4, one that does not 1."""
     queries = CountingQueries(np.array([(True, False)] * 3))
-    databases: SmallDatabases[Any, Any] = SmallDatabases(
-        [(0,), (1,)], 1, lambda records: table(np.array([record for (record,) in records]), 2)
-    )
     weights = MultiplicativeWeights(queries, 1, Terms(0.9, 3, EPSILON, 0.5))
-    worst = worst_transcripts(weights.algorithm(), databases)
+    worst = worst_transcripts(weights.algorithm(), _counts(2, 1))
     return max(
         epsilon_of(ratio) / (4 * (len(transcript) // 2) + len(transcript) % 2)
         for transcript, ratio in worst.items()
     )
+
+
+def _counts(points: int, n: int) -> SmallDatabases[Any, Any]:
+    """All tables of n records of so many points, as counts."""
+    return SmallDatabases(
+        [(point,) for point in range(points)],
+        n,
+        lambda records: table(np.array(records).ravel(), points),
+    )
+
+
+def _worst(game: Any, databases: SmallDatabases[Any, Any]) -> float:
+    """The largest loss of a whole transcript."""
+    return epsilon_of(max(worst_transcripts(game, databases).values()))
 
 
 def _tables(n: int) -> SmallDatabases[Any, Any]:
@@ -401,50 +378,37 @@ def _tables(n: int) -> SmallDatabases[Any, Any]:
     return SmallDatabases(
         [(row,) for row in range(4)],
         n,
-        lambda records: BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64)),
+        lambda records: BinaryTable(2, np.array(records, dtype=np.uint64).ravel()),
     )
 
 
 def _prove_mwem() -> float:
     """N = 4, n = 1, two rounds, all 1-way marginals."""
-    made = Mwem(Marginals.ways(2, 1), PureRounds(2, EPSILON, EPSILON))
-    return (
-        epsilon_of(max(worst_transcripts(made.algorithm(1), _tables(1)).values()))
-        / made.loss.epsilon
-    )
+    mwem = Mwem(Marginals.ways(2, 1), PureRounds(2, EPSILON, EPSILON))
+    return _worst(mwem.algorithm(1), _tables(1)) / mwem.loss.epsilon
 
 
 def _prove_dual() -> float:
     """N = 4, n = 2, three rounds."""
     dual = DualQuery(Marginals.ways(2, 1), 3, 1, 0.5)
-    return epsilon_of(max(worst_transcripts(dual.algorithm(2, 1), _tables(2)).values())) / sum(
-        loss.epsilon for loss in dual.losses(2)
-    )
+    price = sum(loss.epsilon for loss in dual.losses(2))
+    return _worst(dual.algorithm(2, 1), _tables(2)) / price
 
 
 def _prove_small() -> float:
     """N = 4, n = 2, three rows, all conjunctions."""
-    databases: SmallDatabases[Any, Any] = SmallDatabases(
-        [(point,) for point in range(4)],
-        2,
-        lambda records: table(np.array([point for (point,) in records]), 4),
-    )
     small = SmallDatabase(CountingQueries.conjunctions(2), 3, EPSILON)
-    return epsilon_of(max(databases.worst_ratios(small).values())) / small.loss.epsilon
+    return epsilon_of(max(_counts(4, 2).worst_ratios(small).values())) / small.loss.epsilon
 
 
 def _prove_boosting() -> float:
     """N = 3, n = 1, three rounds: a record that moves from point 1 to 0 raises one count and lowers
     seven."""
     queries = CountingQueries(np.array([(True, False, False)] + [(False, True, False)] * 7))
-    databases: SmallDatabases[Any, Any] = SmallDatabases(
-        [(0,), (1,), (2,)], 1, lambda records: table(np.array([point for (point,) in records]), 3)
-    )
-    boosting = Boosting(
-        queries, BoostingTerms(3, 1, 0, 1, EPSILON / 4, CountedBase(EPSILON)), DELTA
-    )
-    stated = sum(count * loss.epsilon for loss, count in boosting.terms.losses.items())
-    return epsilon_of(max(worst_transcripts(boosting.algorithm(1, 1), databases).values())) / stated
+    terms = BoostingTerms(3, 1, 0, 1, EPSILON / 4, CountedBase(EPSILON))
+    boosting = Boosting(queries, terms, DELTA)
+    price = sum(count * loss.epsilon for loss, count in boosting.terms.losses.items())
+    return _worst(boosting.algorithm(1, 1), _counts(3, 1)) / price
 
 
 PROVED: dict[str, Callable[[], float]] = {

@@ -55,14 +55,14 @@ class Regret(Row):
             sequence(self.sequence, default_rng([seed, SEQUENCES.index(self.sequence)])),
             seeded(seed),
         )
-        perturbed = {
+        noisy = {
             epsilon: [
                 float(losses.regret(separator_noise(Parities(D), epsilon, ROUNDS, draws)))
                 for _ in range(RUNS)
             ]
             for epsilon in SCALES
         }
-        return Regrets(perturbed, {epsilon: losses.gumbel_regret(epsilon) for epsilon in SCALES})
+        return Regrets(noisy, {epsilon: losses.gumbel_regret(epsilon) for epsilon in SCALES})
 
 
 def sequence(name: str, generator: Generator) -> LossSequence:
@@ -106,7 +106,7 @@ def _bound(method: str, epsilon: float) -> float:
 def online_finding(
     regrets: Rows[Regret, Regrets], spreads: Rows[Spread, Spreads]
 ) -> tuple[list[Check], list[Table], list[Figure]]:
-    measured = {
+    means = {
         (p.sequence, epsilon): mean(each)
         for p, m in regrets
         for epsilon, each in m.perturbed.items()
@@ -115,7 +115,7 @@ def online_finding(
     root = math.sqrt(ROUNDS)
     rows = [
         (f"{RSPM}, {name}", 1 / epsilon, *(each / root for each in figure.stated))
-        for (name, epsilon), figure in measured.items()
+        for (name, epsilon), figure in means.items()
     ]
     rows += [
         (f"{GUMBEL}, {name}", 1 / epsilon, each / root, each / root, each / root)
@@ -136,7 +136,7 @@ def online_finding(
         log_x=True,
     )
     return (
-        [_check_gumbel(exact), _check_perturbed(measured), _check_spreads(spreads)],
+        [_check_gumbel(exact), _check_perturbed(means), _check_spreads(spreads)],
         [table, _counts(spreads)],
         [figure],
     )
@@ -162,7 +162,7 @@ def _check_gumbel(exact: dict[tuple[str, float], float]) -> Check:
     )
 
 
-def _check_perturbed(measured: dict[tuple[str, float], Normal]) -> Check:
+def _check_perturbed(means: dict[tuple[str, float], Normal]) -> Check:
     return holds(
         (
             "so is that of RSPM, and at the scale with the least bound it is a third of what the "
@@ -173,7 +173,7 @@ def _check_perturbed(measured: dict[tuple[str, float], Normal]) -> Check:
                 figure,
                 high=min(_bound(RSPM, epsilon), ROUNDS / 6 if epsilon == _best() else math.inf),
             )
-            for (name, epsilon), figure in measured.items()
+            for (name, epsilon), figure in means.items()
         },
     )
 
@@ -186,9 +186,9 @@ def _check_spreads(spreads: Rows[Spread, Spreads]) -> Check:
     """A walk of four times as many steps is twice as wide: 16 times the points from d = 6 to 10."""
     widths = {p.d: positive_mean(m.spreads) for p, m in spreads}
     few, many = BITS
-    grown = {"": Claimed(widths[many] / widths[few], 3.6, 4.6)}
+    growth = {"": Claimed(widths[many] / widths[few], 3.6, 4.6)}
     return holds(
-        "16 times as many thresholds widen their perturbations 3.6 to 4.6 times, as sqrt(N)", grown
+        "16 times as many thresholds widen their perturbations 3.6 to 4.6 times, as sqrt(N)", growth
     )
 
 

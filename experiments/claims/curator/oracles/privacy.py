@@ -64,11 +64,11 @@ class Liar:
 
 @dataclass(frozen=True)
 class Trusting:
-    claimed: separated.Plain
+    solver: separated.Plain
 
     def minimise(self, data: Weighted) -> separated.Certified:
         """Takes claims for proofs."""
-        return separated.Certified(self.claimed.minimise(data).choice, 0)
+        return separated.Certified(self.solver.minimise(data).choice, 0)
 
 
 def _attempt() -> Attempt:

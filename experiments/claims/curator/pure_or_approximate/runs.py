@@ -90,13 +90,13 @@ class Case:
     def sample(self, people: Ints) -> LabelledMultiset:
         """The labelled points of these people."""
         counts: Counts = np.bincount(people, minlength=len(self.points)).astype(np.int64)
-        kept = counts > 0
+        present = counts > 0
         ones = np.where(self.ones, counts, 0)
         values = np.array(
-            [point for point, there in zip(self.points, kept, strict=True) if there],
+            [point for point, there in zip(self.points, present, strict=True) if there],
             dtype=np.uint64 if self.bits <= 64 else object,
         )
-        return LabelledMultiset(self.bits, values, (counts - ones)[kept], ones[kept])
+        return LabelledMultiset(self.bits, values, (counts - ones)[present], ones[present])
 
 
 Cases = Mapping[str, Case]
@@ -186,16 +186,15 @@ def _bucket_case(bits: int, generator: Random) -> Case:
     learner = BucketPointLearner(
         BucketClass.drawn(bits, seeded(int(generator.integers(1 << 32)))), EPSILON
     )
-    scaled = [round(share * 10**9) for share in shares]
-    weights = np.array(scaled)
+    weights = np.array([round(share * 10**9) for share in shares])
     whole = LabelledMultiset(
         bits, _values(points, bits), np.where(ones, 0, weights), np.where(ones, weights, 0)
     )
     good = learner.hypotheses.errors(whole) < ALPHA * 10**9
 
     def chance(sample: LabelledMultiset) -> float:
-        weighed = EPSILON / 2 * -learner.hypotheses.errors(sample)
-        odds = np.exp(weighed - weighed.max())
+        logs = EPSILON / 2 * -learner.hypotheses.errors(sample)
+        odds = np.exp(logs - logs.max())
         return float(odds[good].sum() / odds.sum())
 
     return Case(
@@ -276,8 +275,8 @@ def _dichotomies(
 ) -> tuple[DichotomyLearner[int], Callable[[LabelledMultiset], float]]:
     """Thresholds where only labels are secret, or where some points are public."""
     every = Thresholds(apart=APART[kind])
-    seen = law.sample(PUBLIC, generator)
-    public = Multiset(law.bits, seen.values, seen.zeros + seen.ones)
+    sample = law.sample(PUBLIC, generator)
+    public = Multiset(law.bits, sample.values, sample.zeros + sample.ones)
     learner = (
         LabelPrivateLearner(every, EPSILON)
         if kind == "labels"
@@ -291,8 +290,8 @@ def _dichotomy_chance(
 ) -> float:
     """Pr[one of the right candidates], by their weights."""
     candidates = learner.candidates(sample)
-    weighed = learner.loss.epsilon / 2 * candidates.scores
-    odds = np.exp(weighed - weighed.max())
+    logs = learner.loss.epsilon / 2 * candidates.scores
+    odds = np.exp(logs - logs.max())
     good = np.array([right(candidates.member(number, 0)) for number in range(len(odds))])
     return float(odds[good].sum() / odds.sum())
 
@@ -342,8 +341,8 @@ class Learner(Row):
     def measure(self, seed: int) -> Records:
         of, kind, bits, delta = self.of, self.kind, self.bits, self.delta
         generator = default_rng([seed, bits, len(of), len(kind), round(-math.log10(delta or 1))])
-        made = point_cases if of == "points" else threshold_cases
-        banks = [made(kind, bits, delta, generator) for _ in range(self.samples)]
+        cases = point_cases if of == "points" else threshold_cases
+        banks = [cases(kind, bits, delta, generator) for _ in range(self.samples)]
         if (of, kind) in MOST:
             least = _least_sampled(banks, MOST[of, kind], generator)
         else:
@@ -356,7 +355,7 @@ class Learner(Row):
                 n,
                 first,
                 success(n),
-                {law: mean(_sampled(banks, law, n, generator)) for law in others},
+                {law: mean(_chances_in(banks, law, n, generator)) for law in others},
             )
         loss = banks[0][least.law].learner.loss
         return Records(
@@ -451,7 +450,7 @@ def _standard_error(chances: Callable[[int], Floats], n: int) -> float:
     return float(chances(n).std(ddof=1)) / math.sqrt(len(chances(n))) / max(slope, 1e-9)
 
 
-def _sampled(banks: list[Cases], law: str, n: int, generator: Generator) -> Floats:
+def _chances_in(banks: list[Cases], law: str, n: int, generator: Generator) -> Floats:
     """The chances in one distribution, each on a sample of n records."""
     return np.array(
         [bank[law].chance(bank[law].sample(bank[law].order(n, generator))) for bank in banks]
