@@ -8,6 +8,7 @@ import struct
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgpack
 
@@ -20,16 +21,10 @@ from local_dp.verification.audit import is_built_in
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
 # a member computes little: no thread pool, one heap
-LEAN = {
-    "OPENBLAS_NUM_THREADS": "1",
-    "MALLOC_ARENA_MAX": "1",
-}
+LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
 _NONE: bytes = msgpack.packb([])
 # randomizers that are verified beforehand; they travel on a command line
-_VERIFIED, _BYTES = (
-    16,
-    1 << 15,
-)
+_VERIFIED, _BYTES = 16, 1 << 15
 _GLANCE = 0.2  # seconds
 _STOPPED = 2.0  # seconds that the helper may be stopped for while members are still to be started
 _PARTING = 5.0  # seconds
@@ -38,11 +33,10 @@ _PARTING = 5.0  # seconds
 def packed(randomizers: Iterable[Randomizer]) -> bytes:
     """The names and parameters of randomizers that other packages define, for
     `helper.verify_first`; none if they are too long for a command line."""
-    outside = {
-        repr((each.name, each.params())): (each.name, each.params())
-        for each in map(without_coin, randomizers)
-        if not is_built_in(each)
-    }
+    outside = dict[str, tuple[str, Any]]()
+    for each in map(without_coin, randomizers):
+        if not is_built_in(each):
+            outside[repr((each.name, each.params()))] = each.name, each.params()
     try:
         first: bytes = msgpack.packb(list(outside.values())[:_VERIFIED], use_bin_type=True)
     except (TypeError, ValueError):  # parameters that are no data: a client refuses them
@@ -72,8 +66,7 @@ class Fleet:
         self._stopping = False
         self._helper: asyncio.subprocess.Process | None = None
         self._server: asyncio.Server | None = None
-        self._callers: set[asyncio.StreamWriter] = set()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._alive: set[int] = set()
 
     async def start(self) -> None:
@@ -82,7 +75,7 @@ class Fleet:
         allow_open_files(self.count)
         path = str(Path(self.folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(
-            self._called, path, backlog=max(128, self.count)
+            self._serve_member, path, backlog=max(128, self.count)
         )
         self._helper = await asyncio.create_subprocess_exec(
             *python("local_dp.clients.helper", str(self.count), path, self._first),
@@ -104,19 +97,16 @@ class Fleet:
     def ended(self, index: int) -> str:
         """How a member's process ended; empty while it lives, or before it was started."""
         pid = self.pids.get(index)
-        return (
-            ""
-            if pid is None or index in self._alive
-            else ending(self._codes[pid])
-            if pid in self._codes
-            else "its process ended"
-        )
+        if pid is None or index in self._alive:
+            return ""
+        return ending(self._codes[pid]) if pid in self._codes else "its process ended"
 
-    async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_member(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         call = asyncio.current_task()
         assert call is not None
-        self._calls.add(call)
-        self._callers.add(writer)
+        self._calls[call] = writer
         index = -1
         try:
             index, pid = struct.unpack("<II", await reader.readexactly(8))
@@ -137,28 +127,24 @@ class Fleet:
             pass
         finally:
             self._alive.discard(index)
-            self._callers.discard(writer)
-            self._calls.discard(call)
+            del self._calls[call]
             writer.close()
 
     async def watch(self) -> None:
         """Waits until a member could not join the broker, or could not be started, and raises
         BusError then."""
         assert self._helper is not None
-        stopped = 0.0
+        stall = 0.0
         while True:
             await asyncio.sleep(_GLANCE)
-            stopped = (
-                stopped + _GLANCE
-                if is_stopped(self._helper.pid) and len(self.pids) < self.count
-                else 0.0
-            )
-            if stopped >= _STOPPED:
+            waits = len(self.pids) < self.count
+            stall = stall + _GLANCE if waits and is_stopped(self._helper.pid) else 0.0
+            if stall >= _STOPPED:
                 raise BusError(
                     f"only {len(self.pids)} of {self.count} client processes started: the process "
                     f"that starts them, {self._helper.pid}, is stopped"
                 )
-            if self._helper.returncode is not None and len(self.pids) < self.count:
+            if self._helper.returncode is not None and waits:
                 raise BusError(
                     f"only {len(self.pids)} of {self.count} client processes started; the message "
                     "of the process that starts them is above"
@@ -185,7 +171,7 @@ class Fleet:
             await self._helper.wait()
         if self._server is not None:
             self._server.close()
-        for writer in self._callers:
+        for writer in self._calls.values():
             writer.write_eof()
         if self._calls:
             await asyncio.wait(self._calls, timeout=_PARTING)

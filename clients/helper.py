@@ -93,8 +93,8 @@ def _child(index: int, launcher: str) -> None:
 def _report(line: int) -> None:
     """Sends the launcher the process id and exit code of each child that has ended."""
     with suppress(OSError):
-        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            os.write(line, struct.pack("<Ii", ended[0], os.waitstatus_to_exitcode(ended[1])))
+        while (status := os.waitpid(-1, os.WNOHANG))[0]:
+            os.write(line, struct.pack("<Ii", status[0], os.waitstatus_to_exitcode(status[1])))
 
 
 def verify_first(randomizers: bytes) -> None:

@@ -31,8 +31,8 @@ _SECRET_BYTES = 32
 class Commit:
     """One answered round: the digest of the request, its cost, the replies byte for byte.
 
-    `spoken` has who has spoken in each session (`Speakers.bits`), and `kept` the new outcomes under
-    labels. `history` is a digest of the inputs of the replies (`noise.BoundNoise.history`).
+    `speakers` has who has spoken in each session (`Speakers.bits`), and `outcomes` the new ones
+    under labels. `history` is a digest of the inputs of the replies (`noise.BoundNoise.history`).
     """
 
     run: str
@@ -40,8 +40,8 @@ class Commit:
     request: bytes
     charges: tuple[Charge, ...]
     replies: tuple[Reply, ...]
-    spoken: tuple[tuple[str, bytes], ...] = ()
-    kept: tuple[Outcomes, ...] = ()
+    speakers: tuple[tuple[str, bytes], ...] = ()
+    outcomes: tuple[Outcomes, ...] = ()
     history: bytes = b""
 
 
@@ -81,20 +81,19 @@ class Store(ABC):
     def _enter(self, commit: Commit) -> None:
         """Adds a commit, without a check."""
         self.ledger.enter(commit.run, commit.charges)
-        for session, bits in commit.spoken:
+        for session, bits in commit.speakers:
             self.memory.speakers.restore(session, bits)
-        for outcomes in commit.kept:
+        for outcomes in commit.outcomes:
             self.memory.memo.restore(outcomes)
-        self.histories.update(
-            (charge.label, commit.history) for charge in commit.charges if charge.label
-        )
+            self.size += len(outcomes.data)
+        for charge in commit.charges:
+            if charge.label:
+                self.histories[charge.label] = commit.history
         self.rounds += 1
-        self.size += sum(len(reply.reports) for reply in commit.replies) + sum(
-            len(outcomes.data) for outcomes in commit.kept
-        )
-        charged = sum(charge.stop - charge.start for charge in commit.charges)
-        sent = reduce(xor, map(checksum, commit.replies), 0)
-        self._lines.setdefault(commit.run, {})[commit.round] = (commit.round, charged, sent)
+        self.size += sum(len(reply.reports) for reply in commit.replies)
+        count = sum(charge.stop - charge.start for charge in commit.charges)
+        checksums = reduce(xor, map(checksum, commit.replies), 0)
+        self._lines.setdefault(commit.run, {})[commit.round] = (commit.round, count, checksums)
 
 
 class MemoryStore(Store):
@@ -134,13 +133,11 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, limit: float, lifetime: float | None = None) -> None:
         super().__init__(limit, lifetime)
-        self._log = _opened(path, self.ledger.lifetime)
+        self._log = _open(path, self.ledger.lifetime)
         with reading(path, _DAMAGED):
             first = self._log.entries("")[0]
-            life, self.secret = (
-                int.from_bytes(first.data[:-_SECRET_BYTES]),
-                first.data[-_SECRET_BYTES:],
-            )
+            life = int.from_bytes(first.data[:-_SECRET_BYTES])
+            self.secret = first.data[-_SECRET_BYTES:]
         if lifetime is not None and nano_epsilon(lifetime) != life:
             self._log.close()
             raise InputError(
@@ -183,7 +180,7 @@ class SqliteStore(Store):
         self._log.close()
 
 
-def _opened(path: Path, life: int) -> Log:
+def _open(path: Path, life: int) -> Log:
     """The log of a store; a new one where there never was one. Its mark is beside the file, not
     beside a link to it."""
     path = path.resolve()
@@ -209,15 +206,16 @@ def _opened(path: Path, life: int) -> Log:
 def _entry(commit: Commit) -> Entry:
     charges = [(each.start, each.stop, each.nano, each.label, each.what) for each in commit.charges]
     replies = [encode(reply) for reply in commit.replies]
-    kept = [(each.label, each.spans, each.data) for each in commit.kept]
+    outcomes = [(each.label, each.spans, each.data) for each in commit.outcomes]
     data: bytes = msgpack.packb(
-        (commit.request, commit.history, charges, replies, kept, *commit.spoken), use_bin_type=True
+        (commit.request, commit.history, charges, replies, outcomes, *commit.speakers),
+        use_bin_type=True,
     )
     return Entry(commit.run, commit.round, "", data)
 
 
 def _commit(entry: Entry) -> Commit:
-    request, history, charges, messages, kept, *spoken = msgpack.unpackb(
+    request, history, charges, messages, memos, *speakers = msgpack.unpackb(
         entry.data, use_list=False, raw=False, max_bin_len=1 << 31
     )
     if not isinstance(history, bytes):
@@ -226,8 +224,8 @@ def _commit(entry: Entry) -> Commit:
             "name another file"
         )
     replies = tuple(reply for reply in map(decode, messages) if isinstance(reply, Reply))
-    paid, outcomes = (
-        tuple(Charge(*each) for each in charges),
-        tuple(Outcomes(*each) for each in kept),
+    costs = tuple(Charge(*each) for each in charges)
+    outcomes = tuple(Outcomes(*each) for each in memos)
+    return Commit(
+        entry.run, entry.round, request, costs, replies, tuple(speakers), outcomes, history
     )
-    return Commit(entry.run, entry.round, request, paid, replies, tuple(spoken), outcomes, history)

@@ -26,22 +26,18 @@ class Places:
         self._of_rows = places
         self.stop = rows if places is None else int(places[-1]) + 1  # one past the last place
         # rows whose place does not follow
-        self._cuts = (
-            np.zeros(0, dtype=np.int64)
-            if places is None
-            else np.flatnonzero(np.diff(places) != 1) + 1
-        )
+        self._cuts = np.zeros(0, dtype=np.int64)
+        if places is not None:
+            self._cuts = np.flatnonzero(np.diff(places) != 1) + 1
 
     def of(self, start: int, stop: int) -> Counts:
         """The places of the rows start..stop."""
         return np.arange(start, stop) if self._of_rows is None else self._of_rows[start:stop]
 
     def digest(self) -> bytes:
-        return (
-            b""
-            if self._of_rows is None
-            else blake2b(self._of_rows.tobytes(), digest_size=_DIGEST).digest()
-        )
+        if self._of_rows is None:
+            return b""
+        return blake2b(self._of_rows.tobytes(), digest_size=_DIGEST).digest()
 
     def spans(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """The rows start..stop by spans of places that follow each other: the first row, one past
@@ -93,10 +89,10 @@ class Owners:
                 "whose budgets it holds; name another file"
             )
         self._column = entries[_COLUMN].decode() if _COLUMN in entries else ""
-        joined = b"".join(data for part, data in entries.items() if part.startswith(_PEOPLE))
+        digests = b"".join(data for part, data in entries.items() if part.startswith(_PEOPLE))
         self._places = {
-            joined[first : first + _DIGEST]: place
-            for place, first in enumerate(range(0, len(joined), _DIGEST))
+            digests[first : first + _DIGEST]: place
+            for place, first in enumerate(range(0, len(digests), _DIGEST))
         }
 
     def places(self, records: Records, person: str, moves: bool) -> Counts | None:
@@ -116,25 +112,25 @@ class Owners:
             self._bind(records, moves and len(records) == 1)
         if not person:
             return None
-        digests = [self._keyed(b"person", text) for text in people]
-        joined = [digest for digest in digests if digest not in self._places]
-        entries = (
-            [Entry("", 0, f"{_PEOPLE} {len(self._places)}", b"".join(joined))] if joined else []
-        )
+        digests = [self._mac(b"person", text) for text in people]
+        newcomers = [digest for digest in digests if digest not in self._places]
+        entries = list[Entry]()
+        if newcomers:
+            part = f"{_PEOPLE} {len(self._places)}"
+            entries.append(Entry("", 0, part, b"".join(newcomers)))
         if not self._column:
             entries.append(Entry("", 0, _COLUMN, person.encode()))
         if entries:
             self._log.append(entries)
         self._column = person
-        self._places.update(
-            {digest: place for place, digest in enumerate(joined, len(self._places))}
-        )
+        for digest in newcomers:
+            self._places[digest] = len(self._places)
         return np.array([self._places[digest] for digest in digests])
 
     def _bind(self, records: Records, alone: bool) -> None:
         """Binds a new store to these rows; of one that is bound already, checks that they are its
         own."""
-        bound = msgpack.packb(1 if alone else self._keyed(b"rows", records.digest()))
+        bound = msgpack.packb(1 if alone else self._mac(b"rows", records.digest()))
         if self._rows is None:
             self._log.append([Entry("", 0, _ROWS, bound)])
             self._rows = bound
@@ -144,12 +140,12 @@ class Owners:
                     f"the store {str(self._path)!r} is of a single client, and the table has "
                     f"{len(records)} rows; name another file"
                 )
-        elif self._rows != msgpack.packb(self._keyed(b"rows", records.digest())):
+        elif self._rows != msgpack.packb(self._mac(b"rows", records.digest())):
             raise InputError(
                 f"the store {str(self._path)!r} belongs to other rows, or to these in another "
                 "order; name another store, or open this one once with its own table and "
                 "person=COLUMN, a column that names people: from then on rows may move and change"
             )
 
-    def _keyed(self, what: bytes, data: bytes) -> bytes:
+    def _mac(self, what: bytes, data: bytes) -> bytes:
         return blake2b(data, key=self._secret, digest_size=_DIGEST, person=what).digest()

@@ -47,24 +47,21 @@ class LyingRole(ClientRole):
         noise: Noise,
         memory: Memory,
     ) -> list[Reply]:
+        coins, replies = request.asks[place].coins, super()._replies
         return [
-            self._lying(reply, query, request.asks[place].coins)
-            for reply in super()._replies(request, place, query, noise, memory)
+            self._lying(reply, query, coins)
+            for reply in replies(request, place, query, noise, memory)
         ]
 
     def _lying(self, reply: Reply, query: LocalQuery, coins: bytes) -> Reply:
         reports = np.frombuffer(reply.reports, dtype=query.randomizer.report_dtype).copy()
-        lying = [
-            client - reply.start
-            for client in self.liars
-            if reply.start <= client < reply.start + len(reports)
-        ]
+        start, stop = reply.start, reply.start + len(reports)
+        lying = [client - start for client in self.liars if start <= client < stop]
         if not lying:
             return reply
-        first = reply.start + lying[0]
-        reports[lying] = worst(
-            query.randomizer, cells_of(query.randomizer, coins, first, first + 1)
-        )
+        first = start + lying[0]
+        cells = cells_of(query.randomizer, coins, first, first + 1)
+        reports[lying] = worst(query.randomizer, cells)
         return reply.model_copy(update={"reports": np.ascontiguousarray(reports).tobytes()})
 
 
@@ -84,10 +81,9 @@ def worst(randomizer: Randomizer, cells: Words) -> Words:
 
 
 def _pull(randomizer: Randomizer, report: Words, cells: Words) -> float:
-    estimate = np.abs(
-        np.asarray(randomizer.estimate(randomizer.tally(report, cells)).value, dtype=np.float64)
-    )
-    return float(np.nan_to_num(estimate.sum()))
+    value = randomizer.estimate(randomizer.tally(report, cells)).value
+    size = np.abs(np.asarray(value, dtype=np.float64)).sum()
+    return float(np.nan_to_num(size))
 
 
 READY = b"+"
@@ -129,23 +125,16 @@ class Shared(_Config):
         if not isinstance(population, Rows) or not isinstance(population.whole, Scanned):
             return None
         columns, dealing = population.whole.columns, population.dealing
-        return cls(
-            files=tuple((file.path, file.rows, file.digest) for file in columns.files),
-            types={name: of_type.str for name, of_type in columns.types.items()},
-            kinds=dict(columns.kinds),
-            dealing=None if dealing is None else (dealing.size, str(dealing.seed)),
-        )
+        files = tuple((file.path, file.rows, file.digest) for file in columns.files)
+        types = {name: kind.str for name, kind in columns.types.items()}
+        deal = None if dealing is None else (dealing.size, str(dealing.seed))
+        return cls(files=files, types=types, kinds=dict(columns.kinds), dealing=deal)
 
     def records(self, start: int, stop: int, lengths: dict[str, int]) -> Records:
         """Those of the clients start..stop."""
         files = tuple(File(*file) for file in self.files)
-        columns = Columns(
-            files,
-            {name: np.dtype(kind) for name, kind in self.types.items()},
-            self.kinds,
-            0,
-            sum(file.rows for file in files),
-        )
+        types = {name: np.dtype(kind) for name, kind in self.types.items()}
+        columns = Columns(files, types, self.kinds, 0, sum(file.rows for file in files))
         dealing = None if self.dealing is None else Dealing(self.dealing[0], int(self.dealing[1]))
         return Rows(Scanned(columns, lengths, list(self.types)), stop, dealing).batch(start, stop)
 
@@ -174,13 +163,11 @@ class MemberConfig(_Config):
     def role(self) -> ClientRole:
         """Its client role. Raises InputError for a store that cannot be used."""
         if self.shared is None:
-            records = Records(
-                {
-                    name: np.frombuffer(data, dtype=dtype)
-                    for name, (dtype, data) in self.columns.items()
-                },
-                self.lengths,
-            )
+            columns = {
+                name: np.frombuffer(data, dtype=dtype)
+                for name, (dtype, data) in self.columns.items()
+            }
+            records = Records(columns, self.lengths)
         else:
             records = self.shared[0].records(self.start, self.shared[1], self.lengths)
         store = (
@@ -208,8 +195,8 @@ class MemberConfig(_Config):
         )
 
     def to_bytes(self) -> bytes:
-        packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)
-        return packed
+        data: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)
+        return data
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "MemberConfig":
@@ -228,7 +215,7 @@ def pack_columns(batches: Iterable[Records]) -> dict[str, tuple[str, bytes]]:
             parts.setdefault((name, fixed.dtype.str), []).append(
                 np.ascontiguousarray(fixed).tobytes()
             )
-    return {name: (kind, b"".join(made)) for (name, kind), made in parts.items()}
+    return {name: (kind, b"".join(pieces)) for (name, kind), pieces in parts.items()}
 
 
 def introduce(line: socket.socket, index: int) -> MemberConfig | None:
@@ -252,20 +239,15 @@ def live(line: socket.socket, config: MemberConfig) -> int:
     """Joins the broker, reports that to the launcher, answers until the run ends or the launcher is
     gone; the exit code."""
     run, group, envelopes = config.run.run, config.group, config.envelopes()
+    address, name = Address.parse(config.run.broker), f"{run}-{config.member}"
     last_words = will(run, group, config.member, envelopes)
-    bus = BlockingBus(
-        Address.parse(config.run.broker),
-        f"{run}-{config.member}",
-        filters(run, group),
-        last_words,
-        line,
-    )
+    bus = BlockingBus(address, name, filters(run, group), last_words, line)
 
-    async def connected() -> None:
+    async def announce() -> None:
         line.sendall(READY)
 
     try:
-        finish(serve(config.role(), SealedBus(bus, envelopes), run, group, connected))
+        finish(serve(config.role(), SealedBus(bus, envelopes), run, group, announce))
     except (BusError, InputError) as error:
         line.sendall(FAILED + str(error).encode())
         return _BROKER_LOST

@@ -6,7 +6,7 @@ and stream of words. A client process holds one.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TypeVar
@@ -55,19 +55,20 @@ _CLIENT = 1 << 6  # and answering for one client, beside its words and what it c
 _UNIT = 30e-9  # seconds
 _KEPT = 16  # queries and randomizers that are not built again
 
-Made = TypeVar("Made")
+Item = TypeVar("Item")
 
 
 def _key(name: str, params: Mapping[str, Parameter]) -> str:
     return repr((name, sorted(params.items())))
 
 
-def _note(recent: dict[str, Made], key: str, made: Made) -> None:
-    """Puts it last, and drops the first of too many."""
-    recent.pop(key, None)
-    recent[key] = made
+def _recall(recent: dict[str, Item], key: str, make: Callable[[], Item]) -> Item:
+    """The item of a key, made if it is not there; puts it last, and drops the first of too many."""
+    item = recent.pop(key) if key in recent else make()
+    recent[key] = item
     if len(recent) > _KEPT:
         del recent[next(iter(recent))]
+    return item
 
 
 class Work:
@@ -78,63 +79,61 @@ class Work:
         self.evidence = evidence
         self.schema = schema
         self.done = 0
-        self._begun = self._end = self._answering = 0
+        self._start = self._end = self._answering = 0
         self._queries: dict[str, Query] = {}  # the last ones, by name and parameters
         self._randomizers: dict[str, Randomizer] = {}
-        self._verified = set[str]()  # names and parameters
-        self._passed = deque[Randomizer](maxlen=_KEPT)  # the last ones that were verified
+        self._approvals = set[str]()  # names and parameters
+        self._recent = deque[Randomizer](maxlen=_KEPT)  # the last ones that were verified
 
     def begin(self) -> None:
-        self._begun, self._answering = self.done, 0
+        self._start, self._answering = self.done, 0
         self._end = min(self.done + FOR_ONE, FOR_LIFE)
 
     def expect(self, queries: Iterable[LocalQuery]) -> None:
         """Counts the work of answering these, from the request and the types of the columns
         alone."""
         for query in queries:
-            self._answering += _ASKED + len(query.cohort) * (
-                _CLIENT + query.query.breadth + query.randomizer.words
-            )
+            each = _CLIENT + query.query.breadth + query.randomizer.words
+            self._answering += _ASKED + len(query.cohort) * each
 
     @property
     def seconds(self) -> float:
         """How long the request takes at most, on a machine that is not slow."""
-        return _UNIT * (self.done - self._begun + self._answering)
+        return _UNIT * (self.done - self._start + self._answering)
 
     def query(self, name: str, params: Mapping[str, Parameter]) -> Query:
         """The query, which fits the names and types of the columns. Raises RefusedError, or
         InputError if it does not fit."""
-        key = _key(name, params)
-        query = self._queries.get(key)
-        if query is None:
+
+        def make() -> Query:
             query = QUERIES.build(name, params)
             query.values(self.schema)
-        _note(self._queries, key, query)
-        return query
+            return query
+
+        return _recall(self._queries, _key(name, params), make)
 
     def build(self, name: str, params: Mapping[str, Parameter]) -> Randomizer:
         """The randomizer, not verified. Raises RefusedError, "too-much" among others."""
-        key = _key(name, params)
-        randomizer = self._randomizers.get(key)
-        if randomizer is None:
+
+        def make() -> Randomizer:
             self._spend(_BUILD)
-            randomizer = RANDOMIZERS.build(name, params)
-        _note(self._randomizers, key, randomizer)
-        return randomizer
+            return RANDOMIZERS.build(name, params)
+
+        return _recall(self._randomizers, _key(name, params), make)
 
     def verify(self, randomizers: Iterable[Randomizer]) -> None:
         """Raises RefusedError unless each passes `local_dp.verification.audit`, or "too-much"
         before it is tried."""
         for each in randomizers:
-            if any(each is passed for passed in self._passed):
+            if any(each is recent for recent in self._recent):
                 continue
             key = _key(each.name, each.params())
             # else it costs nothing
-            if key not in self._verified and each.evidence in self.evidence:
+            if key not in self._approvals and each.evidence in self.evidence:
                 self._spend(entries(each) if is_built_in(each) else _AUDIT)
             verify(each, self.evidence)
-            self._verified.add(key)
-            self._passed.append(each)
+            self._approvals.add(key)
+            self._recent.append(each)
 
     def _spend(self, units: int) -> None:
         if self.done + units > self._end:
@@ -193,7 +192,7 @@ class ClientRole:
             rows = np.argsort(places)
             records, places = records.take(rows), places[rows]
         self.places = Places(places, len(records))
-        self._digested: tuple[Records | None, bytes] = (None, b"")
+        self._digest_of_rows: tuple[Records | None, bytes] = (None, b"")
         self._whose = self.places.digest()
         self.member = member
         self.start, self.stop = start, start + len(records)  # one past the last
@@ -237,8 +236,8 @@ class ClientRole:
                         "another request"
                     ),
                 )
-        except RefusedError as refused:
-            return (self._refusal(request, known(refused.code)),)
+        except RefusedError as refusal:
+            return (self._refusal(request, known(refusal.code)),)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - no request ends a client
             return (self._refusal(request, FAILED, "" if self.private else f": {error}"),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
@@ -246,18 +245,16 @@ class ClientRole:
     def _answer(
         self, request: Request, spans: list[Span | None], plain: bytes, digest: bytes
     ) -> Commit:
-        queries, charges = self._planned(request, spans)
+        queries, charges = self._plan(request, spans)
         asks = [query for _, query in queries]
         memory = self.store.memory.copy(query.repeat for query in asks)
         noise, history = self.noise, b""
         if isinstance(noise, StoreNoise):
             noise = noise.bound(*self._inputs(plain, asks))
             history = noise.history
-        replies = [
-            reply
-            for place, query in queries
-            for reply in self._replies(request, place, query, noise, memory)
-        ]
+        replies = []
+        for place, query in queries:
+            replies += self._replies(request, place, query, noise, memory)
         sessions = dict.fromkeys(query.label for query in asks if isinstance(query.repeat, Session))
         speakers = tuple((session, memory.speakers.bits(session)) for session in sessions)
         return Commit(
@@ -279,15 +276,11 @@ class ClientRole:
         spoken in a session depends on records, and must not show in whether two copies of a store
         answer alike.
         """
-        kinds = {
-            type(part)
-            for ask in asks
-            for part in (ask.query, ask.randomizer, without_coin(ask.randomizer))
-        }
-        histories = [
-            self.store.histories.get(label, bytes(32))
-            for label in dict.fromkeys(ask.label for ask in asks if ask.label)
-        ]
+        kinds = set[type]()
+        for ask in asks:
+            kinds |= {type(ask.query), type(ask.randomizer), type(without_coin(ask.randomizer))}
+        labels = dict.fromkeys(ask.label for ask in asks if ask.label)
+        histories = [self.store.histories.get(label, bytes(32)) for label in labels]
         return (
             code_digest(kinds) or fresh(),
             self._rows(),
@@ -298,58 +291,51 @@ class ClientRole:
 
     def _rows(self) -> bytes:
         """A digest of its records, made again for other records."""
-        if self._digested[0] is not self.records:
-            self._digested = self.records, self.records.digest()
-        return self._digested[1]
+        if self._digest_of_rows[0] is not self.records:
+            self._digest_of_rows = self.records, self.records.digest()
+        return self._digest_of_rows[1]
 
-    def _planned(
+    def _plan(
         self, request: Request, spans: list[Span | None]
     ) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
         """The queries to its clients, and their cost; it reads no record. Every failure is a
         RefusedError."""
         try:
-            queries = [
-                (place, self._local_query(request.asks[place], span))
-                for place, span in enumerate(spans)
-                if span
-            ]
-            charges = tuple(
-                charge
-                for place, query in queries
-                for charge in self._own(query.charge(request.asks[place].coins))
-            )
-            self._check_ceilings([query for _, query in queries], charges)
-            self._check_numbers(query for _, query in queries if isinstance(query.repeat, Memoised))
+            places = {place: span for place, span in enumerate(spans) if span}
+            asks = [(place, request.asks[place]) for place in places]
+            queries = [self._local_query(ask, places[place]) for place, ask in asks]
+            costs = list[Charge]()
+            for (_, ask), query in zip(asks, queries, strict=True):
+                costs += self._own(query.charge(ask.coins))
+            charges = tuple(costs)
+            self._check_ceilings(queries, charges)
+            self._check_numbers(query for query in queries if isinstance(query.repeat, Memoised))
             self.store.ledger.check(request.run, charges)
-            self.work.verify(query.randomizer for _, query in queries)
-            self.work.expect(query for _, query in queries)
+            self.work.verify(query.randomizer for query in queries)
+            self.work.expect(queries)
         except RefusedError:
             raise
         except (Exception, SystemExit) as error:
             raise RefusedError(FAILED, str(error)) from error
-        return queries, charges
+        return [*zip(places, queries, strict=True)], charges
 
     def _own(self, charge: Charge) -> Iterator[Charge]:
         """The charge by places in the store, since a client keeps its budget under another number
         in another run."""
-        for first, last, place in self.places.spans(
-            charge.start - self.start, charge.stop - self.start
-        ):
+        start, stop = charge.start - self.start, charge.stop - self.start
+        for first, last, place in self.places.spans(start, stop):
             yield Charge(place, place + last - first, charge.nano, charge.label, charge.what)
 
     def _check_ceilings(self, queries: list[LocalQuery], charges: tuple[Charge, ...]) -> None:
         """Raises RefusedError("ceiling"): cheap requests could come without end, and each answer is
         kept for life."""
-        size = sum(
-            (len(query.cohort) + self._unkept(query)) * query.randomizer.report_dtype.itemsize
-            for query in queries
-        )
+        size = 0
+        for query in queries:
+            parts = len(query.cohort) + self._unkept(query)
+            size += parts * query.randomizer.report_dtype.itemsize
         policy, many = self.policy, self.store.rounds >= self.policy.rounds
-        if (
-            many
-            or self.store.size + size > policy.kept * self.places.stop
-            or min(charge.nano for charge in charges) < policy.least
-        ):
+        large = self.store.size + size > policy.kept * self.places.stop
+        if many or large or min(charge.nano for charge in charges) < policy.least:
             raise RefusedError(
                 "ceiling",
                 (
@@ -360,11 +346,8 @@ class ClientRole:
 
     def _unkept(self, query: LocalQuery) -> int:
         """How many clients have an outcome to keep."""
-        return (
-            int(np.count_nonzero(self._numbers(query) < 0))
-            if isinstance(query.repeat, Memoised)
-            else 0
-        )
+        memoised = isinstance(query.repeat, Memoised)
+        return int(np.count_nonzero(self._numbers(query) < 0)) if memoised else 0
 
     def _check_numbers(self, queries: Iterable[LocalQuery]) -> None:
         """Raises RefusedError where a label cannot be answered from what it keeps: the server would
@@ -392,15 +375,13 @@ class ClientRole:
 
     def _numbers(self, query: LocalQuery) -> Counts:
         """The numbers that its clients had when their outcomes were kept, or -1."""
-        return self.store.memory.memo.numbers(
-            query.label,
-            self.places.of(query.cohort.start - self.start, query.cohort.stop - self.start),
-        )
+        cohort = query.cohort
+        places = self.places.of(cohort.start - self.start, cohort.stop - self.start)
+        return self.store.memory.memo.numbers(query.label, places)
 
     def account(self, run: str) -> Account:
-        return Account(
-            run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:]
-        )
+        lines = tuple(self.store.lines(run).values())
+        return Account(run=run, member=self.member, rounds=lines[-MAX_LINES:])
 
     def confirm(self, receipt: Receipt) -> None:
         """Notes a round that the server confirms to have stored."""
@@ -417,11 +398,9 @@ class ClientRole:
             raise RefusedError("bad-query", str(error)) from error
 
     def _randomizer(self, ask: Ask) -> Randomizer:
-        name = (
-            ask.randomizer
-            if ask.randomizer != WithCoin.name
-            else str(ask.randomizer_params.get("inner", WithCoin.inner))
-        )
+        name = ask.randomizer
+        if name == WithCoin.name:
+            name = str(ask.randomizer_params.get("inner", WithCoin.inner))
         allowed = self.policy.allowed
         if allowed is not None and name not in allowed:
             raise RefusedError(
@@ -429,9 +408,8 @@ class ClientRole:
                 f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}",
             )
         randomizer = self.work.build(ask.randomizer, ask.randomizer_params)
-        if self.private and (
-            randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)
-        ):
+        real = randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)
+        if self.private and real:
             raise RefusedError(
                 "evidence",
                 (
@@ -451,21 +429,12 @@ class ClientRole:
     ) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins
         replies = []
-        for start, stop in chunks(
-            query.cohort.start, query.cohort.stop, per_message(dtype.itemsize)
-        ):
+        draw, most = query.draw(request.round, place), per_message(dtype.itemsize)
+        for start, stop in chunks(query.cohort.start, query.cohort.stop, most):
             low, high = start - self.start, stop - self.start
-            reports = respond(
-                query,
-                self.records.take(slice(low, high)),
-                start,
-                noise,
-                query.draw(request.round, place),
-                coins,
-                memory,
-                self.places.of(low, high),
-            )
-            packed = np.ascontiguousarray(reports, dtype=dtype.base).tobytes()
+            records, places = self.records.take(slice(low, high)), self.places.of(low, high)
+            reports = respond(query, records, start, noise, draw, coins, memory, places)
+            data = np.ascontiguousarray(reports, dtype=dtype.base).tobytes()
             replies.append(
                 Reply(
                     run=request.run,
@@ -474,7 +443,7 @@ class ClientRole:
                     ask=place,
                     start=start,
                     width=dtype.itemsize,
-                    reports=packed,
+                    reports=data,
                 )
             )
         return replies
@@ -495,7 +464,7 @@ class ClientRole:
 def _in_floats(dtype: "np.dtype[np.generic]") -> bool:
     """Whether reports hold floating-point numbers, whose last bits may show the value (limits
     10)."""
-    parts = [dtype] if dtype.fields is None else [part[0] for part in dtype.fields.values()]
+    parts = [dtype] if dtype.fields is None else [part for part, *_ in dtype.fields.values()]
     return any(part.base.kind in "fc" for part in parts)
 
 

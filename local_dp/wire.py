@@ -3,7 +3,7 @@ never code."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
 from typing import Annotated, Any, Literal, TypeAlias
@@ -244,8 +244,7 @@ CLIENT = Side(
     1 << 16,
     4 * MAX_TEXT,
 )
-# for a reader of both sides
-EITHER = Side({**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT)
+EITHER = replace(CLIENT, kinds={**SERVER.kinds, **CLIENT.kinds})  # for a reader of both sides
 
 
 def check_name(name: str, what: str = "the run's name") -> None:
@@ -354,13 +353,10 @@ def _misread(error: Exception) -> str:
     if isinstance(error, KeyError):
         return "unknown-kind"
     text = str(error)
-    return (
-        "extension"
-        if "ext_len" in text or "extension" in text
-        else "too-long"
-        if "exceeds max" in text or text.startswith("more than")
-        else "malformed"
-    )
+    if "ext_len" in text or "extension" in text:
+        return "extension"
+    long = "exceeds max" in text or text.startswith("more than")
+    return "too-long" if long else "malformed"
 
 
 def checksum(reply: Reply) -> int:

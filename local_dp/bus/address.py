@@ -4,10 +4,10 @@ import re
 import socket
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from local_dp.errors import BusError, InputError
 
@@ -25,6 +25,7 @@ _SCHEMES = {
     ("websockets", False): "ws",
     ("websockets", True): "wss",
 }
+_TLS, _WEB = ("mqtts", "wss"), ("ws", "wss")
 _WEB_PATH = "/mqtt"
 
 
@@ -50,79 +51,20 @@ class Address:
     @classmethod
     def parse(cls, url: str) -> "Address":
         """The address in `url`. Raises InputError, without the password."""
-        shown = repr(re.sub(r"(?s)^([\w+.-]*://)?.*@", r"\1", url))
-        try:
-            parts = urlsplit(url)
-            usual = _PORTS[parts.scheme]
-            port = parts.port or usual
-        except KeyError:
-            raise InputError(
-                f"cannot use the broker {shown}; begin it with mqtts:// or wss:// for TLS, else "
-                f"with mqtt://, ws:// or {LOCAL}://"
-            ) from None
-        except ValueError:
-            raise InputError(
-                f"cannot use the broker {shown}; write mqtts://user:password@host:port, and / of "
-                "a password as %2F"
-            ) from None
-        tls, web = parts.scheme in ("mqtts", "wss"), parts.scheme in ("ws", "wss")
-        # as of a password that has a slash
-        astray = "@" in parts.path if web else parts.path.strip("/")
-        if parts.fragment or (astray and parts.scheme != LOCAL):
-            raise InputError(
-                f"cannot use the broker {shown}; write / of a password as %2F, # as %23, and "
-                "nothing but ?ca=FILE&cert=FILE behind host:port"
-            )
-        if parts.query and not tls:
-            raise InputError(
-                f"the broker {shown} has options, which only TLS has; write mqtts:// or wss://, "
-                "or leave them out"
-            )
+        label = repr(re.sub(r"(?s)^([\w+.-]*://)?.*@", r"\1", url))
+        parts, port = _split(url, label)
+        _check_parts(parts, label)
         user = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
         if parts.scheme == LOCAL:
-            if parts.hostname or len(parts.path) < 2:
-                raise InputError(
-                    f"the broker {shown} is no socket of this machine; write {LOCAL}:///PATH, or "
-                    "mqtts://host:port"
-                )
             return cls(unquote(parts.path), port, user, password, transport="unix")
-        if not parts.hostname:
-            raise InputError(f"the broker {shown} names no host; write {parts.scheme}://host:port")
-        try:
-            parts.hostname.encode("idna")
-        except UnicodeError:
-            raise InputError(
-                f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port"
-            ) from None
-        options = {
-            name: file
-            for name, _, file in (each.partition("=") for each in parts.query.split("&") if each)
-        }
-        if not options.keys() <= {"ca", "cert"}:
-            raise InputError(
-                f"the broker {shown} has options other than ?ca=FILE and &cert=FILE; leave them out"
-            )
-        ca, cert = options.get("ca"), options.get("cert")
-        if ca is not None and not _is_file(ca):
-            raise InputError(
-                f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE"
-            )
-        if cert is not None and not _is_file(cert):
-            raise InputError(f"our certificate file {cert!r:.80} does not exist; correct cert=FILE")
-        if web:
-            return cls(
-                parts.hostname,
-                port,
-                user,
-                password,
-                tls,
-                ca,
-                cert,
-                "websockets",
-                parts.path if len(parts.path) > 1 else _WEB_PATH,
-            )
-        return cls(parts.hostname, port, user, password, tls, ca, cert)
+        host = _host(parts, label)
+        ca, cert = _certificates(parts.query, label)
+        address = cls(host, port, user, password, parts.scheme in _TLS, ca, cert)
+        if parts.scheme not in _WEB:
+            return address
+        path = parts.path if len(parts.path) > 1 else _WEB_PATH
+        return replace(address, transport="websockets", path=path)
 
     @property
     def options(self) -> tuple[tuple[int, int, int], ...]:
@@ -149,21 +91,89 @@ class Address:
         return context
 
 
+def _split(url: str, label: str) -> tuple[SplitResult, int]:
+    """The parts of an address, and its port."""
+    try:
+        parts = urlsplit(url)
+        usual = _PORTS[parts.scheme]
+        return parts, parts.port or usual
+    except KeyError:
+        raise InputError(
+            f"cannot use the broker {label}; begin it with mqtts:// or wss:// for TLS, else "
+            f"with mqtt://, ws:// or {LOCAL}://"
+        ) from None
+    except ValueError:
+        raise InputError(
+            f"cannot use the broker {label}; write mqtts://user:password@host:port, and / of "
+            "a password as %2F"
+        ) from None
+
+
+def _check_parts(parts: SplitResult, label: str) -> None:
+    """Raises InputError for parts that an address of this scheme cannot have."""
+    # as of a password that has a slash
+    astray = "@" in parts.path if parts.scheme in _WEB else parts.path.strip("/")
+    if parts.fragment or (astray and parts.scheme != LOCAL):
+        raise InputError(
+            f"cannot use the broker {label}; write / of a password as %2F, # as %23, and "
+            "nothing but ?ca=FILE&cert=FILE behind host:port"
+        )
+    if parts.query and parts.scheme not in _TLS:
+        raise InputError(
+            f"the broker {label} has options, which only TLS has; write mqtts:// or wss://, "
+            "or leave them out"
+        )
+    if parts.scheme == LOCAL and (parts.hostname or len(parts.path) < 2):
+        raise InputError(
+            f"the broker {label} is no socket of this machine; write {LOCAL}:///PATH, or "
+            "mqtts://host:port"
+        )
+
+
+def _host(parts: SplitResult, label: str) -> str:
+    if not parts.hostname:
+        raise InputError(f"the broker {label} names no host; write {parts.scheme}://host:port")
+    try:
+        parts.hostname.encode("idna")
+    except UnicodeError:
+        raise InputError(
+            f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port"
+        ) from None
+    return parts.hostname
+
+
+def _certificates(query: str, label: str) -> tuple[str | None, str | None]:
+    """The files of the authority and of our certificate."""
+    options = dict(each.partition("=")[::2] for each in query.split("&") if each)
+    if not options.keys() <= {"ca", "cert"}:
+        raise InputError(
+            f"the broker {label} has options other than ?ca=FILE and &cert=FILE; leave them out"
+        )
+    ca, cert = options.get("ca"), options.get("cert")
+    if ca is not None and not _is_file(ca):
+        raise InputError(
+            f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE"
+        )
+    if cert is not None and not _is_file(cert):
+        raise InputError(f"our certificate file {cert!r:.80} does not exist; correct cert=FILE")
+    return ca, cert
+
+
 def without_user(url: str) -> str:
     """An address that can be read, as it is stored: without its user and password."""
     return re.sub("//[^/?#]*@", "//", url)
 
 
-def pause_after(pause: float, lasted: float) -> float:
+def pause_after(pause: float, uptime: float) -> float:
     """The seconds before the next try, from those before the last one and the seconds that its
     connection lasted, below 0 if there was none.
 
     Only a connection that lasted makes the pause short again. A broker cuts two clients of one name
     in turn; with short pauses neither has the time to answer.
     """
-    if lasted > SLOWEST_RETRY:
+    if uptime > SLOWEST_RETRY:
         return FIRST_RETRY
-    return min(2 * pause, SLOWEST_RETRY if lasted < 0 else CUT_RETRY)
+    return min(2 * pause, SLOWEST_RETRY if uptime < 0 else CUT_RETRY)
 
 
 def _is_file(name: str) -> bool:

@@ -78,10 +78,10 @@ class BlockingBus:
         self.line = line
         self.hung_up = hung_up
         self.idle = idle
-        self._heard = time.monotonic()  # when a message last came
+        self._latest = time.monotonic()  # when a message last came
         self._client: paho.Client | None = None
         self._inbox: deque[Delivery] = deque()
-        self._joined = False
+        self._stands = False
         self.lost = ""  # why there is no connection now
 
     async def publish(self, topic: str, payload: bytes) -> None:
@@ -105,21 +105,21 @@ class BlockingBus:
         what we read.
         """
         give_up, pause = time.monotonic() + patience, FIRST_RETRY / 2
-        self._heard = time.monotonic()
+        self._latest = time.monotonic()
         while self._left() > 0:
-            joined = float("inf")
+            since = float("inf")
             try:
                 client = self._connect()
-                give_up, joined, self.lost = float("inf"), time.monotonic(), ""
+                give_up, since, self.lost = float("inf"), time.monotonic(), ""
                 yield CONNECTED
                 while self._client is client and self._left() > 0:
                     while self._inbox:
                         yield self._inbox.popleft()
-                        self._heard = time.monotonic()
+                        self._latest = time.monotonic()
                     self._turn(client, min(_GLANCE, self._left()))
             except (OSError, _LostError) as error:
                 # after a loss, the next try has the reason
-                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""
+                self.lost = str(unreachable(self.address, error)) if since == float("inf") else ""
                 if time.monotonic() >= give_up:
                     raise BusError(self.lost) from error
             except KeyboardInterrupt:
@@ -127,18 +127,18 @@ class BlockingBus:
                 raise
             finally:
                 self._close()
-            pause = pause_after(pause, time.monotonic() - joined)
+            pause = pause_after(pause, time.monotonic() - since)
             await self.rest(pause * random.uniform(0.5, 1.0))
 
     def _left(self) -> float:
         """Seconds until it has been idle for too long, if no message comes."""
-        return max(0.0, self._heard + self.idle - time.monotonic())
+        return max(0.0, self._latest + self.idle - time.monotonic())
 
     def _connect(self) -> paho.Client:
         """A client whose subscriptions stand."""
-        address, kind = self.address, CallbackAPIVersion.VERSION2
+        address = self.address
         client = paho.Client(
-            kind,
+            CallbackAPIVersion.VERSION2,
             self.identifier,
             clean_session=True,
             protocol=paho.MQTTv311,
@@ -158,10 +158,10 @@ class BlockingBus:
         )
         client.on_socket_open = self._on_open
         client.connect_timeout = TIMEOUT
-        self._joined = False
+        self._stands = False
         client.connect(address.host, address.port, KEEPALIVE)
         end = time.monotonic() + min(TIMEOUT, self._left())
-        while not self._joined:
+        while not self._stands:
             if time.monotonic() >= end:
                 raise _LostError("no answer")
             self._turn(client, max(0.0, end - time.monotonic()))
@@ -179,12 +179,12 @@ class BlockingBus:
         if self.line is not None:
             poll.register(self.line, select.POLLIN)
         pending = getattr(here, "pending", None)
-        buffered = pending is not None and pending() > 0  # TLS has read it already
-        ready = dict(poll.poll(0 if buffered else 1000 * timeout))
+        has_data = pending is not None and pending() > 0  # TLS has read it already
+        ready = dict(poll.poll(0 if has_data else 1000 * timeout))
         if self.line is not None and self.line.fileno() in ready:
             self.hung_up()
         events = ready.get(here.fileno(), 0)
-        if buffered or events & ~select.POLLOUT:
+        if has_data or events & ~select.POLLOUT:
             _check(client.loop_read())
         if events & select.POLLOUT:
             _check(client.loop_write())
@@ -207,9 +207,9 @@ class BlockingBus:
             # the broker sends our will only if the connection breaks without this
             client.disconnect()
 
-    def _on_open(self, client: paho.Client, data: object, made: Any) -> None:
+    def _on_open(self, client: paho.Client, data: object, line: Any) -> None:
         for option in self.address.options:
-            made.setsockopt(*option)
+            line.setsockopt(*option)
 
     def _on_connect(
         self,
@@ -226,7 +226,7 @@ class BlockingBus:
         if self.filters:
             client.subscribe([(topic, 0) for topic in self.filters])
         else:
-            self._joined = True
+            self._stands = True
 
     def _on_subscribe(
         self,
@@ -238,7 +238,7 @@ class BlockingBus:
     ) -> None:
         if any(reason.is_failure for reason in reasons):
             raise refused_topics(self.address, self.identifier, self.filters)
-        self._joined = True
+        self._stands = True
 
 
 def _check(code: MQTTErrorCode) -> None:

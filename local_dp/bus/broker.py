@@ -18,17 +18,10 @@ from local_dp.errors import BusError, InputError
 USER = "run"
 SETTING = "LOCAL_DP_BROKER"  # an environment variable; "amqtt" looks for no Mosquitto
 # asyncio asks for 256 KiB at each look at a connection
-_MALLOC = {
-    "MALLOC_MMAP_THRESHOLD_": str(1 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 24),
-}
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 24)}
 ATTEMPTS = 10  # to start it again
 # seconds: that it must live to be said to be up, between two starts, between two looks
-_STEADY, _PAUSE, _GLANCE = (
-    1.0,
-    0.3,
-    1.0,
-)
+_STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0
 
 
 def announce(name: str) -> None:
@@ -48,14 +41,14 @@ class EmbeddedBroker:
     def __init__(self, folder: Path, *, fair: bool = False) -> None:
         self.path = folder / "broker"
         self.name = ""
-        asked = os.environ.get(SETTING, "").lower()
-        if asked not in ("", "amqtt", "mosquitto"):
+        choice = os.environ.get(SETTING, "").lower()
+        if choice not in ("", "amqtt", "mosquitto"):
             raise InputError(
-                f"{SETTING} is {asked!r:.80} in the environment; give amqtt or mosquitto, or "
+                f"{SETTING} is {choice!r:.80} in the environment; give amqtt or mosquitto, or "
                 "leave it out"
             )
         self._home = (
-            "local_dp.bus.embedded" if fair or asked == "amqtt" else "local_dp.bus.mosquitto"
+            "local_dp.bus.embedded" if fair or choice == "amqtt" else "local_dp.bus.mosquitto"
         )
         self._password = secrets.token_hex(16)
         self._process: asyncio.subprocess.Process | None = None
@@ -97,7 +90,7 @@ class EmbeddedBroker:
         await asyncio.shield(self._keeper)
 
     async def _keep(self) -> None:
-        failed = 0
+        failures = 0
         while True:
             began = asyncio.get_running_loop().time()
             process = self._process
@@ -108,18 +101,18 @@ class EmbeddedBroker:
                     await asyncio.wait_for(process.wait(), _GLANCE)
                 if process.returncode is None and is_stopped(process.pid):
                     process.kill()
-            lived = asyncio.get_running_loop().time() - began >= _STEADY
-            failed = 0 if lived else failed + 1
-            if failed > ATTEMPTS:
+            steady = asyncio.get_running_loop().time() - began >= _STEADY
+            failures = 0 if steady else failures + 1
+            if failures > ATTEMPTS:
                 how = (
-                    f"{failed} times in a row as soon as it was started, the last time "
+                    f"{failures} times in a row as soon as it was started, the last time "
                     f"{ending(process.returncode)}"
                 )
                 raise BusError(
                     f"the embedded broker ended {how}; use a broker of your own: --broker "
                     "mqtt://host"
                 )
-            if failed:
+            if failures:
                 await asyncio.sleep(_PAUSE)
             with suppress(BusError):  # it died as it started: then it is dead at once
                 await self.start()

@@ -55,10 +55,10 @@ def allow_open_files(others: int) -> None:
     """Raises the limit on this process's open files, so that it holds a connection to each of so
     many others. Raises InputError if it may not."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
+    target = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+        soft = target
     if soft != resource.RLIM_INFINITY and soft < others + _OWN:
         raise InputError(
             f"{others} processes need {others + _OWN} open files, and the limit here is {soft}: "

@@ -8,10 +8,7 @@ from collections.abc import Awaitable, Callable
 
 STRANGERS = 128  # connections that have not given the password, at one time
 # seconds that one may take to give it; and while others wait for its place
-PATIENCE, CROWDED = (
-    5.0,
-    0.1,
-)
+PATIENCE, CROWDED = 5.0, 0.1
 GREETING = 1 << 12  # bytes of the first message at most
 _REFUSED = bytes([0x20, 2, 0, 5])  # MQTT's answer: not authorised
 _PAUSE = 0.05  # seconds, where no more files may be open
@@ -54,7 +51,7 @@ class Door:
                 continue
             task = asyncio.create_task(self._meet(line))
             self.waiting[task] = loop.time()
-            task.add_done_callback(self._gone)
+            task.add_done_callback(self._release)
             await self._place()
 
     async def _place(self) -> None:
@@ -81,7 +78,7 @@ class Door:
                 return
             task = asyncio.current_task()
             assert task is not None
-            self._gone(task)
+            self._release(task)
             self.inside.add(task)
             await self.enter(line, greeting)
         except (OSError, EOFError, ValueError, TimeoutError):
@@ -89,7 +86,7 @@ class Door:
         finally:
             line.close()
 
-    def _gone(self, task: asyncio.Task[None]) -> None:
+    def _release(self, task: asyncio.Task[None]) -> None:
         self.waiting.pop(task, None)
         self.inside.discard(task)
         self._left.set()

@@ -27,10 +27,7 @@ _LISTENER = "default"
 # time goes into these
 _COLLECTING = 100_000
 # pieces read of one connection, six to a message: at once, and in a second after that
-AT_ONCE, PACE = (
-    60_000,
-    1000.0,
-)
+AT_ONCE, PACE = 60_000, 1000.0
 
 
 class _Subscribers:
@@ -76,10 +73,10 @@ class LinearBroker(Broker):  # type: ignore[misc]  # amqtt has no types
         """As if nobody else had subscribed to anything."""
         alone: Any = copy(self)
         alone._subscriptions = {}
-        granted: int = await Broker.add_subscription(alone, subscription, session)
-        for wanted, [(_, qos)] in alone._subscriptions.items():
-            self._subscriptions.setdefault(wanted, _Subscribers()).add(session, qos)
-        return granted
+        code: int = await Broker.add_subscription(alone, subscription, session)
+        for topics, [(_, qos)] in alone._subscriptions.items():
+            self._subscriptions.setdefault(topics, _Subscribers()).add(session, qos)
+        return code
 
     def _del_subscription(self, a_filter: str, session: Session) -> int:
         return a_filter in self._subscriptions and self._subscriptions[a_filter].discard(session)
@@ -100,7 +97,8 @@ class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
 
     async def read(self, n: int = -1) -> bytes:
         now = asyncio.get_running_loop().time()
-        self._left, self._last = min(AT_ONCE, self._left + PACE * (now - self._last)) - 1, now
+        self._left = min(AT_ONCE, self._left + PACE * (now - self._last)) - 1
+        self._last = now
         if self._left < 0:
             await asyncio.sleep(-self._left / PACE)
         if self._first:

@@ -33,13 +33,11 @@ class MemoryBus:
     """One connection, which is never lost."""
 
     lost = ""
+    idle: float | None = None
 
-    def __init__(
-        self, broker: MemoryBroker, filters: Sequence[str], idle: float | None = None
-    ) -> None:
+    def __init__(self, broker: MemoryBroker, filters: Sequence[str]) -> None:
         self.broker = broker
         self.filters = filters
-        self.idle = idle
         self.queue: asyncio.Queue[Delivery | Connected] = asyncio.Queue()
         self.queue.put_nowait(CONNECTED)
 
@@ -51,11 +49,7 @@ class MemoryBus:
         a reconnection."""
         while True:
             try:
-                event = (
-                    await asyncio.wait_for(self.queue.get(), self.idle)
-                    if self.idle
-                    else await self.queue.get()
-                )
+                event = await asyncio.wait_for(self.queue.get(), self.idle)
             except TimeoutError:
                 return
             yield event
@@ -75,7 +69,7 @@ class MemoryBus:
 
 
 def _matches(pattern: str, topic: str) -> bool:
-    wanted, parts = pattern.split("/"), topic.split("/")
-    return len(wanted) == len(parts) and all(
-        part in ("+", level) for part, level in zip(wanted, parts, strict=True)
-    )
+    parts, levels = pattern.split("/"), topic.split("/")
+    if len(parts) != len(levels):
+        return False
+    return all(part in ("+", level) for part, level in zip(parts, levels, strict=True))

@@ -48,14 +48,12 @@ def found() -> str | None:
 def started(program: str, path: Path, password: str) -> "subprocess.Popen[bytes] | None":
     """The broker, once it listens on the socket `path`; None if it does not."""
     salt = secrets.token_bytes(12)
-    words = (b64encode(salt), b64encode(pbkdf2_hmac("sha512", password.encode(), salt, _ROUNDS)))
+    digest = pbkdf2_hmac("sha512", password.encode(), salt, _ROUNDS)
+    words = (b64encode(salt), b64encode(digest))
     # under root, Mosquitto would become another user, who may not enter the folder
     user = Path("/proc/self").owner()
-    for ending, text in (
-        (".conf", _CONFIGURATION.format(path=path, user=user)),
-        (".passwords", f"{USER}:$7${_ROUNDS}${b'$'.join(words).decode()}\n"),
-    ):
-        path.with_name(path.name + ending).write_text(text)
+    Path(f"{path}.conf").write_text(_CONFIGURATION.format(path=path, user=user))
+    Path(f"{path}.passwords").write_text(f"{USER}:$7${_ROUNDS}${b'$'.join(words).decode()}\n")
     path.unlink(missing_ok=True)  # of one that was killed
     system = ctypes.CDLL(None)  # loaded before the fork
     process = subprocess.Popen(

@@ -25,10 +25,7 @@ from local_dp.bus.address import (
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
 # names of a broker's answers; their numbers mean something else elsewhere
-_UNAUTHORISED = (
-    "Bad user name or password",
-    "Not authorized",
-)
+_UNAUTHORISED = ("Bad user name or password", "Not authorized")
 _NOT_GRANTED = 0x80
 _FILTERS = 100  # in one packet
 _LOST = "the connection was lost"
@@ -58,7 +55,7 @@ class MqttBus:
         self.lost = f"no answer yet from the broker {address}; read its log, or correct --broker"
 
     def _new_client(self) -> aiomqtt.Client:
-        address = self.address
+        address, will = self.address, self.will
         return aiomqtt.Client(
             address.host,
             address.port,
@@ -70,7 +67,7 @@ class MqttBus:
             keepalive=KEEPALIVE,
             timeout=TIMEOUT,
             tls_context=address.context() if address.tls else None,
-            will=aiomqtt.Will(*self.will) if self.will else None,
+            will=will and aiomqtt.Will(*will),
             transport=address.transport,
             websocket_path=address.path,
             socket_options=address.options,
@@ -113,7 +110,7 @@ class MqttBus:
         give_up: float | None = loop.time() + patience
         pause = FIRST_RETRY / 2
         while True:
-            joined = float("inf")
+            since = float("inf")
             connection = _Connection(self._new_client())
             try:
                 async with connection.client:
@@ -121,7 +118,7 @@ class MqttBus:
                     filters = self.filters
                     if not await connection.change(filters):
                         raise refused_topics(self.address, self.identifier, filters)
-                    self._connection, give_up, joined, self.lost = connection, None, loop.time(), ""
+                    self._connection, give_up, since, self.lost = connection, None, loop.time(), ""
                     if self.filters is not filters:
                         await self.listen(self.filters)
                     yield CONNECTED
@@ -130,11 +127,11 @@ class MqttBus:
             except aiomqtt.MqttError as error:
                 connection.close()
                 # after a loss, the next try has the reason
-                self.lost = str(unreachable(self.address, error)) if joined == float("inf") else ""
+                self.lost = str(unreachable(self.address, error)) if since == float("inf") else ""
                 self._raise_if_final(error, give_up)
             finally:
                 self._connection = None
-            pause = pause_after(pause, loop.time() - joined)
+            pause = pause_after(pause, loop.time() - since)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
 
     def _raise_if_final(self, error: aiomqtt.MqttError, give_up: float | None) -> None:
@@ -156,19 +153,17 @@ class _Connection:
         self.client = client
         self._standing = set[str]()  # its filters
         self._waiting: deque[Delivery] = deque()
-        self._stirred = asyncio.Event()
+        self._news = asyncio.Event()
         self._paho = client._client
-        self._paho.on_message, self._paho.on_disconnect, self._paho.on_socket_register_write = (
-            self._keep,
-            self._lost,
-            self._write,
-        )
+        self._paho.on_message = self._keep
+        self._paho.on_disconnect = self._on_loss
+        self._paho.on_socket_register_write = self._write
 
     def _keep(self, client: object, data: object, message: Any) -> None:
         self._waiting.append(Delivery(message.topic, bytes(message.payload)))
-        self._stirred.set()
+        self._news.set()
 
-    def _lost(self, *details: Any) -> None:
+    def _on_loss(self, *details: Any) -> None:
         """Ends the wait for the broker's welcome too; aiomqtt itself would wait for its timeout."""
         if not self.client._connected.done():
             self.client._connected.set_exception(aiomqtt.MqttError(_LOST))
@@ -185,10 +180,10 @@ class _Connection:
 
     def joined(self) -> None:
         """The broker's welcome has come."""
-        self.client._disconnected.add_done_callback(self._ended)
+        self.client._disconnected.add_done_callback(self._on_end)
 
-    def _ended(self, end: asyncio.Future[None]) -> None:
-        self._stirred.set()
+    def _on_end(self, end: asyncio.Future[None]) -> None:
+        self._news.set()
         if not end.cancelled():
             end.exception()  # else asyncio reports one that nobody waits for
 
@@ -206,8 +201,8 @@ class _Connection:
         while not self._waiting:
             if self.client._disconnected.done():
                 raise aiomqtt.MqttError(_LOST) from self.client._disconnected.exception()
-            self._stirred.clear()
-            await self._stirred.wait()
+            self._news.clear()
+            await self._news.wait()
         return self._waiting.popleft()
 
     async def answered(self, call: Awaitable[Answer]) -> Answer:
@@ -224,15 +219,12 @@ class _Connection:
 
     async def change(self, filters: Sequence[str]) -> bool:
         """Whether the broker grants all of these."""
-        wanted, standing, self._standing = set(filters), self._standing, set(filters)
-        new, old = (
-            [each for each in filters if each not in standing],
-            [each for each in standing if each not in wanted],
-        )
-        leaving = [self.client.unsubscribe(some) for some in _packets(old)]
+        standing, self._standing = self._standing, set(filters)
+        new = [each for each in filters if each not in standing]
+        old = [each for each in standing if each not in self._standing]
+        joins = [[(topic, 0) for topic in some] for some in _packets(new)]
         answers = asyncio.gather(
-            *(self.client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)),
-            *leaving,
+            *map(self.client.subscribe, joins), *map(self.client.unsubscribe, _packets(old))
         )
-        granted = (reason for answer in await self.answered(answers) for reason in answer or ())
-        return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted)
+        reasons = (reason for answer in await self.answered(answers) for reason in answer or ())
+        return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in reasons)

@@ -43,17 +43,16 @@ class Cluster:
     InputError without the extra, BusError if nobody answers."""
 
     def __init__(self, address: str) -> None:
-        self._checked: dict[frozenset[str], Installation] = {}
+        self._installations: dict[frozenset[str], Installation] = {}
         try:
             from distributed import Client
         except ImportError:
             raise InputError(
                 "a cluster needs the packages dask and distributed: pip install 'local-dp[cluster]'"
             ) from None
-        for name in [
-            name for name in root.manager.loggerDict if name.startswith(("distributed", "tornado"))
-        ]:
-            getLogger(name).setLevel(CRITICAL)  # a lost scheduler is one line, and ours
+        for name in [*root.manager.loggerDict]:
+            if name.startswith(("distributed", "tornado")):
+                getLogger(name).setLevel(CRITICAL)  # a lost scheduler is one line, and ours
         try:
             with warnings.catch_warnings():
                 # of other versions: `checked` refuses them in one line
@@ -87,19 +86,19 @@ class Cluster:
     def __enter__(self) -> "Cluster":
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *details: object) -> None:
         with suppress(OSError, RuntimeError):  # of a scheduler that is gone
             self.client.close(timeout=PATIENCE / 3)
 
     def checked(self, plug_ins: frozenset[str]) -> Installation:
         """This process's installation, with these packages. Raises InputError if that of a worker
         differs, BusError if the scheduler is gone."""
-        if plug_ins not in self._checked:
+        if plug_ins not in self._installations:
             here = Installation.here(plug_ins)
             with scheduled():
                 self.client.run(_same_here, here)
-            self._checked[plug_ins] = here
-        return self._checked[plug_ins]
+            self._installations[plug_ins] = here
+        return self._installations[plug_ins]
 
     def forget(self, futures: list[Any]) -> None:
         """Nobody waits for these any more."""
@@ -162,19 +161,18 @@ def each_of(
         return
     from distributed import as_completed
 
-    with Cluster(cluster) as joined, scheduled():
-        here = joined.checked(
-            plug_ins_of([measure, *(work := list(work))]) | {f"{OURS}.experiments"}
-        )
-        how = joined.client.submit(_same, measure, pure=False)
-        asked = {
-            joined.client.submit(_measured, how, each, here, pure=False): each for each in work
+    pieces = list(work)
+    with Cluster(cluster) as connection, scheduled():
+        here = connection.checked(plug_ins_of([measure, *pieces]) | {f"{OURS}.experiments"})
+        how = connection.client.submit(_same, measure, pure=False)
+        tasks = {
+            connection.client.submit(_measure, how, each, here, pure=False): each for each in pieces
         }
-        for future in as_completed(asked, loop=joined.client.loop):
-            yield asked[future], future.result()
+        for future in as_completed(tasks, loop=connection.client.loop):
+            yield tasks[future], future.result()
 
 
-def _measured(measure: Callable[[T], R], work: T, here: Installation) -> R:
+def _measure(measure: Callable[[T], R], work: T, here: Installation) -> R:
     _same_here(here)
     return measure(work)
 
@@ -217,7 +215,7 @@ class ClusterOracle(PopulationOracle):
 
     Dask sends Python objects by pickle, so everybody who reaches its scheduler can run any code on
     its workers: for simulations alone. `on_chunk` receives the tally of some chunks together. Each
-    ask is `stored`: after a lost scheduler the same run goes on from there.
+    ask goes into `storage`: after a lost scheduler the same run goes on from there.
     """
 
     def __init__(
@@ -227,11 +225,11 @@ class ClusterOracle(PopulationOracle):
         seed: int,
         budget: float,
         on_chunk: OnChunk,
-        stored: Rounds,
+        storage: Rounds,
     ) -> None:
         super().__init__(population, KeyedNoise(seed), seed, budget, on_chunk)
-        self.cluster, self.client, self.stored = cluster, cluster.client, stored
-        self._asked = 0
+        self.cluster, self.client, self.storage = cluster, cluster.client, storage
+        self._asks = 0
 
     def gather(self, work: AskedOf) -> tuple[Tally, list[bytes]]:
         """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of
@@ -246,32 +244,29 @@ class ClusterOracle(PopulationOracle):
                     "spoken; leave out --cluster"
                 ),
             )
-        self._asked += 1
+        self._asks += 1
         plug_ins = plug_ins_of(work)
         content = repr((Installation.here(plug_ins), work.query)).encode()
-        ask = f"{self._asked}-{blake2b(content, digest_size=8).hexdigest()}"
-        if (known := self.stored.get(ask)) is not None:
-            self.on_chunk(work.which.ask, known[0])
-            return known[0], [known[1]]
+        ask = f"{self._asks}-{blake2b(content, digest_size=8).hexdigest()}"
+        if (entry := self.storage.get(ask)) is not None:
+            self.on_chunk(work.which.ask, entry[0])
+            return entry[0], [entry[1]]
         here = self.cluster.checked(plug_ins)
         tally, digests, futures = work.query.randomizer.empty(), dict[str, bytes](), list[Any]()
         # a task: repeated if its worker dies, unlike scattered data
         shared_data = self.client.submit(_same, work, pure=False)
         try:
             with scheduled():
-                spans = dealt(
-                    work.pieces, max(1, sum(self.client.nthreads().values())), _MOST * work.together
-                )
-                futures += self.client.map(
-                    _answers, spans, asked=shared_data, here=here, pure=False
-                )
+                workers = max(1, sum(self.client.nthreads().values()))
+                spans = dealt(work.pieces, workers, _MOST * work.together)
+                futures += self.client.map(_answers, spans, work=shared_data, here=here, pure=False)
                 for future in as_completed(futures, loop=self.client.loop):
                     part, digests[future.key] = future.result()
                     tally += part
                     self.on_chunk(work.which.ask, part)
         finally:
             self.cluster.forget([shared_data, *futures])  # an interrupted run leaves nothing to do
-        self.stored.put(ask, tally, b"".join(digests[future.key] for future in futures))
+        self.storage.put(ask, tally, b"".join(digests[future.key] for future in futures))
         return tally, [digests[future.key] for future in futures]
 
 
@@ -300,20 +295,17 @@ def _same_here(here: Installation, dask_worker: Any = None) -> None:
 
 def plug_ins_of(work: object) -> frozenset[str]:
     """The packages, other than ours, of the classes that this object is made of."""
-    seen, waiting, packages = set[int](), [work], set[str]()
+    identities, waiting, packages = set[int](), [work], set[str]()
     while waiting:
         each = waiting.pop()
         package = type(each).__module__.partition(".")[0]
-        if id(each) in seen or package in ("builtins", "numpy"):
-            waiting += (
-                each
-                if isinstance(each, tuple | list)
-                else each.values()
-                if isinstance(each, dict)
-                else ()
-            )
+        if id(each) in identities or package in ("builtins", "numpy"):
+            if isinstance(each, tuple | list):
+                waiting += each
+            elif isinstance(each, dict):
+                waiting += each.values()
             continue
-        seen.add(id(each))
+        identities.add(id(each))
         packages.add(package)
         waiting += vars(each).values() if hasattr(each, "__dict__") else ()
     return frozenset(packages - {OURS, "__main__", *sys.stdlib_module_names})
@@ -323,12 +315,12 @@ def _same(data: T) -> T:
     return data
 
 
-def _answers(span: range, asked: AskedOf, here: Installation) -> tuple[Tally, bytes]:
+def _answers(span: range, work: AskedOf, here: Installation) -> tuple[Tally, bytes]:
     """On a worker, which may have joined late: the tally of some chunks, and their digests as one:
     Dask sends each bytes of a list by itself."""
     _same_here(here)
     _keep_more()
-    tallies, digests = zip(*map(asked.answers, shared(span, 1, asked.together)), strict=True)
+    tallies, digests = zip(*map(work.answers, shared(span, 1, work.together)), strict=True)
     return reduce(add, tallies), b"".join(digests)
 
 

@@ -68,10 +68,7 @@ class Verified:
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     """Runs the protocol. Raises QuorumError, RefusedError or BusError; no process outlives it."""
     if settings.tier in ("processes", "hosts"):
-        # brokers and messages take a while to import
-        from local_dp.simulation.over_bus import (
-            over_bus,
-        )
+        from local_dp.simulation.over_bus import over_bus  # takes a while to import
 
         work = over_bus(settings, on_progress)
         try:
@@ -83,18 +80,19 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
         rounds = _Rounds(settings, on_progress, cluster)
         result = run(settings.algorithm, rounds)
     if isinstance(rounds.oracle, ClusterOracle):
-        rounds.oracle.stored.over()
+        rounds.oracle.storage.over()
     oracle = rounds.oracle
-    answered = sum(summary.n for summary in oracle.rounds)
+    answers = sum(summary.n for summary in oracle.rounds)
+    central = None if rounds.crowds is None else rounds.crowds.central()
     return Outcome(
         result=result,
         interaction=oracle.interaction,
         rounds=oracle.rounds,
         seconds=rounds.seconds,
-        counts=Turnout(asked=answered, answered=answered),
+        counts=Turnout(asked=answers, answered=answers),
         max_epsilon_spent=oracle.ledger.max_spent,
-        central=None if rounds.crowds is None else rounds.crowds.central(),
-        unverified=tuple(rounds.verified.failures),
+        central=central,
+        failures=tuple(rounds.verifier.failures),
     )
 
 
@@ -145,7 +143,7 @@ class _Rounds:
         self, settings: Settings, on_progress: OnProgress, cluster: Cluster | None
     ) -> None:
         self.on_progress = on_progress
-        self.verified = Verified(settings.allowed, settings.unverified)
+        self.verifier = Verified(settings.allowed, settings.unverified)
         self.crowds = None if settings.behind is None else Crowds(settings.behind)
         self.seconds: list[float] = []
         self._now = RoundProgress(0, 0, 0, 0.0, math.inf)
@@ -174,7 +172,7 @@ class _Rounds:
         answers."""
         if self.crowds is not None:
             self.crowds.check(queries)
-        self.verified.check(queries)
+        self.verifier.check(queries)
         began = time.perf_counter()
         self._tallies = [query.randomizer.empty() for query in queries]
         size = sum(len(query.cohort) for query in queries)

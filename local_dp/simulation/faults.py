@@ -33,12 +33,8 @@ class Faults:
     lie: float = 0.0
 
     def __post_init__(self) -> None:
-        for name, most in (
-            ("drop", _MOST_LOST),
-            ("duplicate", 1.0),
-            ("delay", _LATEST),
-            ("lie", 1.0),
-        ):
+        ends = {"drop": _MOST_LOST, "duplicate": 1.0, "delay": _LATEST, "lie": 1.0}
+        for name, most in ends.items():
             if not 0 <= getattr(self, name) <= most:
                 raise InputError(
                     f"--fault {name} is {getattr(self, name)}; give a number from 0 to {most:g}"
@@ -57,20 +53,14 @@ class Faults:
                     f"--fault takes {', '.join(names)}, each once, as in {EXAMPLE}; not "
                     f"{part.strip()!r}"
                 )
-            values[name] = (
-                whole_number("--fault kill", value)
-                if name == "kill"
-                else real_number(f"--fault {name}", value)
-            )
+            number = whole_number if name == "kill" else real_number
+            values[name] = number(f"--fault {name}", value)
         return cls(**values)
 
     def liars(self, clients: int, seed: int) -> tuple[int, ...]:
         """The clients that lie, ascending."""
-        return (
-            tuple(sorted(_chance(seed, "liars").sample(range(clients), round(self.lie * clients))))
-            if self.lie
-            else ()
-        )
+        chance = _chance(seed, "liars")
+        return tuple(sorted(chance.sample(range(clients), round(self.lie * clients))))
 
 
 @dataclass(frozen=True)
@@ -106,15 +96,13 @@ class Trouble:
         self._seed = seed
         self._members = members
         self._nth = Counter[tuple[str, str]]()
-        self._heard = 0
-        chance, most = _chance(seed, "killed"), min(faults.kill, members)
-        victims = chance.sample(range(members), most)
-        self._doomed = sorted(
-            zip((chance.randint(members, 2 * members) for _ in victims), victims, strict=True),
-            reverse=True,
-        )
+        self._messages = 0
+        chance = _chance(seed, "killed")
+        victims = chance.sample(range(members), min(faults.kill, members))
+        moments = [chance.randint(members, 2 * members) for _ in victims]
+        self._victims = sorted(zip(moments, victims, strict=True), reverse=True)
 
-    def result(self, lied: int) -> Faulted:
+    def result(self, liars: int) -> Faulted:
         counts = self.counts
         return Faulted(
             self.faults,
@@ -122,7 +110,7 @@ class Trouble:
             counts["repeated"],
             counts["delayed"],
             counts["killed"],
-            lied,
+            liars,
         )
 
     def fate(self, way: str, topic: str) -> list[float]:
@@ -130,18 +118,19 @@ class Trouble:
         sender = topic.split("/", 3)[-1]  # without the run's name, which is another one each time
         nth = self._nth[way, sender] = self._nth[way, sender] + 1
         chance = _chance(self._seed, f"{way} {sender} {nth}")
-        lost, twice = chance.random() < self.faults.drop, chance.random() < self.faults.duplicate
-        copies = 0 if lost else 2 if twice else 1
-        self.counts["lost"] += lost
+        is_lost = chance.random() < self.faults.drop
+        twice = chance.random() < self.faults.duplicate
+        copies = 0 if is_lost else 1 + twice
+        self.counts["lost"] += is_lost
         self.counts["repeated"] += copies == 2
         self.counts["delayed"] += copies if self.faults.delay else 0
         return [chance.random() * self.faults.delay for _ in range(copies)]
 
     def heard(self) -> None:
         """Counts a message from a member; after some of them a member is killed."""
-        self._heard += 1
-        while self._doomed and self._doomed[-1][0] <= self._heard:
-            self.counts["killed"] += self.kill(self._doomed.pop()[1])
+        self._messages += 1
+        while self._victims and self._victims[-1][0] <= self._messages:
+            self.counts["killed"] += self.kill(self._victims.pop()[1])
 
 
 class FaultyBus:

@@ -52,16 +52,13 @@ class Installation:
         """That of this process, for work that needs ours and these packages. A package that is not
         there has an empty digest."""
         python = ".".join(platform.python_version_tuple()[:2])
-        return cls(
-            python,
-            version("numpy"),
-            tuple((name, _digest(name)) for name in (OURS, *sorted(set(plug_ins)))),
-        )
+        packages = (OURS, *sorted(set(plug_ins)))
+        return cls(python, version("numpy"), tuple((name, _digest(name)) for name in packages))
 
     def difference(self, other: Self) -> str:
         """The first difference of the other one, in words; empty if there is none."""
-        named = [("Python", self.python, other.python), ("numpy", self.numpy, other.numpy)]
-        for name, own, its in named:
+        versions = [("Python", self.python, other.python), ("numpy", self.numpy, other.numpy)]
+        for name, own, its in versions:
             if own != its:
                 return f"has {name} {its}, and the run has {name} {own}"
         for (name, own), (_, its) in zip(self.sources, other.sources, strict=True):

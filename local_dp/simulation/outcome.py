@@ -10,6 +10,7 @@ import numpy as np
 from local_dp.oracles.local.oracles import Interaction, RoundSummary
 from local_dp.populations.finite import Population, Resampled, Rows
 from local_dp.protocols.local_protocol import LocalProtocol, plain, possible_result, was_moved
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.server.progress import Turnout
 from local_dp.shuffle.central import Central
@@ -25,36 +26,37 @@ if TYPE_CHECKING:  # what is on the wire takes a while to import
 STAMP = "simulation: not private"
 UNATTESTED = "unattested: not every member has signed that it answers in private"
 
+Interval: TypeAlias = tuple[float | None, float | None]
 # label, estimate, standard error, interval
-Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]
+Shown: TypeAlias = tuple[str, float | None, float | None, Interval]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BusRecord:
-    """The record of a run over a broker. `rejections` counts messages by their fault, `silenced`
-    the silences of each flooding member, and of strangers ("").
+    """The record of a run over a broker. `rejections` counts messages by their fault, `silences`
+    the pauses of each flooding member, and of strangers ("").
 
     `irregularities` are p-values of each round's reports, where honest ones have a known law.
-    `attested`: every member states that it answers in private. `losses` are those that chance does
-    not explain.
+    `attestation`: every member states that it answers in private. `losses` are those that chance
+    does not explain.
     """
 
     rejections: dict[str, int] = field(default_factory=dict)
-    silenced: dict[str, int] = field(default_factory=dict)
+    silences: dict[str, int] = field(default_factory=dict)
     irregularities: tuple[float | None, ...] = ()
     reconciliation: "Reconciliation | None" = None
     losses: "tuple[Loss, ...]" = ()
     signed: bool = False
-    forged: int = 0
-    attested: bool = False
+    forgeries: int = 0
+    attestation: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """The result of a run and how it came about.
 
-    `unverified`: why a randomizer loses more than it declares, where it was used all the same.
-    `degraded`: the signs that reports were lost by choice.
+    `failures`: why a randomizer loses more than it declares, where it was used all the same.
+    `signs` that reports were lost by choice.
     """
 
     result: Any
@@ -65,11 +67,11 @@ class Outcome:
     max_epsilon_spent: float
     wall: float = 0.0  # seconds of the whole run
     central: Central | None = None  # behind a shuffler
-    unverified: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     bus: BusRecord | None = None  # over a broker
     broker: str = ""  # which one the run started
     faults: Faulted | None = None  # where they were asked for
-    degraded: tuple[str, ...] = ()
+    signs: tuple[str, ...] = ()
 
     @property
     def rejected(self) -> int:
@@ -83,36 +85,28 @@ IMPOSSIBLE = 1e-6  # the chance that honest reports look impossible
 def judged(settings: Settings, outcome: Outcome) -> Outcome:
     """The same outcome; or a degraded one, with the worst case in place of an estimate where the
     influence of a report is known."""
-    if outcome.degraded:
+    if outcome.signs:
         return outcome
-    accounts, losses = (
-        (None, ()) if outcome.bus is None else (outcome.bus.reconciliation, outcome.bus.losses)
-    )
-    uncharged, influence, estimate = (
-        0 if accounts is None else accounts.accepted_not_charged,
-        settings.influence,
-        outcome.result,
-    )
-    signs = [
-        *map(str, losses),
-        *([f"{uncharged} accepted reports were not charged by their members"] if uncharged else []),
-    ]
-    if influence is not None and (found := influence.chance(estimate))[1] <= IMPOSSIBLE:
-        signs.append(
-            f"the estimate lies {found[0]:.1f} standard errors beyond any possible value, by "
-            f"chance with probability {found[1]:.1g} at most"
-        )
+    accounts = None if outcome.bus is None else outcome.bus.reconciliation
+    excess = 0 if accounts is None else accounts.accepted_not_charged
+    influence, estimate = settings.influence, outcome.result
+    signs = [] if outcome.bus is None else [str(loss) for loss in outcome.bus.losses]
+    if excess:
+        signs.append(f"{excess} accepted reports were not charged by their members")
+    if influence is not None:
+        distance, chance = influence.chance(estimate)
+        if chance <= IMPOSSIBLE:
+            signs.append(
+                f"the estimate lies {distance:.1f} standard errors beyond any possible value, by "
+                f"chance with probability {chance:.1g} at most"
+            )
     if not signs:
         return outcome
     if influence is not None:
-        missing, lying = (
-            outcome.counts.asked - outcome.counts.answered,
-            uncharged / max(1, outcome.counts.answered),
-        )
-        estimate = influence.worst_case(
-            estimate, missing, min(0.99, max(lying, settings.worst_case or 0.0))
-        )
-    return replace(outcome, result=estimate, degraded=tuple(signs))
+        missing = outcome.counts.asked - outcome.counts.answered
+        lying = max(excess / max(1, outcome.counts.answered), settings.worst_case or 0.0)
+        estimate = influence.worst_case(estimate, missing, min(0.99, lying))
+    return replace(outcome, result=estimate, signs=tuple(signs))
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
@@ -121,15 +115,10 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     `truth_known`: the clients were drawn from the population of the settings. A private run
     computes neither the truth nor a digest of its table, since these would reveal the exact answer.
     """
-    protocol, counts = settings.protocol, outcome.counts
+    protocol, private = settings.protocol, settings.randomness.private
     open_truth = truth_known and not settings.randomness.private
-    compared = protocol.compared(outcome.result, settings.population) if open_truth else {}
+    comparison = protocol.compared(outcome.result, settings.population) if open_truth else {}
     influence, outcome = _influence(settings, outcome), judged(settings, outcome)
-    result = outcome.result if settings.raw else possible_result(protocol, outcome.result)
-    unknown = isinstance(outcome.result, Estimate) and bool(np.isnan(outcome.result.value).all())
-    error = protocol.true_error(result, settings.population) if open_truth and not unknown else None
-    bus, private = outcome.bus, settings.randomness.private
-    irregularities = (bus and bus.irregularities) or [None] * len(outcome.rounds)
     data: dict[str, Any] = {
         "version": installed_version(),
         "protocol": protocol.name,
@@ -138,50 +127,20 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         "interaction": outcome.interaction,
         "tier": settings.tier,
         "epsilon": settings.epsilon,
-        "clients": {**vars(counts), "rejected_messages": outcome.rejected},
-        "rounds": [
-            {
-                "n": summary.n,
-                "epsilon": summary.epsilon,
-                "bits_per_client": summary.bits_per_client,
-                "randomizers": [
-                    {
-                        "name": each.name,
-                        **{
-                            key: value
-                            for key, value in each.params().items()
-                            if not isinstance(value, tuple) and key != "word_bits"
-                        },
-                    }
-                    for each in summary.randomizers
-                ],
-                "seconds": seconds,
-                "digest": summary.digest,
-                **({} if irregular is None else {"irregularity": irregular}),
-            }
-            for summary, seconds, irregular in zip(
-                outcome.rounds, outcome.seconds, irregularities, strict=True
-            )
-        ],
+        "clients": {**vars(outcome.counts), "rejected_messages": outcome.rejected},
+        "rounds": _rounds(outcome),
         "table": _table(settings.population) if open_truth else None,
-        "result": {
-            **described(protocol, result),
-            **({} if settings.raw or not was_moved(result) else {"moved": True}),
-            **compared,
-            "explanation": protocol.explain(outcome.result),
-            "truth": _truth(protocol, outcome.result, settings.population) if open_truth else None,
-            "true_error": error,
-            **({"error_unit": protocol.error_unit} if protocol.error_unit else {}),
-        },
+        "result": _result(settings, outcome, comparison, open_truth),
         "max_epsilon_spent": outcome.max_epsilon_spent,
         "private": private,
         "seed": None if private else settings.randomness.seed,
         "wall_s": outcome.wall,
     }
+    bus = outcome.bus
     if bus is not None:
         data["signed"] = bus.signed
-        data["clients"]["forged_messages"] = bus.forged
-        if private and not (bus.signed and bus.attested):
+        data["clients"]["forged_messages"] = bus.forgeries
+        if private and not (bus.signed and bus.attestation):
             data |= {"private": None, "stamp": UNATTESTED}
     if not private:
         data["stamp"] = STAMP
@@ -191,16 +150,60 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
             "exact": outcome.central.exact,
             "crowd": settings.behind.crowd,
         }
-    optional = {
-        "influence": influence,
-        **({} if bus is None else _record(bus)),
-        "broker": outcome.broker,
-        "unverified": list(outcome.unverified),
-        "degraded": list(outcome.degraded),
-    }
+    optional = {"influence": influence} | ({} if bus is None else _record(bus))
+    optional |= {"broker": outcome.broker, "unverified": [*outcome.failures]}
+    optional["degraded"] = [*outcome.signs]
     data |= {name: value for name, value in optional.items() if value}
     if outcome.faults is not None:
         data["faults"] = asdict(outcome.faults)
+    return data
+
+
+def _rounds(outcome: Outcome) -> list[dict[str, Any]]:
+    irregularities = (outcome.bus and outcome.bus.irregularities) or [None] * len(outcome.rounds)
+    rounds = []
+    for summary, seconds, irregularity in zip(
+        outcome.rounds, outcome.seconds, irregularities, strict=True
+    ):
+        data = {
+            "n": summary.n,
+            "epsilon": summary.epsilon,
+            "bits_per_client": summary.bits_per_client,
+            "randomizers": [_named(each) for each in summary.randomizers],
+            "seconds": seconds,
+            "digest": summary.digest,
+        }
+        if irregularity is not None:
+            data["irregularity"] = irregularity
+        rounds.append(data)
+    return rounds
+
+
+def _named(randomizer: Randomizer) -> dict[str, Any]:
+    """The name of a randomizer and its single-valued parameters."""
+    data: dict[str, Any] = {"name": randomizer.name}
+    for name, value in randomizer.params().items():
+        if not isinstance(value, tuple) and name != "word_bits":
+            data[name] = value
+    return data
+
+
+def _result(
+    settings: Settings, outcome: Outcome, comparison: dict[str, Any], open_truth: bool
+) -> dict[str, Any]:
+    protocol, population = settings.protocol, settings.population
+    result = outcome.result if settings.raw else possible_result(protocol, outcome.result)
+    data = {**described(protocol, result)}
+    if not settings.raw and was_moved(result):
+        data["moved"] = True
+    data |= comparison
+    data["explanation"] = protocol.explain(outcome.result)
+    data["truth"] = _truth(protocol, outcome.result, population) if open_truth else None
+    empty = isinstance(outcome.result, Estimate) and bool(np.isnan(outcome.result.value).all())
+    with_error = open_truth and not empty
+    data["true_error"] = protocol.true_error(result, population) if with_error else None
+    if protocol.error_unit:
+        data["error_unit"] = protocol.error_unit
     return data
 
 
@@ -212,15 +215,12 @@ def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
         return None
     estimate: Estimate = outcome.result
     missing = outcome.counts.asked - outcome.counts.answered
-    ends = influence.had_all_answered(estimate.value, estimate.n, missing)
-    if judged(settings, outcome).degraded:
-        ends = (
-            np.clip(ends[0], influence.least, influence.most),
-            np.clip(ends[1], influence.least, influence.most),
-        )
+    low, high = influence.had_all_answered(estimate.value, estimate.n, missing)
+    if judged(settings, outcome).signs:
+        low, high = (np.clip(end, influence.least, influence.most) for end in (low, high))
     data = {
         "missing": missing,
-        "had_all_answered": plain(np.stack(ends, axis=-1)),
+        "had_all_answered": plain(np.stack((low, high), axis=-1)),
         "of_one_per_cent": plain(influence.of_share(0.01)),
     }
     if settings.worst_case is not None:
@@ -232,7 +232,7 @@ def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
 def _record(bus: BusRecord) -> dict[str, Any]:
     """The accepted reports beside the members' own accounts, round by round; the rejected messages;
     the silenced members."""
-    accounts, silenced = bus.reconciliation, sorted(bus.silenced)
+    accounts, silences = bus.reconciliation, sorted(bus.silences)
     data: dict[str, Any] = {}
     if accounts is not None:
         totals = {
@@ -246,10 +246,10 @@ def _record(bus: BusRecord) -> dict[str, Any]:
             ],
         }
     data["rejections"] = dict(sorted(bus.rejections.items()))
-    if silenced:
+    if silences:
         data["silenced"] = {
-            "members": [name for name in silenced if name],
-            "strangers": "" in silenced,
+            "members": [name for name in silences if name],
+            "strangers": "" in silences,
         }
     return data
 
@@ -301,25 +301,23 @@ def described(protocol: LocalProtocol[Any], result: Any) -> dict[str, Any]:
     data = protocol.describe(result)
     if "estimate" not in data:
         return data
-    shown, (least, most), (guess, noise) = estimates(data), protocol.possible, protocol.guess
+    rows = estimates(data)
+    (least, most), (guess, noise) = protocol.possible, protocol.guess
     # a range that the run has found, or the grid of quantiles
     if np.any(np.isinf(noise)) and isinstance(data.get("high"), float):
         least, most = data["low"], data["high"]
         guess, noise = (least + most) / 2, (most - least) / 12**0.5
-    known = zip(
-        *(np.broadcast_to(each, len(shown)).tolist() for each in (least, most, guess, noise)),
-        strict=True,
-    )
+    limits = [np.broadcast_to(each, len(rows)).tolist() for each in (least, most, guess, noise)]
     labels = [
         label
-        for (label, _, error, interval), each in zip(shown, known, strict=True)
-        if _empty(interval, error, *each)
+        for (label, _, error, interval), *own in zip(rows, *limits, strict=True)
+        if _empty(interval, error, *own)
     ]
     return {**data, "uninformative": labels} if labels else data
 
 
 def _empty(
-    interval: tuple[float | None, float | None],
+    interval: Interval,
     error: float | None,
     least: float,
     most: float,
@@ -328,28 +326,20 @@ def _empty(
 ) -> bool:
     """Whether an interval has every possible value; or the guess, and the estimate is no nearer to
     the truth."""
-    low, high = (
-        (-np.inf if interval[0] is None else interval[0]),
-        (np.inf if interval[1] is None else interval[1]),
-    )
-    return (low <= least and high >= most) or (
-        error is not None and error >= noise and low <= guess <= high
-    )
+    low = -np.inf if interval[0] is None else interval[0]
+    high = np.inf if interval[1] is None else interval[1]
+    if low <= least and high >= most:
+        return True
+    return error is not None and error >= noise and low <= guess <= high
 
 
 def estimates(result: dict[str, Any]) -> list[Shown]:
     """The result's estimates: (label, estimate, standard error, interval) each."""
     if not isinstance(result["estimate"], list):
         label = result.get("question") or result.get("column", "estimate")
-        return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
+        interval = tuple(result["interval"])
+        return [(label, result["estimate"], result["standard_error"], interval)]
     # a quantile has an interval and no standard error
     errors = result.get("standard_error", [None] * len(result["labels"]))
-    return list(
-        zip(
-            result["labels"],
-            result["estimate"],
-            errors,
-            map(tuple, result["interval"]),
-            strict=True,
-        )
-    )
+    intervals = map(tuple, result["interval"])
+    return [*zip(result["labels"], result["estimate"], errors, intervals, strict=True)]

@@ -54,80 +54,84 @@ class Identities:
     def of(cls, settings: Settings, spans: Sequence[Span]) -> "Identities":
         places, own = list[Place](), [new_key() for _ in spans]
         for index, (span, key) in enumerate(zip(spans, own, strict=True)):
-            name, group = (
-                (f"host-{index}", HOSTS)
-                if settings.tier == "hosts"
-                else (f"client-{index}", client_group(index))
-            )
+            name, group = f"client-{index}", client_group(index)
+            if settings.tier == "hosts":
+                name, group = f"host-{index}", HOSTS
             places.append(Place(name, group, *span, public(key)))
         asking = Keys(new_key(), Roster(places))
         asker = public(asking.own)
         if settings.behind is None:
             return cls(places, own, asker, asking, None)
-        return cls(
-            places,
-            own,
-            asker,
-            Keys(new_key(), Roster([Place(NAME, NAME, 0, settings.population.size, asker)])),
-            asking,
+        relay = Roster([Place(NAME, NAME, 0, settings.population.size, asker)])
+        return cls(places, own, asker, Keys(new_key(), relay), asking)
+
+
+class _Members:
+    """Makes the configurations of the members of a run, once its broker listens."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.shared = Shared.of(settings.population) if settings.tier == "hosts" else None
+        self.liars: tuple[int, ...] = ()
+        if settings.faults:
+            seed = settings.randomness.seed
+            self.liars = settings.faults.liars(settings.population.size, seed)
+        self._ready = asyncio.Event()
+
+    def begin(self, run: RunConfig, identities: Identities) -> None:
+        """Lets the members have their configurations."""
+        self._run, self._identities = run, identities
+        self._ready.set()
+
+    def trouble(self, kill: Callable[[int], bool]) -> Trouble | None:
+        """The faults of the run, if it is to have any."""
+        faults, members = self.settings.faults, len(self._identities.places)
+        return faults and Trouble(faults, self.settings.randomness.seed, members, kill)
+
+    async def config_of(self, index: int) -> MemberConfig:
+        await self._ready.wait()
+        settings, place = self.settings, self._identities.places[index]
+        batch, start, stop = settings.population.batch, place.start, place.stop
+        columns, shared = {}, None
+        if self.shared is None:
+            columns = pack_columns(batch(*part) for part in chunks(start, stop, CHUNK))
+        else:
+            shared = self.shared, stop
+        store = f"{settings.stores}/{place.member.partition('-')[0]}-{start}.store"
+        return MemberConfig(
+            run=self._run,
+            member=place.member,
+            group=place.group,
+            start=start,
+            columns=columns,
+            shared=shared,
+            lengths=batch(start, start + 1).lengths,
+            liars=tuple(client for client in self.liars if start <= client < stop),
+            keys=(self._identities.own[index], self._identities.asker),
+            store=store if settings.stores else "",
+            person=settings.person,
         )
 
 
 async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     """A run whose members, and broker and shuffler if there are any, are processes of this machine;
     none outlives it."""
-    name = f"run-{secrets.token_hex(4)}"
-    prepared = asyncio.Event()
+    name, private = f"run-{secrets.token_hex(4)}", settings.randomness.private
     if settings.broker != EMBEDDED:
         Address.parse(settings.broker)  # refused before anybody is started
-    spans, seed = (
-        _spans(settings),
-        None if settings.randomness.private else settings.randomness.seed,
-    )
-    shared = Shared.of(settings.population) if settings.tier == "hosts" else None
-    liars = (
-        settings.faults.liars(settings.population.size, settings.randomness.seed)
-        if settings.faults
-        else ()
-    )
-
-    async def config_of(index: int) -> MemberConfig:
-        await prepared.wait()
-        place, (start, stop) = identities.places[index], spans[index]
-        kind = "host" if settings.tier == "hosts" else "client"
-        return MemberConfig(
-            run=RunConfig(
-                run=name, broker=url, budget=settings.epsilon, seed=seed, allowed=settings.allowed
-            ),
-            member=place.member,
-            group=place.group,
-            start=start,
-            columns={}
-            if shared
-            else pack_columns(
-                settings.population.batch(*part) for part in chunks(start, stop, CHUNK)
-            ),
-            shared=(shared, stop) if shared else None,
-            lengths=settings.population.batch(start, start + 1).lengths,
-            liars=tuple(client for client in liars if start <= client < stop),
-            keys=(identities.own[index], identities.asker),
-            store=f"{settings.stores}/{kind}-{start}.store" if settings.stores else "",
-            person=settings.person,
-        )
-
-    def ended(name: str) -> str:
-        """How the process of a member ended."""
-        return fleet.ended(int(name.rpartition("-")[2])) if name != NAME else ""
-
-    first = Game(settings.algorithm).queries or ()
+    spans, members = _spans(settings), _Members(settings)
+    queries = Game(settings.algorithm).queries or ()
     if settings.behind is not None:
-        Crowds(settings.behind).check(first)  # before anybody is started
-    fleet, shuffler = (
-        Fleet(len(spans), config_of, packed(query.randomizer for query in first)),
-        None,
-    )
+        Crowds(settings.behind).check(queries)  # before anybody is started
+    randomizers = packed(query.randomizer for query in queries)
+    fleet, shuffler = Fleet(len(spans), members.config_of, randomizers), None
     broker = EmbeddedBroker(Path(fleet.folder.name)) if settings.broker == EMBEDDED else None
     joining = _JOINING * (1 + len(spans) / 600)
+
+    def ending_of(member: str) -> str:
+        """How the process of a member ended."""
+        return fleet.ended(int(member.rpartition("-")[2])) if member != NAME else ""
+
     try:
         await fleet.start()
         # this takes a while, as the helper imports what members need
@@ -137,18 +141,18 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             await broker.start()
             watches.append(broker.watch)
         url = settings.broker if broker is None else broker.url
-        prepared.set()
+        seed = None if private else settings.randomness.seed
+        run = RunConfig(
+            run=name, broker=url, budget=settings.epsilon, seed=seed, allowed=settings.allowed
+        )
+        members.begin(run, identities)
         if settings.behind is not None:
             shuffler = ShufflerProcess(
-                _shuffler(settings, settings.behind, identities, name, url, joining)
+                _shuffler(settings, settings.behind, identities, run, joining)
             )
             await shuffler.start()
             watches.append(shuffler.watch)
-        trouble = (
-            None
-            if settings.faults is None
-            else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
-        )
+        trouble = members.trouble(fleet.kill)
         looks = [watch() for watch in watches]
         outcome = await serve_run(
             settings,
@@ -159,10 +163,10 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             *looks,
             trouble=trouble,
             keys=identities.server,
-            ended=ended,
+            ending_of=ending_of,
         )
-        outcome = replace(outcome, broker="" if broker is None else broker.name)
-        return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
+        faults = None if trouble is None else trouble.result(len(members.liars))
+        return replace(outcome, broker="" if broker is None else broker.name, faults=faults)
     finally:
         if shuffler is not None:
             await shuffler.stop()
@@ -181,27 +185,23 @@ def _spans(settings: Settings) -> list[Span]:
 
 
 def _shuffler(
-    settings: Settings,
-    crowd: Behind,
-    identities: Identities,
-    name: str,
-    broker: str,
-    joining: float,
+    settings: Settings, crowd: Behind, identities: Identities, run: RunConfig, joining: float
 ) -> ShufflerConfig:
     """The shuffler of a run on one broker: it waits less long than the server does for it."""
-    assert identities.shuffler is not None
+    keys, server = identities.shuffler, public(identities.server.own)
+    assert keys is not None
     return ShufflerConfig(
-        run=name,
-        broker=broker,
-        server_broker=broker,
+        run=run.run,
+        broker=run.broker,
+        server_broker=run.broker,
         clients=settings.population.size,
         crowd=crowd.crowd,
-        seed=None if settings.randomness.private else settings.randomness.seed,
+        seed=run.seed,
         deadline=_OF_A_WAIT * (settings.terms.deadline or LEAST_DEADLINE),
         joining=_OF_A_WAIT * joining,
-        key=identities.shuffler.own.hex(),
-        server_key=public(identities.server.own).hex(),
-        roster=str(identities.shuffler.roster),
+        key=keys.own.hex(),
+        server_key=server.hex(),
+        roster=str(keys.roster),
     )
 
 
@@ -215,11 +215,11 @@ async def serve_run(
     trouble: Trouble | None = None,
     journal: Journal | None = None,
     keys: Keys | None = None,
-    ended: Callable[[str], str] = lambda name: "",
+    ending_of: Callable[[str], str] = lambda name: "",
 ) -> Outcome:
     """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the
-    rounds, says the end. `watches` end the run by raising; `trouble` makes it faulty. `ended`
-    states how a member's process ended, where that is known.
+    rounds, says the end. `watches` end the run by raising; `trouble` makes it faulty.
+    `ending_of` states how a member's process ended, where that is known.
 
     Behind a shuffler it reads the run only under the shuffler's name for it, and no member's
     account. With a journal it resumes where that ends, and where a quorum is missed no end is sent
@@ -241,15 +241,11 @@ async def serve_run(
         roster,
         crowds,
     )
-    coordinator.ended = ended
-    broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
-    oracle = RemoteOracle(
-        broker if trouble is None else FaultyBus(broker, trouble),
-        coordinator,
-        on_progress,
-        journal,
-        envelopes,
-    )
+    coordinator.ended = ending_of
+    bus: ServerBus = MqttBus(address, f"{name}-server", filters(name))
+    if trouble is not None:
+        bus = FaultyBus(bus, trouble)
+    oracle = RemoteOracle(bus, coordinator, on_progress, journal, envelopes)
 
     async def play() -> Outcome:
         await oracle.ready(joining)
@@ -265,11 +261,15 @@ async def serve_run(
                 await oracle.end(patience)
         return outcome_of(result, oracle)
 
-    playing = asyncio.create_task(play())
-    tasks = {
-        playing,
-        *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches)),
-    }
+    return await _while_watched(play(), oracle.serve(patience=5.0), *watches)
+
+
+async def _while_watched(
+    play: Coroutine[Any, Any, Outcome], *watches: Coroutine[Any, Any, None]
+) -> Outcome:
+    """The outcome of `play`, unless a watch raises before; in the end nothing goes on."""
+    playing = asyncio.create_task(play)
+    tasks = {playing, *(asyncio.create_task(watch) for watch in watches)}
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done - {playing}:
@@ -283,15 +283,18 @@ def outcome_of(result: Any, oracle: RemoteOracle) -> Outcome:
     """The outcome of a run whose clients have parted."""
     coordinator = oracle.coordinator
     crowds = coordinator.crowds
+    accounts, losses = None, ()
+    if crowds is None:
+        accounts, losses = coordinator.reconciliation(), coordinator.losses()
     record = BusRecord(
         rejections=dict(coordinator.rejections),
-        silenced=dict(coordinator.listening.silenced),
+        silences=dict(coordinator.listening.silenced),
         irregularities=tuple(coordinator.irregularities),
-        reconciliation=coordinator.reconciliation() if crowds is None else None,
-        losses=coordinator.losses() if crowds is None else (),
+        reconciliation=accounts,
+        losses=losses,
         signed=oracle.bus.envelopes.signed,
-        forged=oracle.bus.forged,
-        attested=coordinator.members.attested,
+        forgeries=oracle.bus.forged,
+        attestation=coordinator.members.attested,
     )
     return Outcome(
         result=result,

@@ -66,35 +66,35 @@ def pool(workers: int, *measures: Callable[[Any], Any]) -> Iterator[ProcessPoolE
     interrupt key."""
     before: set[BaseProcess] = set(multiprocessing.active_children())
     with _worker_environment():
-        started = ProcessPoolExecutor(
+        executor = ProcessPoolExecutor(
             workers,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start,
             initargs=measures,
         )
         try:
-            yield started
+            yield executor
         except BaseException:
             for worker in set(multiprocessing.active_children()) - before:
                 worker.terminate()
             raise
         finally:
-            started.shutdown(wait=True, cancel_futures=True)
+            executor.shutdown(wait=True, cancel_futures=True)
 
 
 def each_here(work: Iterable[T], measure: Callable[[T], R], workers: int) -> Iterator[tuple[T, R]]:
     """Each piece of work with its result, as they are done by so many processes, which get
     `measure` once. Raises LocalDPError if one is killed."""
-    with pool(workers, measure) as started:
-        asked = {started.submit(_measured, each): each for each in work}
+    with pool(workers, measure) as executor:
+        tasks = {executor.submit(_apply, each): each for each in work}
         try:
-            for future in as_completed(asked):
-                yield asked[future], future.result()
+            for future in as_completed(tasks):
+                yield tasks[future], future.result()
         except BrokenProcessPool:
             raise LocalDPError(
                 "a worker process was killed (out of memory?); run the same command to go on"
             ) from None
 
 
-def _measured(work: Any) -> Any:
+def _apply(work: Any) -> Any:
     return _MEASURES[-1](work)

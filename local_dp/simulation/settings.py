@@ -127,19 +127,12 @@ class Settings:
         if not 1 <= self.hosts <= MOST_HOSTS:
             raise InputError(f"hosts is {self.hosts}; give from 1 to {MOST_HOSTS}")
         if self.population.size > MOST_CLIENTS[self.tier]:
-            fitting = next(
-                (tier for tier in TIERS if self.population.size <= MOST_CLIENTS[tier]), None
-            )
-            hint = (
-                "use fewer clients"
-                if fitting is None
-                else f"use --tier {fitting}, or fewer clients"
-            )
-            most = (
+            others = [tier for tier in TIERS if self.population.size <= MOST_CLIENTS[tier]]
+            hint = f"--tier {others[0]}, or fewer clients" if others else "fewer clients"
+            raise InputError(
                 f"{self.population.size:,} clients are too many for tier {self.tier}, which takes "
-                f"at most {MOST_CLIENTS[self.tier]:,}"
+                f"at most {MOST_CLIENTS[self.tier]:,}; use {hint}"
             )
-            raise InputError(f"{most}; {hint}")
         real, private = self.tier in ("processes", "hosts"), self.randomness.private
         if self.unverified and (real or private):
             raise InputError(
@@ -171,6 +164,9 @@ class Settings:
                 "the aggregate tier draws whole tallies from their law: it simulates, and cannot "
                 "be private; leave out --private"
             )
+        self._check_worst_case()
+
+    def _check_worst_case(self) -> None:
         if self.worst_case is not None:
             if not 0 <= self.worst_case < 1:
                 raise InputError(

@@ -282,8 +282,8 @@ def test_one_charged_report_that_never_came_is_enough() -> None:
 )
 @wrong(
     "local_dp.simulation.outcome:judged",
-    "replace(outcome, result=estimate, degraded=tuple(signs))",
-    "replace(outcome, degraded=tuple(signs))",
+    "replace(outcome, result=estimate, signs=tuple(signs))",
+    "replace(outcome, signs=tuple(signs))",
     "a degraded result shows a share of 1.58, with its plain interval",
 )
 def test_every_form_of_the_result_is_marked(

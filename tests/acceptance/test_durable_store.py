@@ -103,7 +103,7 @@ def test_the_same_request_is_answered_by_the_same_bytes(tmp_path: Path) -> None:
 
 @wrong(
     "local_dp.clients.journal:_entry",
-    "[(each.label, each.spans, each.data) for each in commit.kept]",
+    "[(each.label, each.spans, each.data) for each in commit.outcomes]",
     "list[object]()",
     "a client that is started again makes another first step under a label, and pays nothing",
 )
@@ -290,7 +290,7 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
 
 
 @wrong(
-    "local_dp.clients.journal:_opened",
+    "local_dp.clients.journal:_open",
     "mark.exists()",
     "False",
     "a store that was deleted begins again with the whole budget",

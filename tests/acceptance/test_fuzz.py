@@ -236,7 +236,7 @@ def test_the_result_shows_the_counters_and_who_flooded() -> None:
     settings = Settings(
         Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population"
     )
-    record = BusRecord(rejections={"oversized": 2, "too-deep": 1}, silenced={"client-3": 2, "": 1})
+    record = BusRecord(rejections={"oversized": 2, "too-deep": 1}, silences={"client-3": 2, "": 1})
     data = as_data(settings, replace(execute(settings, lambda progress: None), bus=record))
     jsonschema.validate(json.loads(json.dumps(data)), SCHEMA)
     assert (data["rejections"], data["silenced"]) == (

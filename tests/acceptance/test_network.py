@@ -128,7 +128,7 @@ def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
             attacking.join()
     assert (outcome.counts.answered, outcome.counts.conflicting) == (LONG * CLIENTS, 0)
     assert outcome.bus is not None
-    forgeries = outcome.bus.forged + sum(bus.forged for bus in cast.heard)
+    forgeries = outcome.bus.forgeries + sum(bus.forged for bus in cast.buses)
     topics = [where for where in intruder.messages if "/req/" not in where]
     assert (forgeries, outcome.rejected, topics) == (0, 0, [])
     assert intruder.connections > 2
@@ -159,7 +159,7 @@ def test_a_request_chooses_no_name(shipped: tuple[Path, int]) -> None:
     """A member that asks for the name `server` gets its own, and a certificate is no use with
     another member's key."""
     folder, port = shipped
-    certify(folder, "greedy", asked="server")
+    certify(folder, "greedy", alias="server")
     output = subprocess.run(
         ["openssl", "x509", "-noout", "-subject", "-in", "greedy.crt"],
         cwd=folder,

@@ -63,7 +63,7 @@ def answers(role: ClientRole, number: int, label: str = LABEL, epsilon: float = 
 
 @wrong(
     "local_dp.clients.places:Owners._bind",
-    "self._rows != msgpack.packb(self._keyed(b'rows', records.digest()))",
+    "self._rows != msgpack.packb(self._mac(b'rows', records.digest()))",
     "False",
     "a table whose rows moved gives each person the answers and the budget of another",
 )

@@ -62,8 +62,8 @@ class FileStore(SqliteStore):
 
 @wrong(
     "local_dp.clients.journal:_entry",
-    "(commit.request, commit.history, charges, replies, kept, *commit.spoken)",
-    "(commit.request, commit.history, charges, replies, kept)",
+    "(commit.request, commit.history, charges, replies, outcomes, *commit.speakers)",
+    "(commit.request, commit.history, charges, replies, outcomes)",
     "a client that is started again speaks again",
 )
 def test_no_promise_is_broken_by_stores_in_files(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_store_is_opened_by_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 @wrong(
-    "local_dp.clients.journal:_opened",
+    "local_dp.clients.journal:_open",
     "path = path.resolve()",
     "pass",
     "a link to a deleted store begins a new one with the whole budget",

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.memory import MemoryBroker
@@ -13,12 +14,13 @@ from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import Progress, RoundProgress
-from local_dp.wire import encode, topic
+from local_dp.wire import Hello, encode, topic
 from tests.support.inputs.builders import (
     RUN,
     SEED,
     in_population,
     play_in_memory,
+    reply_of,
     small,
     survey_query,
     yes_records,
@@ -88,48 +90,25 @@ def test_a_round_ends_before_its_end_is_shown() -> None:
 def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
     """A reply under another member's topic, for clients that are not its own, of an unknown member
     or run: counted as rejected, never as a report."""
-    from local_dp.wire import Hello, Reply
-
-    forged = [
-        (
-            "rep",
-            "member-0",
-            Reply(run=RUN, round=1, member="member-1", ask=0, start=0, width=1, reports=b"\x01"),
-        ),
-        (
-            "rep",
-            "member-0",
-            Reply(run=RUN, round=1, member="member-0", ask=0, start=7, width=1, reports=b"\x01"),
-        ),
-        (
-            "rep",
-            "stranger",
-            Reply(run=RUN, round=1, member="stranger", ask=0, start=0, width=1, reports=b"\x01"),
-        ),
-        (
-            "rep",
-            "member-0",
-            Reply(
-                run="other", round=1, member="member-0", ask=0, start=0, width=1, reports=b"\x01"
-            ),
-        ),
-        (
-            "rep",
-            "member-0",
-            Reply(run=RUN, round=9, member="member-0", ask=0, start=0, width=1, reports=b"\x01"),
-        ),
+    reply = reply_of(1, "member-0", 0, b"\x01")
+    forgeries: list[tuple[str, str, BaseModel]] = [
+        ("rep", "member-0", reply_of(1, "member-1", 0, b"\x01")),
+        ("rep", "member-0", reply_of(1, "member-0", 7, b"\x01")),
+        ("rep", "stranger", reply_of(1, "stranger", 0, b"\x01")),
+        ("rep", "member-0", reply.model_copy(update={"run": "other"})),
+        ("rep", "member-0", reply_of(9, "member-0", 0, b"\x01")),
         ("hello", "twin", Hello(run=RUN, member="twin", start=0, stop=5, private=False)),
         ("hello", "beyond", Hello(run=RUN, member="beyond", start=5, stop=99, private=False)),
     ]
     broker = MemoryBroker()
     original = broker.route
-    sent = False
+    done = False
 
     def route(delivery: Delivery) -> None:
-        nonlocal sent
-        if "/req/hosts" in delivery.topic and not sent:
-            sent = True
-            for leaf, member, message in forged:
+        nonlocal done
+        if "/req/hosts" in delivery.topic and not done:
+            done = True
+            for leaf, member, message in forgeries:
                 original(Delivery(topic(RUN, leaf, "hosts", member), encode(message)))
             original(Delivery(topic(RUN, "rep", "hosts", "member-0"), b"\xc1 not a message"))
         original(delivery)
@@ -138,25 +117,25 @@ def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
     population = Rows(yes_records(10))
     counts, oracle = play_in_memory(_tally_of(10), population, 2, broker)
     assert (oracle.rejected, counts) == (
-        len(forged) + 1,
+        len(forgeries) + 1,
         in_population(_tally_of(10), population)[0],
     )
 
 
 def test_reconnection_asks_again() -> None:
-    lost = True
+    down = True
 
     def fate(delivery: Delivery) -> int:
-        return 0 if lost and "/rep/" in delivery.topic else 1
+        return 0 if down and "/rep/" in delivery.topic else 1
 
     broker = MemoryBroker(fate)
     original = broker.route
 
     def route(delivery: Delivery) -> None:
-        nonlocal lost
+        nonlocal down
         original(delivery)
-        if lost and "/rep/" in delivery.topic:
-            lost = False
+        if down and "/rep/" in delivery.topic:
+            down = False
             broker.buses[0].queue.put_nowait(CONNECTED)
 
     broker.route = route  # type: ignore[method-assign]

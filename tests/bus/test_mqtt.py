@@ -97,8 +97,8 @@ def test_a_client_that_hears_nothing_leaves() -> None:
 
 @wrong(
     "local_dp.bus.address:pause_after",
-    "lasted > SLOWEST_RETRY",
-    "lasted >= 0",
+    "uptime > SLOWEST_RETRY",
+    "uptime >= 0",
     "two connections of one name cut each other, and neither has the time to answer",
     at="_client",
 )
@@ -110,13 +110,13 @@ def test_a_connection_that_did_not_last_is_made_again_later(
     grow, until a connection lasts."""
     pauses = list[float]()
 
-    def noted(pause: float, lasted: float) -> float:
-        assert 0 <= lasted < SLOWEST_RETRY
-        pauses.append(pause_after(pause, lasted))
+    def note(pause: float, uptime: float) -> float:
+        assert 0 <= uptime < SLOWEST_RETRY
+        pauses.append(pause_after(pause, uptime))
         return pauses[-1]
 
     for home in ("blocking", "mqtt"):
-        monkeypatch.setattr(f"local_dp.bus.{home}.pause_after", noted)
+        monkeypatch.setattr(f"local_dp.bus.{home}.pause_after", note)
     with scripted(*[(said(WELCOME), granted())] * 4) as (address, _):
         assert events(address, 4) == [CONNECTED] * 4
     assert pauses == [FIRST_RETRY, 2 * FIRST_RETRY, 4 * FIRST_RETRY]
@@ -177,17 +177,17 @@ def test_a_message_goes_out_whole_and_the_end_is_said() -> None:
     a close the broker does not send the will."""
     payload = bytes(1 << 20)
 
-    async def sent(bus: BlockingBus) -> None:
+    async def send(bus: BlockingBus) -> None:
         await bus.publish("t", payload)  # to nobody
         messages = bus.messages(5.0)
         assert await anext(messages) is CONNECTED
         await bus.publish("t", payload)
         await messages.aclose()
 
-    with scripted((said(WELCOME), granted())) as (address, received):
-        finish(sent(BlockingBus(address, "c", ["t"])))
-    assert b"".join(received).count(payload) == 1
-    assert b"".join(received).endswith(b"\xe0\x00"), "the packet that says goodbye"
+    with scripted((said(WELCOME), granted())) as (address, packets):
+        finish(send(BlockingBus(address, "c", ["t"])))
+    assert b"".join(packets).count(payload) == 1
+    assert b"".join(packets).endswith(b"\xe0\x00"), "the packet that says goodbye"
 
 
 @wrong(
@@ -204,13 +204,13 @@ def test_an_interrupted_client_says_no_goodbye() -> None:
         raise KeyboardInterrupt
 
     here, there = socket.socketpair()
-    with scripted((said(WELCOME), granted())) as (address, received), here:
+    with scripted((said(WELCOME), granted())) as (address, packets), here:
         messages = BlockingBus(address, "c", ["t"], line=here, hung_up=interrupt).messages(5.0)
         assert finish(anext(messages)) is CONNECTED
         there.close()
         with pytest.raises(KeyboardInterrupt):
             finish(anext(messages))
-    assert b"\xe0\x00" not in b"".join(received)
+    assert b"\xe0\x00" not in b"".join(packets)
 
 
 @wrong(
@@ -245,9 +245,9 @@ def test_each_cause_of_no_connection_has_its_advice(cause: Exception | None, adv
     address = Address("127.0.0.1", 1)
     if isinstance(cause, OSError) and cause.args:
         assert str(unreachable(address, cause)).endswith(advice)
-    hidden = MqttCodeError(7)
-    hidden.__context__ = cause
-    assert str(unreachable(address, hidden)).endswith(advice)
+    wrapper = MqttCodeError(7)
+    wrapper.__context__ = cause
+    assert str(unreachable(address, wrapper)).endswith(advice)
 
 
 def test_a_server_knows_why_it_has_no_connection() -> None:
@@ -320,7 +320,7 @@ def test_a_subscription_does_not_look_at_all_others() -> None:
     and writes all out for its log."""
     sessions = [_Private() for _ in range(3)]
 
-    async def subscribed() -> Broker:
+    async def subscribe() -> Broker:
         broker_under_test = LinearBroker(
             {"listeners": {"default": {"type": "external"}}, "plugins": {}}
         )
@@ -342,7 +342,7 @@ def test_a_subscription_does_not_look_at_all_others() -> None:
         )
         return broker_under_test
 
-    subscriptions = asyncio.run(subscribed()).subscriptions
+    subscriptions = asyncio.run(subscribe()).subscriptions
     assert list(subscriptions["run/req/all"]) == [(session, 0) for session in sessions]
     assert repr(subscriptions) == "1 filters"
 
@@ -381,10 +381,10 @@ def test_who_sends_very_much_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) 
     async def seconds(count: int, pause: float = 0.0) -> float:
         stream = asyncio.StreamReader()
         stream.feed_data(bytes(count))
-        paced, clock = Paced(stream), asyncio.get_running_loop().time
+        reader, clock = Paced(stream), asyncio.get_running_loop().time
         began = clock()
         for _ in range(count):
-            await paced.read(1)
+            await reader.read(1)
             await asyncio.sleep(pause)
         return clock() - began - pause * count
 
@@ -407,8 +407,8 @@ def test_who_sends_very_much_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) 
 def test_no_address_loses_its_protection(url: str) -> None:
     """Where TLS is asked for, and is not used, the address is refused; no message has the
     password."""
-    with pytest.raises(InputError, match="//") as refused:
+    with pytest.raises(InputError, match="//") as error:
         Address.parse(url)
-    assert "S3cret" not in str(refused.value)
+    assert "S3cret" not in str(error.value)
     assert Address.parse("MQTTS://localhost").tls
     assert without_user("mqtts://alice:S3@cret@localhost?ca=a@b") == "mqtts://localhost?ca=a@b"

@@ -82,18 +82,18 @@ def test_a_killed_mosquitto_comes_again_and_outlives_nobody(
         return False
 
     async def life() -> list[psutil.Process]:
-        broker, seen = EmbeddedBroker(tmp_path), list[psutil.Process]()
+        broker, processes = EmbeddedBroker(tmp_path), list[psutil.Process]()
         await broker.start()
         for kill_keeper in (False, True, False):
-            (served,) = psutil.Process(broker.pid).children()
-            seen += [psutil.Process(broker.pid), served]
-            os.kill(broker.pid if kill_keeper else served.pid, signal.SIGKILL)
-            psutil.wait_procs([served], timeout=10)
+            (child,) = psutil.Process(broker.pid).children()
+            processes += [psutil.Process(broker.pid), child]
+            os.kill(broker.pid if kill_keeper else child.pid, signal.SIGKILL)
+            psutil.wait_procs([child], timeout=10)
             await _until(lambda: enters(broker.path, broker._password))
         assert not enters(broker.path, "guess")
-        seen += [psutil.Process(broker.pid), *psutil.Process(broker.pid).children()]
+        processes += [psutil.Process(broker.pid), *psutil.Process(broker.pid).children()]
         await broker.stop()
-        return seen
+        return processes
 
     assert not psutil.wait_procs(asyncio.run(life()), timeout=10)[1]
 

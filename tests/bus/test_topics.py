@@ -34,7 +34,7 @@ async def _numbers(
     return numbers
 
 
-async def _joined(bus: MqttBus) -> AsyncGenerator[Delivery | Connected, None]:
+async def _join(bus: MqttBus) -> AsyncGenerator[Delivery | Connected, None]:
     events = bus.messages(WAIT)
     assert await anext(events) == CONNECTED
     return events
@@ -49,7 +49,7 @@ def test_nothing_is_lost_while_topics_change(kind: str, tmp_path: Path) -> None:
     async def play(url: str) -> None:
         address = Address.parse(url)
         hearing, speaking = MqttBus(address, "hearing", ["t/+"]), MqttBus(address, "speaking", [])
-        async with aclosing(await _joined(hearing)) as events, aclosing(await _joined(speaking)):
+        async with aclosing(await _join(hearing)) as events, aclosing(await _join(speaking)):
             reading = asyncio.create_task(_numbers(events, "t/1", 2000))
             for number in range(1, 2001):
                 await speaking.publish("t/1", str(number).encode())
@@ -89,21 +89,21 @@ def test_what_a_lost_connection_owes_does_not_touch_the_next() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda loop, context: errors.append(context))
         bus = MqttBus(address, "s", ["t"])
-        async with aclosing(await _joined(bus)) as events:
+        async with aclosing(await _join(bus)) as events:
             again = asyncio.ensure_future(anext(events))
             await asyncio.sleep(0)
             time.sleep(0.4)  # until the broker has hung up, unseen
             began = loop.time()
             await bus.publish("t", b"lost")
-            ended = loop.time() - began
+            duration = loop.time() - began
             assert await again == CONNECTED
             await bus.publish("t", b"later")
         assert errors == []
-        return ended
+        return duration
 
-    with scripted((said(WELCOME), granted()), (said(WELCOME), granted())) as (address, received):
+    with scripted((said(WELCOME), granted()), (said(WELCOME), granted())) as (address, packets):
         assert asyncio.run(play(address)) < TIMEOUT / 2
-    assert b"later" in b"".join(received)
+    assert b"later" in b"".join(packets)
 
 
 @wrong(
@@ -123,7 +123,7 @@ def test_a_broker_that_does_not_read_is_joined_again(monkeypatch: pytest.MonkeyP
 
     async def play(address: Address) -> None:
         bus = MqttBus(address, "s", ["t"])
-        async with aclosing(await _joined(bus)) as events:
+        async with aclosing(await _join(bus)) as events:
             again = asyncio.ensure_future(anext(events))
             connection: Any = bus._connection
             await bus.publish("t", bytes(1 << 25))
@@ -135,10 +135,10 @@ def test_a_broker_that_does_not_read_is_joined_again(monkeypatch: pytest.MonkeyP
 
     with scripted((said(WELCOME), granted(), deaf), (said(WELCOME), granted())) as (
         address,
-        received,
+        packets,
     ):
         asyncio.run(play(address))
-    assert b"later" in b"".join(received)
+    assert b"later" in b"".join(packets)
 
 
 @wrong(
@@ -152,12 +152,12 @@ def test_topics_that_are_lost_with_a_connection_stand_on_the_next() -> None:
     there."""
     packets = list[bytes]()
 
-    def noted(answer: Answer) -> Answer:
+    def note(answer: Answer) -> Answer:
         return lambda packet: packets.append(packet) or answer(packet)  # type: ignore[func-returns-value]
 
     async def play(address: Address) -> None:
         bus = MqttBus(address, "s", ["t"])
-        async with aclosing(await _joined(bus)) as events:
+        async with aclosing(await _join(bus)) as events:
             again = asyncio.ensure_future(anext(events))
             await asyncio.wait_for(bus.listen(["t", "u"]), TIMEOUT / 2)
             assert await again == CONNECTED
@@ -168,7 +168,7 @@ def test_topics_that_are_lost_with_a_connection_stand_on_the_next() -> None:
         (lambda packet: b"\xb0\x02" + packet[2:4]),
     )
     with scripted(
-        (said(WELCOME), granted(), said(b"")), (said(WELCOME), noted(both_granted), noted(left))
+        (said(WELCOME), granted(), said(b"")), (said(WELCOME), note(both_granted), note(left))
     ) as (address, _):
         asyncio.run(play(address))
     assert [packet[4:] for packet in packets] == [b"\0\x01t\0\0\x01u\0", b"\0\x01t"]
@@ -176,16 +176,16 @@ def test_topics_that_are_lost_with_a_connection_stand_on_the_next() -> None:
 
 class _Refusing:  # a connection to a broker that grants only "t"
     def __init__(self) -> None:
-        self.said: list[tuple[str, tuple[str, ...]]] = []
+        self.calls: list[tuple[str, tuple[str, ...]]] = []
         self._client = SimpleNamespace()
         self._disconnected = asyncio.Future[None]()
 
     async def subscribe(self, topics: list[tuple[str, int]]) -> list[int]:
-        self.said.append(("subscribe", tuple(topic for topic, _ in topics)))
+        self.calls.append(("subscribe", tuple(topic for topic, _ in topics)))
         return [0 if topic == "t" else 0x80 for topic, _ in topics]
 
     async def unsubscribe(self, topics: list[str]) -> None:
-        self.said.append(("unsubscribe", tuple(topics)))
+        self.calls.append(("unsubscribe", tuple(topics)))
 
 
 def test_where_the_broker_refuses_the_old_topics_are_heard() -> None:
@@ -196,7 +196,7 @@ def test_where_the_broker_refuses_the_old_topics_are_heard() -> None:
         await bus.listen(["a", "b"])
         there = [("subscribe", ("a", "b")), ("unsubscribe", ("t",))]
         back = [("subscribe", ("t",)), ("unsubscribe", ("a", "b"))]
-        assert [(what, tuple(sorted(topics))) for what, topics in client.said] == there + back
+        assert [(what, tuple(sorted(topics))) for what, topics in client.calls] == there + back
         assert (bus.filters, connection._standing) == (["t"], {"t"})
 
     asyncio.run(play())

@@ -38,8 +38,8 @@ def _reply(**changes: object) -> bytes:
         "width": 1,
         "reports": b"\x01",
     } | changes
-    packed: bytes = msgpack.packb(data, use_bin_type=True)
-    return packed
+    payload: bytes = msgpack.packb(data, use_bin_type=True)
+    return payload
 
 
 def _sequences(schema: Any) -> Iterator[dict[str, Any]]:
@@ -61,7 +61,7 @@ def test_a_list_is_refused_at_its_first_error() -> None:
     assert all(part.get("fail_fast") for part in parts)
 
 
-def _named(kind: type[BaseModel]) -> Iterator[tuple[str, bool]]:
+def _name_fields(kind: type[BaseModel]) -> Iterator[tuple[str, bool]]:
     """The fields whose text follows a pattern, and whether it may be empty."""
     for name, field in kind.model_fields.items():
         for rule in field.metadata:
@@ -73,9 +73,9 @@ def _named(kind: type[BaseModel]) -> Iterator[tuple[str, bool]]:
 def test_a_name_is_letters_to_its_end(kind: type[BaseModel]) -> None:
     """Of each field that is a name: 64 characters are, and nothing that ends in a line or begins
     with one, holds another letter, or is longer."""
-    named = dict(_named(kind))
-    assert named
-    for name, empty in named.items():
+    fields = dict(_name_fields(kind))
+    assert fields
+    for name, empty in fields.items():
         for text in ("a", "A-_.9", "x" * 64, *([""] if empty else [])):
             assert name not in _wrong(kind, {name: text})
         for text in (

@@ -137,12 +137,12 @@ def test_one_missing_member_of_many_costs_the_others_nothing(
     """All but one are here, near or far, also where a twentieth of the messages is lost: of no
     member the server hears a fourth hello, and the run goes on within two round trips after the
     patience ends."""
-    played = play_light(members, absent=[members // 2], trip=trip, loss=loss)
-    assert (played.answered, played.waited) == (members - 1, 60.0)
-    assert max((played.heard if loss else played.hellos).values()) <= 3
-    assert played.hellos.total() <= 3 * (members - 1)
-    assert played.first <= 2 * trip + 1e-9
-    assert loss or played.took <= 2 * trip + 1e-9
+    result = play_light(members, absent=[members // 2], trip=trip, loss=loss)
+    assert (result.answers, result.wait) == (members - 1, 60.0)
+    assert max((result.arrivals if loss else result.hellos).values()) <= 3
+    assert result.hellos.total() <= 3 * (members - 1)
+    assert result.first <= 2 * trip + 1e-9
+    assert loss or result.took <= 2 * trip + 1e-9
 
 
 @wrong(
@@ -156,9 +156,9 @@ def test_one_missing_member_of_many_costs_the_others_nothing(
 def test_three_thousand_members_far_away_answer(loss: float) -> None:
     """3,000 members at a round trip of 2 seconds: all answer, in two round trips, as the window
     widens with the first reply; or by the deadline, with loss."""
-    played = play_light(3000, trip=2.0, loss=loss)
-    assert played.answered == 3000
-    assert loss or played.took <= 2 * 2.0 + 1e-9
+    result = play_light(3000, trip=2.0, loss=loss)
+    assert result.answers == 3000
+    assert loss or result.took <= 2 * 2.0 + 1e-9
 
 
 @wrong(
@@ -237,8 +237,8 @@ def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
         coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(150.0, 0.9, grace))
         arrive(coordinator, "host", 0, 20, 0.0)
         coordinator.open((survey_query(20),), 0.0)
-        now, settled = 0.0, False
-        while now < 70.0 and not settled:
+        now, over = 0.0, False
+        while now < 70.0 and not over:
             coordinator.due(now)
             if now == 10.0:
                 _go(coordinator, "host", now)
@@ -247,7 +247,7 @@ def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
                 coordinator.receive(
                     topic(RUN, "rep", HOSTS, "host"), reply_of(1, "host", 0, bytes(20)), now
                 )
-            now, settled = now + 0.5, coordinator.phase.is_settled(now)
+            now, over = now + 0.5, coordinator.phase.is_settled(now)
         assert coordinator.counts.answered == 20 * counts
         if counts:
             assert coordinator.close(now)[0].n == 20
@@ -265,13 +265,13 @@ def test_a_host_that_is_away_for_a_minute_is_counted() -> None:
 def test_a_member_that_stays_away_does_not_hold_up_later_rounds() -> None:
     """With the longest grace, the rounds after the one in which a member went do not wait for it,
     and one that it left just now does."""
-    for gone, settled in ((90.0, True), (99.0, False)):
+    for departure, over in ((90.0, True), (99.0, False)):
         coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(150.0, 0.5, math.inf))
         arrive(coordinator, "host", 0, 20, 0.0)
-        _go(coordinator, "host", gone)
+        _go(coordinator, "host", departure)
         coordinator.open((survey_query(20),), 100.0)
         coordinator.due(100.0)
-        assert coordinator.phase.is_settled(100.0) == settled
+        assert coordinator.phase.is_settled(100.0) == over
 
 
 @wrong(
@@ -295,13 +295,13 @@ def test_a_member_that_stays_away_does_not_hold_up_later_rounds() -> None:
 def test_a_repeated_hello_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes that were verified are not verified again under their topic; any other bytes are,
     under any topic, and a forged hello is refused."""
-    verified: list[bytes] = []
+    checks: list[bytes] = []
 
-    def counted(signed: bytes, key: bytes) -> bytes:
-        verified.append(signed)
+    def count(signed: bytes, key: bytes) -> bytes:
+        checks.append(signed)
         return bytes(crypto_sign_open(signed, key))
 
-    monkeypatch.setattr("local_dp.sealing.crypto_sign_open", counted)
+    monkeypatch.setattr("local_dp.sealing.crypto_sign_open", count)
     server, own, where, other = (
         new_key(),
         new_key(),
@@ -315,17 +315,17 @@ def test_a_repeated_hello_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> N
     hello = member.seal(where, encode(Hello(run=RUN, member="a", start=0, stop=1, private=True)))
     for _ in range(10):
         assert opens.open(where, hello) == hello[SIGNATURE:]
-    assert len(verified) == 1
-    for topic_of, forged in (
+    assert len(checks) == 1
+    for topic_of, packet in (
         (where, hello[:SIGNATURE] + hello[SIGNATURE:-1] + b"\xc2"),
         (where, bytes(SIGNATURE) + hello[SIGNATURE:]),
         (other, hello),
     ):
         with pytest.raises(ForgedError):
-            opens.open(topic_of, forged)
+            opens.open(topic_of, packet)
     assert opens.open(where, hello) == hello[SIGNATURE:]
-    assert len(verified) == 4, "a forged one does not take the place of the one that was accepted"
+    assert len(checks) == 4, "a forged one does not take the place of the one that was accepted"
     reply = topic(RUN, "rep", "g0", "a")
     for _ in range(2):
         opens.open(reply, member.seal(reply, b"1"))
-    assert len(verified) == 6, "nothing is kept of other messages"
+    assert len(checks) == 6, "nothing is kept of other messages"

@@ -88,9 +88,9 @@ def test_a_cohort_that_refused_says_so() -> None:
             "4 of 10 clients refused round 1 to ask 0 from the clients 0 to 9; 1 of 2 cohorts "
             "fell short: spent"
         ),
-    ) as refused:
+    ) as error:
         coordinator.close(10.0)
-    assert refused.value.code == "budget"
+    assert error.value.code == "budget"
     assert (
         coordinator.counts.answered,
         coordinator.counts.refused,
@@ -164,7 +164,7 @@ def test_a_thousand_members_wake_it_seldom() -> None:
     assert [getattr(request, "missing", None) for request in requests] == [(), (), ()], (
         "750 replies may be outstanding"
     )
-    stirred = 0
+    wakes = 0
     for index in range(1000):
         coordinator.receive(
             topic(RUN, "rep", f"g{index // 250}", f"m{index}"),
@@ -172,9 +172,9 @@ def test_a_thousand_members_wake_it_seldom() -> None:
             0.1,
         )
         if coordinator.wake(0.1) <= 0.1:
-            stirred += 1
+            wakes += 1
             coordinator.due(0.1)
-    assert stirred == 2
+    assert wakes == 2
     assert coordinator.phase.is_settled(0.1)
     assert coordinator.close(0.1)[0].n == 1000
 
@@ -187,12 +187,12 @@ def test_a_member_that_joins_late_is_asked_alone() -> None:
     coordinator.open((survey_query(20),), 0.0)
     assert [send.message.kind for send in coordinator.due(0.0)] == ["request"]
     assert coordinator.wake(0.0) == ASK_AGAIN
-    called = pause(RUN, 0)
-    roll, again = (send.message for send in coordinator.due(called))
+    call = pause(RUN, 0)
+    roll, again = (send.message for send in coordinator.due(call))
     assert (roll, again.kind) == (Roll(run=RUN, missing=((10, 20),)), "request")
-    arrive(coordinator, "late", 10, 20, called)
-    assert coordinator.wake(called) == called
-    (send,) = coordinator.due(called)
+    arrive(coordinator, "late", 10, 20, call)
+    assert coordinator.wake(call) == call
+    (send,) = coordinator.due(call)
     assert isinstance(send.message, Request)
     assert (send.group, send.message.missing) == ("hosts", ((10, 20),))
 
@@ -202,13 +202,13 @@ def test_the_wait_for_members() -> None:
     are present, or in time, and is lost only if nobody came."""
     coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms())
     coordinator.gather(10.0, 0.0)
-    called, later = pause(RUN, 0), pause(RUN, 1)
-    assert [coordinator.due(moment) for moment in (0.0, called - 0.1)] == [[], []]
-    assert [send.message for send in coordinator.due(called)] == [Roll(run=RUN, missing=((0, 2),))]
-    arrive(coordinator, "first", 0, 1, called + 0.1)
-    assert (coordinator.due(called + later), coordinator.wake(called + later)) == (
+    call, later = pause(RUN, 0), pause(RUN, 1)
+    assert [coordinator.due(moment) for moment in (0.0, call - 0.1)] == [[], []]
+    assert [send.message for send in coordinator.due(call)] == [Roll(run=RUN, missing=((0, 2),))]
+    arrive(coordinator, "first", 0, 1, call + 0.1)
+    assert (coordinator.due(call + later), coordinator.wake(call + later)) == (
         [],
-        min(10.0, called + 0.1 + later),
+        min(10.0, call + 0.1 + later),
     )
     assert [coordinator.phase.is_settled(moment) for moment in (9.9, 10.0)] == [False, True]
     arrive(coordinator, "second", 1, 2, 2.0)
@@ -282,9 +282,6 @@ def test_silent_groups_hold_up_the_others_for_a_while() -> None:
     coordinator.due(0.0)
     for now, groups in ((phases.STALE - 0.1, {"g0", "g1", "g2"}), (phases.STALE, {"g3"})):
         assert {send.group for send in coordinator.due(now)} == groups
-
-
-REPLIES, EACH = 64, 100
 
 
 def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:

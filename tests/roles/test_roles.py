@@ -33,7 +33,7 @@ def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
 
 
 @wrong(
-    "local_dp.clients.role:ClientRole._planned",
+    "local_dp.clients.role:ClientRole._plan",
     "self.store.ledger.check(request.run, charges)",
     "pass",
     "a client draws reports that its budget does not allow",
@@ -56,15 +56,9 @@ def test_a_refused_round_draws_no_word() -> None:
 
 
 @wrong(
-    "local_dp.clients.role:ClientRole._planned",
-    (
-        "(charge for place, query in queries for charge in "
-        "self._own(query.charge(request.asks[place].coins)))"
-    ),
-    (
-        "(charge for place, query in queries[:1] for charge in "
-        "self._own(query.charge(request.asks[place].coins)))"
-    ),
+    "local_dp.clients.role:ClientRole._plan",
+    "zip(asks, queries, strict=True)",
+    "zip(asks[:1], queries[:1], strict=True)",
     "a client that is asked several things pays for the first",
 )
 def test_a_round_is_charged_whole_or_not_at_all() -> None:

@@ -56,25 +56,25 @@ def _absent(short: Short) -> None:
     short.begin(0)
 
 
-def _gone(short: Short) -> None:
+def _leave(short: Short) -> None:
     short.begin(0, 1, 2)
     for member in (1, 2):
         short.go(member)
 
 
-def _killed(short: Short) -> None:
-    _gone(short)
+def _kill(short: Short) -> None:
+    _leave(short)
     short.coordinator.ended = lambda name: "killed by SIGKILL"
 
 
 def _cut(short: Short) -> None:
-    _gone(short)
+    _leave(short)
     for member in (1, 2):
         short.back(member)
     short.go(2, 3.0)
 
 
-def _restarted(short: Short) -> None:
+def _restart(short: Short) -> None:
     _cut(short)
     short.rejoin(1)
 
@@ -90,13 +90,13 @@ def _reachable(short: Short) -> None:
         short.back(member, HALF + 0.1)
 
 
-def _unasked(short: Short) -> None:
+def _cut_server(short: Short) -> None:
     _reachable(short)
     short.rejoin(2)
 
 
 def _away(short: Short) -> None:
-    _unasked(short)
+    _cut_server(short)
     short.coordinator.trouble = "cannot reach the broker; start it"
 
 
@@ -116,7 +116,7 @@ SIZE = "max_packet_size and message_size_limit"
     "member.returned > rejoined",
     "member.returned",
     "a broker that was started again is taken for one that refuses packets",
-    at="_restarted-1 left (m2), 1 present but silent (m1)-give it a longer --deadline",
+    at="_restart-1 left (m2), 1 present but silent (m1)-give it a longer --deadline",
 )
 @wrong(
     "local_dp.server.coordinator:Coordinator._cause",
@@ -129,13 +129,13 @@ SIZE = "max_packet_size and message_size_limit"
     ("play", "says", "advises"),
     [
         (_absent, "2 never joined (clients 1 to 2)", "start them, or read their messages"),
-        (_gone, "2 left (m1, m2)", "start them again"),
-        (_killed, "2 left (m1: killed by SIGKILL, m2: killed by SIGKILL)", "start them again"),
+        (_leave, "2 left (m1, m2)", "start them again"),
+        (_kill, "2 left (m1: killed by SIGKILL, m2: killed by SIGKILL)", "start them again"),
         (_cut, "2 cut off by the broker (m1, m2)", SIZE),
-        (_restarted, "1 left (m2), 1 present but silent (m1)", LONGER),
+        (_restart, "1 left (m2), 1 present but silent (m1)", LONGER),
         (_silent, "2 present but silent (m1, m2)", LONGER),
         (_reachable, "2 present, but no reply arrives (m1, m2)", SIZE),
-        (_unasked, "2 not asked, as the broker cuts the server off (m1, m2)", SIZE),
+        (_cut_server, "2 not asked, as the broker cuts the server off (m1, m2)", SIZE),
         (_away, "2 out of reach (m1, m2)", "cannot reach the broker; start it"),
     ],
 )
@@ -185,15 +185,15 @@ def test_many_members_are_counted_and_three_are_named() -> None:
         coordinator.close(DEADLINE)
 
 
-def _refused(code: str, text: str) -> str:
+def _refusal_line(code: str, text: str) -> str:
     short = Short()
     short.begin(0, 1, 2)
     refusal = Refusal(run=RUN, round=1, member="m1", start=1, stop=2, code=code, text=text)
     short.coordinator.receive(topic(RUN, "rep", "hosts", "m1"), refusal, 1.0)
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(RefusedError) as error:
         short.coordinator.close(DEADLINE)
-    assert refused.value.code == code
-    return str(refused.value)
+    assert error.value.code == code
+    return str(error.value)
 
 
 @wrong(
@@ -208,10 +208,10 @@ def test_a_refusal_without_words_has_ours(text: str) -> None:
     """The text of its code with the names of the round, or the code alone; the others that gave no
     answer follow."""
     for code in TEXTS:
-        start = _refused(code, text).removeprefix(f"1 of 3 clients refused round 1: {code}: ")
+        start = _refusal_line(code, text).removeprefix(f"1 of 3 clients refused round 1: {code}: ")
         assert start.startswith(TEXTS[code].split("{")[0])
         assert start.endswith("; and 1 present but silent (m2); give it a longer --deadline")
-    assert _refused("new-code", text).startswith(
+    assert _refusal_line("new-code", text).startswith(
         "1 of 3 clients refused round 1: code new-code; and 1 present"
     )
 
@@ -219,7 +219,7 @@ def test_a_refusal_without_words_has_ours(text: str) -> None:
 def test_a_client_does_not_write_the_line() -> None:
     """A refusal of 1,000 hostile characters is escaped and cut, and what we know stands behind
     it."""
-    line = _refused("budget", "\x1b[2J\u202e\n" * 166)
+    line = _refusal_line("budget", "\x1b[2J\u202e\n" * 166)
     assert line.isprintable()
     assert len(line) <= 2100
     assert line.endswith("; and 1 present but silent (m2); give it a longer --deadline")
@@ -296,4 +296,4 @@ def test_nobody_joined_for_a_reason() -> None:
 
 
 def test_each_cause_has_advice() -> None:
-    assert all(said and advice for said, advice in CAUSES.values())
+    assert all(text and advice for text, advice in CAUSES.values())

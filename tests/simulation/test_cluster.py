@@ -59,8 +59,8 @@ def two_workers() -> Iterator[Any]:
     here can."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT)
-        with _dask(2) as started:
-            yield started
+        with _dask(2) as workers:
+            yield workers
 
 
 def _run(
@@ -106,25 +106,25 @@ def test_a_worker_that_is_killed_changes_nothing(
     two_workers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "_MOST", 1)
-    killed: list[int] = []
+    victims: list[int] = []
 
     def kill(progress: object) -> None:
         if (
             isinstance(progress, RoundProgress)
             and 0 < progress.answered < progress.asked
-            and not killed
+            and not victims
         ):
-            killed.append(two_workers.workers[0].pid)
-            os.kill(killed[0], signal.SIGKILL)
+            victims.append(two_workers.workers[0].pid)
+            os.kill(victims[0], signal.SIGKILL)
 
     assert _run(Survey(), CLIENTS, two_workers.scheduler_address, progress=kill) == _run(
         Survey(), CLIENTS
     )
-    assert killed
+    assert victims
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"numpy": "1.0"}, "has numpy .*, and the run has numpy 1.0; install the same"),
         ({"python": "3.9"}, "has Python .*, and the run has Python 3.9"),
@@ -136,28 +136,28 @@ def test_a_worker_that_is_killed_changes_nothing(
     ],
 )
 def test_a_worker_of_another_installation_is_refused(
-    two_workers: Any, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str
+    two_workers: Any, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], message: str
 ) -> None:
     """By name, and before a chunk counts, by run and by sweep: where it is looked at first, and in
     a task of a worker that joined later."""
-    other, counted = replace(Installation.here(), **change), list[Any]()
+    other, updates = replace(Installation.here(), **change), list[Any]()
     for looks in ("here", "checked"):
         with monkeypatch.context() as patch:
             if looks == "here":
                 patch.setattr(Installation, "here", lambda plug_ins=(): other)
             else:
                 patch.setattr(cluster.Cluster, "checked", lambda *_: other)
-            refused = rf"the worker at tcp://127\.0\.0\.1:\d+ {said}"
-            with pytest.raises(InputError, match=refused):
-                _run(Survey(), 1000, two_workers.scheduler_address, progress=counted.append)
-            with pytest.raises(InputError, match=refused):
+            pattern = rf"the worker at tcp://127\.0\.0\.1:\d+ {message}"
+            with pytest.raises(InputError, match=pattern):
+                _run(Survey(), 1000, two_workers.scheduler_address, progress=updates.append)
+            with pytest.raises(InputError, match=pattern):
                 swept(
                     comparison(Survey(), Grid(clients=(100,), runs=20)),
                     None,
                     lambda *_: pytest.fail("measured"),
                     cluster=two_workers.scheduler_address,
                 )
-    assert not [each for each in counted if isinstance(each, RoundProgress) and each.answered]
+    assert not [each for each in updates if isinstance(each, RoundProgress) and each.answered]
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.Monk
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     with pytest.raises(BusError, match="no Dask scheduler answers"):
         _run(Survey(), 1000, "tcp://127.0.0.1:1")
-    for address, said in (
+    for address, message in (
         ("nothing://at all", "give a scheduler's address"),
         ("foo", "give a scheduler's address"),
         ("tls://127.0.0.1:1", "no TLS settings"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             _run(Survey(), 1000, address)
     from distributed import Client
 
@@ -209,27 +209,27 @@ def test_what_other_code_answered_is_asked_again(
 ) -> None:
     """A stored ask is used by the same run of the same code alone: another seed, and a plug-in that
     has changed since, ask anew."""
-    asked: list[str] = []
+    asks: list[str] = []
     put, here = cluster.Rounds.put, Installation.here()
 
-    def noted(rounds: cluster.Rounds, ask: str, tally: Tally, digests: bytes) -> None:
-        asked.append(ask)
+    def note(rounds: cluster.Rounds, ask: str, tally: Tally, digests: bytes) -> None:
+        asks.append(ask)
         put(rounds, ask, tally, digests)
 
     # as if the run had been lost at its end
     monkeypatch.setattr(cluster.Rounds, "over", lambda rounds: None)
-    monkeypatch.setattr(cluster.Rounds, "put", noted)
+    monkeypatch.setattr(cluster.Rounds, "put", note)
     monkeypatch.setattr(cluster.Cluster, "checked", lambda *_: here)
     results = [_run(Survey(), 900, two_workers.scheduler_address) for _ in range(2)]
-    assert (len(asked), results[0]) == (1, results[1])
+    assert (len(asks), results[0]) == (1, results[1])
     ask(Survey(), None, RunOptions(clients=900, seed=4, cluster=two_workers.scheduler_address))
-    assert len(asked) == 2
+    assert len(asks) == 2
     monkeypatch.setattr(
         Installation,
         "here",
         lambda plug_ins=(): replace(here, sources=(*here.sources, ("coins", "changed"))),
     )
-    assert (_run(Survey(), 900, two_workers.scheduler_address), len(asked)) == (results[0], 3)
+    assert (_run(Survey(), 900, two_workers.scheduler_address), len(asks)) == (results[0], 3)
 
 
 @pytest.mark.long
@@ -274,16 +274,16 @@ def _separate() -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
         ["distributed.cli.dask_scheduler", "--host", host, "--port", port],
         ["distributed.cli.dask_worker", address, "--nthreads", "1"],
     )
-    started = [
+    processes = [
         subprocess.Popen(
             [sys.executable, "-P", "-m", *line, "--no-dashboard"], stderr=subprocess.DEVNULL
         )
         for line in lines
     ]
     try:
-        yield address, started[0]
+        yield address, processes[0]
     finally:
-        for process in started:
+        for process in processes:
             process.kill()
             process.wait()
 
@@ -293,37 +293,28 @@ def test_a_killed_scheduler_is_one_line_and_the_same_command_goes_on(two_workers
     """Killed at ten moments of a run of four rounds: exit code 5 and one line. The same command
     asks for no round again that ended, and has the same bits."""
     for moment in range(10):
-        typed = (
-            "run",
-            "learn-decision-lists",
-            "--tier",
-            "population",
-            "--seed",
-            str(moment),
-            "--clients",
-            "5e8",
-            "--json",
-        )
+        line = f"run learn-decision-lists --tier population --seed {moment} --clients 5e8 --json"
+        words = line.split()
         with _separate() as (address, scheduler):
             run = subprocess.Popen(
-                command(*typed, "--cluster", address),
+                command(*words, "--cluster", address),
                 stderr=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 text=True,
             )
             assert run.stderr is not None
             # so many rounds are over
-            heard = [run.stderr.readline() for _ in range(moment % 3 + 1)]
+            lines = [run.stderr.readline() for _ in range(moment % 3 + 1)]
             time.sleep(0.015 * moment)
             scheduler.kill()
-            heard += run.stderr.read().splitlines()
-        assert (run.wait(), [line for line in heard if not line.startswith("round ")]) == (
+            lines += run.stderr.read().splitlines()
+        assert (run.wait(), [each for each in lines if not each.startswith("round ")]) == (
             5,
             [LOST],
         )
         assert len([*rounds_folder().glob("*/*.npz")]) >= moment % 3 + 1
-        again = json.loads(local_dp(*typed, "--cluster", two_workers.scheduler_address).stdout)
-        alone = json.loads(local_dp(*typed).stdout)
+        again = json.loads(local_dp(*words, "--cluster", two_workers.scheduler_address).stdout)
+        alone = json.loads(local_dp(*words).stdout)
         assert [each["digest"] for each in again["rounds"]] == [
             each["digest"] for each in alone["rounds"]
         ]

@@ -91,10 +91,10 @@ WRONG = [
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_no_fault_is_one_line(text: str) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as error:
         Faults.parse(text)
-    assert str(refused.value).startswith("--fault")
-    assert "\n" not in str(refused.value)
+    assert str(error.value).startswith("--fault")
+    assert "\n" not in str(error.value)
 
 
 def test_faults_are_of_real_messages() -> None:
@@ -119,30 +119,30 @@ def test_the_fate_of_a_message_is_the_seeds() -> None:
             trouble.fate("in", f"ldp/1/{run}/rep/g0/client-{place % 10}") for place in range(5_000)
         ]
 
-    seen = fates(1, "a")
-    assert seen == fates(1, "b") != fates(2, "a")
-    slack = (np.log(2e9) / 2 / len(seen)) ** 0.5
-    assert abs(np.mean([len(copies) == 0 for copies in seen]) - 0.2) < slack
-    assert abs(np.mean([len(copies) == 2 for copies in seen]) - 0.8 * 0.25) < slack
-    assert all(0 <= seconds <= 0.5 for copies in seen for seconds in copies)
+    sample = fates(1, "a")
+    assert sample == fates(1, "b") != fates(2, "a")
+    slack = (np.log(2e9) / 2 / len(sample)) ** 0.5
+    assert abs(np.mean([len(copies) == 0 for copies in sample]) - 0.2) < slack
+    assert abs(np.mean([len(copies) == 2 for copies in sample]) - 0.8 * 0.25) < slack
+    assert all(0 <= seconds <= 0.5 for copies in sample for seconds in copies)
 
 
 def test_as_many_are_killed_as_were_named() -> None:
     """Each of them once, none before all members have been heard, all before they have been heard
     twice."""
-    killed: list[int] = []
+    victims: list[int] = []
 
     def kill(member: int) -> bool:
-        killed.append(member)
+        victims.append(member)
         return True
 
     trouble = Trouble(Faults(kill=4), 3, 10, kill)
     after = []
     for _ in range(30):
         trouble.heard()
-        after.append(len(killed))
+        after.append(len(victims))
     assert (after[8], after[19:]) == (0, [4] * 11)
-    assert len(set(killed)) == trouble.result(0).killed == 4
+    assert len(set(victims)) == trouble.result(0).killed == 4
 
 
 @pytest.mark.parametrize("randomizer", [BinaryRR(1.0), GRR(1.0, k=2)])
@@ -150,7 +150,7 @@ def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
     """Six clients of ten send one report, which is possible and farthest from 0; the others send
     theirs, and all pay alike."""
     question = request(LocalQuery(Question("yes == 1"), randomizer, Cohort(0, 10)))
-    sent, stores = [], []
+    reports, stores = [], []
     for kind in (ClientRole, LyingRole):
         store = MemoryStore(1.0)
         member = kind("m", 0, yes_records(10), KeyedNoise(1), store)
@@ -158,12 +158,12 @@ def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
             member.liars = (0, 1, 2, 3, 5, 8, 12)
         (reply,) = member.handle(question)
         assert isinstance(reply, Reply)
-        sent.append(np.frombuffer(reply.reports, dtype=randomizer.report_dtype))
+        reports.append(np.frombuffer(reply.reports, dtype=randomizer.report_dtype))
         stores.append(store.ledger.max_spent)
-    honest, lied = sent
+    honest, lies = reports
     fixed = worst(randomizer, np.zeros(1, dtype=np.uint8))
     assert stores == [1.0, 1.0]
     assert bool(randomizer.possible(fixed).all())
-    assert {place for place in range(10) if lied[place] != honest[place]} <= {0, 1, 2, 3, 5, 8}
-    assert (lied[[0, 1, 2, 3, 5, 8]] == fixed).all()
-    assert not (honest == lied).all()
+    assert {place for place in range(10) if lies[place] != honest[place]} <= {0, 1, 2, 3, 5, 8}
+    assert (lies[[0, 1, 2, 3, 5, 8]] == fixed).all()
+    assert not (honest == lies).all()

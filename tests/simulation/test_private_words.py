@@ -67,11 +67,11 @@ def by_fork(draw: Callable[[bytes], bytes], processes: int) -> Iterator[bytes]:
 def test_forked_clients_draw_apart(processes: int) -> None:
     """Of 200 client processes forked from one that has drawn already, no two have the same first 32
     bytes; a fork's own generator is noticed."""
-    drawn = list(by_fork(first_bytes, processes))
-    assert {len(each) for each in drawn} == {BYTES}
-    assert len(set(drawn)) == processes
-    inherited = np.random.default_rng()
-    assert len(set(by_fork(lambda config: inherited.bytes(BYTES), 8))) == 1, (
+    samples = list(by_fork(first_bytes, processes))
+    assert {len(each) for each in samples} == {BYTES}
+    assert len(set(samples)) == processes
+    generator = np.random.default_rng()
+    assert len(set(by_fork(lambda config: generator.bytes(BYTES), 8))) == 1, (
         "a generator that a fork inherits draws the same in each"
     )
 
@@ -79,10 +79,10 @@ def test_forked_clients_draw_apart(processes: int) -> None:
 @pytest.mark.slow
 def test_spawned_clients_draw_apart() -> None:
     with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
-        drawn = pool.map(
+        samples = pool.map(
             first_bytes, [member(index).to_bytes() for index in range(PROCESSES)], chunksize=1
         )
-    assert len(set(drawn)) == PROCESSES
+    assert len(set(samples)) == PROCESSES
 
 
 def test_a_private_client_has_no_seed() -> None:
@@ -104,7 +104,7 @@ def test_a_client_process_imports_nothing(
     interpreter itself lists the imports of every process."""
     monkeypatch.setenv("PYTHONPROFILEIMPORTTIME", "1")
 
-    def imported(clients: int) -> Counter[str]:
+    def imports(clients: int) -> Counter[str]:
         run_tier(Survey(), clients, "processes")
         return Counter(
             re.findall(
@@ -112,15 +112,15 @@ def test_a_client_process_imports_nothing(
             )
         )
 
-    alone = imported(1)
+    alone = imports(1)
     assert alone["local_dp.clients.role"] == alone["amqtt.broker"] == 1, (
         "the helper and the embedded broker say what they import"
     )
-    assert imported(3) == alone
+    assert imports(3) == alone
 
 
 def test_clients_that_cannot_be_started_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def watched() -> None:
+    async def watch() -> None:
         fleet = Fleet(3, lambda index: asyncio.Future())
         await fleet.start()
         try:
@@ -133,7 +133,7 @@ def test_clients_that_cannot_be_started_end_the_run(monkeypatch: pytest.MonkeyPa
         lambda module, *arguments: [sys.executable, "-c", "raise SystemExit(1)"],
     )
     with pytest.raises(BusError, match="only 0 of 3 client processes started"):
-        asyncio.run(asyncio.wait_for(watched(), 30.0))
+        asyncio.run(asyncio.wait_for(watch(), 30.0))
 
 
 @pytest.mark.long
@@ -148,7 +148,7 @@ def test_the_benchmark_times_neither_its_own_looks_nor_the_end(
         return [1.0]
 
     monkeypatch.setattr(fleets, "_member_sizes", slowly)
-    started = time.perf_counter()
+    start = time.perf_counter()
     fleet = fleets._fleet(2, EMBEDDED)
-    assert fleet.ready + fleet.round <= time.perf_counter() - started - 1.0
+    assert fleet.ready + fleet.round <= time.perf_counter() - start - 1.0
     assert fleet.memory == 1.0

@@ -30,7 +30,7 @@ def _members() -> list[psutil.Process]:
     return [member for helper in helpers for member in helper.children()]
 
 
-def _disturbed(disturb: Callable[[], object], **options: Any) -> str:
+def _disturb(disturb: Callable[[], object], **options: Any) -> str:
     """The line of a survey of 2 hosts that is disturbed before anybody is asked."""
     struck = list[int]()
 
@@ -97,7 +97,7 @@ def test_a_broker_that_refuses_the_size(
 def test_members_that_are_killed_or_stopped(number: int, name: str) -> None:
     """The signal is named, and the members are to be started; one that is stopped is silent, and
     that is a matter of the deadline."""
-    line = _disturbed(lambda: [member.send_signal(number) for member in _members()])
+    line = _disturb(lambda: [member.send_signal(number) for member in _members()])
     if name:
         assert (
             f"40 left (host-0: killed by {name}, host-1: killed by {name}); start them again"
@@ -112,6 +112,6 @@ def test_members_that_are_killed_or_stopped(number: int, name: str) -> None:
 @pytest.mark.usefixtures("warm")
 def test_a_broker_that_dies(tmp_path: Path) -> None:
     with mosquitto(tmp_path) as broker:
-        line = _disturbed(broker.stop, broker=broker.url)
+        line = _disturb(broker.stop, broker=broker.url)
     assert "40 out of reach (host-0, host-1); cannot reach the broker" in line
     assert line.endswith("Connection refused); start it, or correct --broker")

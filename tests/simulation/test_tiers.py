@@ -43,7 +43,7 @@ def broker() -> Iterator[str]:
 
 
 @wrong(
-    "local_dp.simulation.over_bus:over_bus",
+    "local_dp.simulation.over_bus:_Members.config_of",
     "chunks(start, stop, CHUNK)",
     "chunks(0, stop - start, CHUNK)",
     "every client process is given the record of the first",
@@ -142,7 +142,7 @@ class ThreeAsks(LocalProtocol[tuple[Estimate, ...]]):
         return np.asarray(0.3)
 
 
-def _told(tier: Tier, clients: int = 20, **options: object) -> tuple[object, ...]:
+def _facts(tier: Tier, clients: int = 20, **options: object) -> tuple[object, ...]:
     protocol = ThreeAsks()
     settings = Settings(
         protocol,
@@ -166,11 +166,11 @@ def _told(tier: Tier, clients: int = 20, **options: object) -> tuple[object, ...
 
 
 def test_the_tiers_agree_on_several_asks() -> None:
-    expected = _told("population")
+    expected = _facts("population")
     assert expected[2] == 4
     tiers: tuple[tuple[Tier, int], ...] = (("processes", 1), ("hosts", 1), ("hosts", 3))
     for tier, hosts in tiers:
-        assert _told(tier, hosts=hosts) == expected, (tier, hosts)
+        assert _facts(tier, hosts=hosts) == expected, (tier, hosts)
 
 
 def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
@@ -183,15 +183,15 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
         oracle = AggregateOracle(population, np.random.default_rng(1), 1.0)
         for queries in rounds[:-1]:
             oracle.answer(queries)
-        spent = oracle.ledger.max_spent
-        with pytest.raises(RefusedError) as refused:
+        before = oracle.ledger.max_spent
+        with pytest.raises(RefusedError) as error:
             oracle.answer(rounds[-1])
-        assert (refused.value.code, oracle.ledger.max_spent) == ("asked-twice", spent)
-    with pytest.raises(RefusedError) as refused:
+        assert (error.value.code, oracle.ledger.max_spent) == ("asked-twice", before)
+    with pytest.raises(RefusedError) as error:
         AggregateOracle(population, np.random.default_rng(1), 1.0).answer(
             (replace(question, repeat=Memoised("again")),)
         )
-    assert refused.value.code == "no-law"
+    assert error.value.code == "no-law"
     rows = AggregateOracle(Rows(population.batch(0, 70)), np.random.default_rng(1), 1.0)
     assert [tally.n for tally in rows.answer((question, overlapping))] == [60, 11]
     assert rows.interaction == "non-interactive"

@@ -16,7 +16,7 @@ import pytest
 from local_dp.bus.children import environment
 from tests.support.namespaces import FIRST, SECOND, Machines, two_machines
 from tests.support.runs.brokers import MOSQUITTO, needs_mosquitto
-from tests.support.runs.command import command, local_dp
+from tests.support.runs.command import command, outcome_of
 
 pytestmark = [pytest.mark.long, needs_mosquitto]
 PORT = 18830
@@ -54,20 +54,8 @@ class Town:
         )
 
     def _role(self, where: str, role: str, *words: str) -> list[str]:
-        return self.machines.command(
-            where,
-            command(
-                role,
-                "survey",
-                "--run",
-                "two",
-                "--broker",
-                f"mqtt://{FIRST}:{PORT}",
-                "--seed",
-                "3",
-                *words,
-            ),
-        )
+        common = f"{role} survey --run two --broker mqtt://{FIRST}:{PORT} --seed 3"
+        return self.machines.command(where, command(*common.split(), *words))
 
     def reaches(self) -> bool:
         probe = f"import socket; socket.create_connection(({FIRST!r}, {PORT}), 1).close()"
@@ -101,19 +89,8 @@ def town(tmp_path: Path) -> Iterator[Town]:
 
 def _as_one_process(output: str) -> None:
     data = json.loads(output)
-    alone = json.loads(
-        local_dp(
-            "run",
-            "survey",
-            "--tier",
-            "population",
-            "--clients",
-            str(CLIENTS),
-            "--seed",
-            "3",
-            "--json",
-        ).stdout
-    )
+    words = f"survey --tier population --clients {CLIENTS} --seed 3"
+    alone = outcome_of(*words.split())
     assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
     assert (data["result"]["estimate"], data["clients"]["answered"]) == (
         alone["result"]["estimate"],

@@ -30,35 +30,35 @@ class Sent:
         self._requests: dict[Asked, tuple[Ask, ...]] = {}
         self._replies: dict[tuple[str, int, int, int], bytes] = {}
         # memoised answers that were sent, each with all that it depends on, and sessions
-        self._told: set[tuple[object, ...]] = set()
+        self._answers: set[tuple[object, ...]] = set()
         self._spoke: dict[Asked, Counter[str]] = {}  # the truths of each session, in what was sent
 
     def add(self, client: Client, request: Request, answer: Reply | Refusal) -> None:
         """One more message."""
-        named = (answer.run, answer.round)
+        key = (answer.run, answer.round)
         check(
-            named == (request.run, request.round) and answer.member == client.name,
+            key == (request.run, request.round) and answer.member == client.name,
             "an answer under another name than its request's",
         )
         if isinstance(answer, Refusal):
             return
         check(
-            self._requests.setdefault(named, request.asks) == request.asks,
+            self._requests.setdefault(key, request.asks) == request.asks,
             "two requests of one round are answered",
         )
-        reply = (*named, answer.ask, answer.start)
+        reply = (*key, answer.ask, answer.start)
         if reply not in self._replies:
             places = [
                 place
                 for place, commit in enumerate(client.disk.commits)
-                if (commit.run, commit.round) == named
+                if (commit.run, commit.round) == key
             ]
             check(
                 len(places) == 1 and answer in client.disk.commits[places[0]].replies,
                 "a reply is sent before it is charged and kept",
             )
             self._replies[reply] = answer.reports
-            self._spoke[named] = client.disk.truths[places[0]]
+            self._spoke[key] = client.disk.truths[places[0]]
             check(
                 max([0, *sum(self._spoke.values(), Counter()).values()]) <= 1,
                 "a client has told two truths in one session",
@@ -67,7 +67,7 @@ class Sent:
         check(self._replies[reply] == answer.reports, "two replies to one question")
 
     def _charge(self, ask: Ask, reports: bytes) -> None:
-        told: tuple[object, ...] = (
+        content: tuple[object, ...] = (
             ask.once,
             ask.query,
             repr(ask.query_params),
@@ -78,13 +78,13 @@ class Sent:
         )
         if ask.randomizer == OneOfRounds.name and ask.once:
             # one truth, whatever is asked and however often
-            told = (
+            content = (
                 ask.once,
                 repr(ask.randomizer_params),
             )
-        if ask.once and told in self._told:
+        if ask.once and content in self._answers:
             return  # the same report once more reveals nothing new
-        self._told.add(told)
+        self._answers.add(content)
         epsilon = ask.randomizer_params["epsilon"]
         assert isinstance(epsilon, int | float)
         self.nano += nano_epsilon(epsilon)

@@ -52,11 +52,11 @@ class DurableStore(MemoryStore):
     def __init__(self, disk: Disk) -> None:
         super().__init__(BUDGET, disk.commits)
         self.disk = disk
-        self.loaded = True
+        self.ready = True
 
     def commit(self, commit: Commit) -> None:
         super().commit(commit)
-        if hasattr(self, "loaded"):
+        if hasattr(self, "ready"):
             self.disk.trip("crash-before")
             self.disk.commits.append(commit)
             self.disk.trip("crash-after")
@@ -120,20 +120,20 @@ class Client:
 
     def answer(self, request: Request) -> list[Reply | Refusal]:
         """What it sends before it crashes, if it does."""
-        sent: list[Reply | Refusal] = []
-        with _told() as truths:
+        answers: list[Reply | Refusal] = []
+        with _truths() as truths:
             try:
                 for answer in self.role.handle(request):
-                    sent.append(answer)
+                    answers.append(answer)
                     self.disk.trip("crash-sending")
             except Crash:
                 self.stop()
         self.disk.truths += [truths] * (len(self.disk.commits) - len(self.disk.truths))
-        return sent
+        return answers
 
 
 @contextmanager
-def _told() -> Iterator[Counter[str]]:
+def _truths() -> Iterator[Counter[str]]:
     """The number of truths of each session meanwhile: looked at where a value goes to its
     randomizer."""
     truths: Counter[str] = Counter()

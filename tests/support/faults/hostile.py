@@ -30,12 +30,12 @@ EPSILONS: tuple[object, ...] = (
 )
 
 
-def _ask(**changed: object) -> Ask:
-    return Round(RUN, 1, ROUNDS[0], 1).request().asks[0].model_copy(update=changed)
+def _ask(**changes: object) -> Ask:
+    return Round(RUN, 1, ROUNDS[0], 1).request().asks[0].model_copy(update=changes)
 
 
-def _step(**changed: object) -> Ask:
-    return Round(RUN, 1, ROUNDS[-2], 1).request().asks[0].model_copy(update=changed)
+def _step(**changes: object) -> Ask:
+    return Round(RUN, 1, ROUNDS[-2], 1).request().asks[0].model_copy(update=changes)
 
 
 @lru_cache(4096)
@@ -47,7 +47,7 @@ def hostile(which: int, name: int) -> Request:
 
 _ASKS: tuple[tuple[Ask, ...], ...] = (
     *((_ask(randomizer_params={"epsilon": epsilon}),) for epsilon in EPSILONS),
-    *((_ask(randomizer_params={"epsilon": 1.0, "stated": stated}),) for stated in (1e-9, 0.1)),
+    *((_ask(randomizer_params={"epsilon": 1.0, "stated": claim}),) for claim in (1e-9, 0.1)),
     *(
         (each,)
         for each in (_ask(randomizer_params={}), _ask(randomizer="no-such"), _ask(query="no-such"))
@@ -74,8 +74,8 @@ def equivocated(request: Request, how: int) -> Request:
         {"stop": ask.stop + 1}, {"start": 0, "stop": CLIENTS},
         {"randomizer": "grr", "randomizer_params": {"epsilon": 0.3, "k": 2}},
     )  # fmt: skip
-    changed = ask.model_copy(update=others[how % len(others)])
-    asks = tuple(changed if each is ask else each for each in request.asks)
+    variant = ask.model_copy(update=others[how % len(others)])
+    asks = tuple(variant if each is ask else each for each in request.asks)
     return request.model_copy(update={"asks": asks if how % 3 else (*asks, ask)})
 
 

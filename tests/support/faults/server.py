@@ -23,7 +23,7 @@ SESSION = "path"
 TERMS = Terms(deadline=4.0, quorum=0.25)
 
 
-def _asked(epsilon: float, start: int = 0, stop: int = CLIENTS, once: str = "") -> LocalQuery:
+def _query(epsilon: float, start: int = 0, stop: int = CLIENTS, once: str = "") -> LocalQuery:
     repeat = repeat_of(once, BinaryRR(epsilon))
     return LocalQuery(Question("yes == 1"), BinaryRR(epsilon), Cohort(start, stop), repeat)
 
@@ -35,15 +35,15 @@ def _step(path: str) -> LocalQuery:
 
 
 ROUNDS = (
-    (_asked(0.3),),
-    (_asked(0.3),),
-    (_asked(0.2, 0, 2), _asked(0.4, 2, 4)),
-    (_asked(0.1), _asked(0.2, 1, 3)),
-    (_asked(0.25, once="weekly"),),
-    (_asked(0.25, once="weekly"),),
-    (_asked(1.0),),
+    (_query(0.3),),
+    (_query(0.3),),
+    (_query(0.2, 0, 2), _query(0.4, 2, 4)),
+    (_query(0.1), _query(0.2, 1, 3)),
+    (_query(0.25, once="weekly"),),
+    (_query(0.25, once="weekly"),),
+    (_query(1.0),),
     *((_step(path),) for path in ("00", "01", "10")),
-    (_step("11"), _asked(0.2)),
+    (_step("11"), _query(0.2)),
 )
 
 
@@ -52,7 +52,7 @@ class Server:
     ended it."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, tuple[Any, ...]]] = []
+        self.events: list[tuple[str, tuple[Any, ...]]] = []
         self.closed: dict[int, tuple[str, int]] = {}
         self.rounds: dict[int, Round] = {}
         self.now = 0.0
@@ -64,19 +64,19 @@ class Server:
 
     def restart(self) -> None:
         """Comes back: the same messages and the same clock lead to the same state."""
-        events, self.told, self.now = self.told, [], 0.0
+        events, self.events, self.now = self.events, [], 0.0
         self._new()
         for what, arguments in events:
             getattr(self, what)(*arguments)
         self.join()
 
     def join(self) -> None:
-        self.told.append(("join", ()))
+        self.events.append(("join", ()))
         self.coordinator.connected()
 
     def begin(self, which: int) -> None:
         """Begins a round, if none is open and the budget allows it."""
-        self.told.append(("begin", (which,)))
+        self.events.append(("begin", (which,)))
         if self.open is not None:
             return
         try:
@@ -89,14 +89,14 @@ class Server:
 
     def hear(self, topic: str, message: AnyMessage) -> bool:
         """A message from the network; whether it was not rejected."""
-        self.told.append(("hear", (topic, message)))
-        rejected = self.coordinator.rejected
+        self.events.append(("hear", (topic, message)))
+        before = self.coordinator.rejected
         self.coordinator.receive(topic, message, self.now)
-        return self.coordinator.rejected == rejected
+        return self.coordinator.rejected == before
 
     def tick(self, seconds: float) -> list[Send]:
         """Time passes: what it publishes. A round that is over is closed."""
-        self.told.append(("tick", (seconds,)))
+        self.events.append(("tick", (seconds,)))
         self.now += seconds
         if self.open is not None and self.coordinator.phase.is_settled(self.now):
             self._close(self.open)

@@ -1,6 +1,7 @@
 """Wrong twins of client and server, each without one of the things that keep the promises."""
 
 from dataclasses import replace
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -29,7 +30,7 @@ class LazyStore(DurableStore):  # commits later
     _later: Commit | None = None
 
     def commit(self, commit: Commit) -> None:
-        if hasattr(self, "loaded"):
+        if hasattr(self, "ready"):
             self._later = commit
         else:
             super().commit(commit)
@@ -68,17 +69,10 @@ class LooksAwayStore(DurableStore):  # does not know with which request a round 
         return None if commit is None else replace(commit, request=AnyDigest())
 
 
-# knows after a crash what it has sent, and not what it cost
-class VolatileLedgerStore(DurableStore):
-    def __init__(self, disk: Disk) -> None:
-        super().__init__(Disk(commits=[replace(commit, charges=()) for commit in disk.commits]))
-        self.disk = disk
-
-
-# remembers after a crash what it has sent and its cost, but not that it spoke the truth
-class ForgetsWhoSpokeStore(DurableStore):
-    def __init__(self, disk: Disk) -> None:
-        super().__init__(Disk(commits=[replace(commit, spoken=()) for commit in disk.commits]))
+class ForgetfulStore(DurableStore):  # remembers after a crash what it has sent, without a field
+    def __init__(self, disk: Disk, field: str) -> None:
+        commits = [replace(commit, **{field: ()}) for commit in disk.commits]  # type: ignore[arg-type]
+        super().__init__(Disk(commits=commits))
         self.disk = disk
 
 
@@ -86,33 +80,24 @@ class Trusting(ClientRole):  # charges what the request says that it costs, wher
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         store, asks = self.store, []
         assert isinstance(store, TrustingStore)
-        store.stated = None
+        store.claim = None
         for ask in request.asks:
-            stated = ask.randomizer_params.get("stated")
-            if isinstance(stated, float):
-                store.stated = round(stated * NANO)
-            asks.append(
-                ask.model_copy(
-                    update={
-                        "randomizer_params": {
-                            key: value
-                            for key, value in ask.randomizer_params.items()
-                            if key != "stated"
-                        }
-                    }
-                )
-            )
+            params = dict(ask.randomizer_params)
+            claim = params.pop("stated", None)
+            if isinstance(claim, float):
+                store.claim = round(claim * NANO)
+            asks.append(ask.model_copy(update={"randomizer_params": params}))
         return super().handle(request.model_copy(update={"asks": tuple(asks)}))
 
 
 class TrustingStore(DurableStore):  # charges what was stated
-    stated: int | None = None
+    claim: int | None = None
 
     def commit(self, commit: Commit) -> None:
-        if self.stated is not None:
+        if self.claim is not None:
             commit = replace(
                 commit,
-                charges=tuple(replace(charge, nano=self.stated) for charge in commit.charges),
+                charges=tuple(replace(charge, nano=self.claim) for charge in commit.charges),
             )
         super().commit(commit)
 
@@ -152,22 +137,15 @@ class Forgetful(Server):  # keeps over a restart how many have answered, and not
                 part.answered[:] = np.False_
 
 
-# remembers after a crash what it has sent and its cost, but not what its labels keep
-class ForgetsOutcomesStore(DurableStore):
-    def __init__(self, disk: Disk) -> None:
-        super().__init__(Disk(commits=[replace(commit, kept=()) for commit in disk.commits]))
-        self.disk = disk
-
-
 TWINS = {  # with a seed in whose world each breaks a promise
     "send before charge": (0, Makers(role=SendsFirst, store=LazyStore)),
     "randomize again": (0, Makers(role=RandomizesAgain)),
     "no equivocation check": (0, Makers(store=LooksAwayStore)),
-    "volatile ledger": (8, Makers(store=VolatileLedgerStore)),
+    "volatile ledger": (8, Makers(store=partial(ForgetfulStore, field="charges"))),
     "trust the server's epsilon": (3, Makers(role=Trusting, store=TrustingStore)),
     "no deduplication": (4, Makers(server=CountingTwice)),
     "volatile deduplication": (1, Makers(server=Forgetful)),
     "accept late": (0, Makers(server=AcceptingLate)),
-    "volatile outcomes of labels": (383, Makers(store=ForgetsOutcomesStore)),
-    "a second truth after a crash": (21, Makers(store=ForgetsWhoSpokeStore)),
+    "volatile outcomes of labels": (383, Makers(store=partial(ForgetfulStore, field="outcomes"))),
+    "a second truth after a crash": (21, Makers(store=partial(ForgetfulStore, field="speakers"))),
 }

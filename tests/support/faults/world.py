@@ -77,8 +77,8 @@ class World:
     def __init__(self, seed: int, makers: Makers) -> None:
         self.clients = [Client(index, seed, makers.role, makers.store) for index in range(CLIENTS)]
         self.server = makers.server()
-        self.sent = [Sent() for _ in self.clients]
-        self.counted = Counted()
+        self.accounts = [Sent() for _ in self.clients]
+        self.reports = Counted()
         self.underway: list[Message] = []
         self.history: list[Message] = []
         self._trace = blake2b(digest_size=16)
@@ -98,7 +98,7 @@ class World:
                 self.clients[first % CLIENTS].disk.crash = name
             else:
                 getattr(self, f"_{name.replace('-', '_')}")(first, second)
-        self.counted.over(self.server)
+        self.reports.over(self.server)
         return self.trace
 
     def _note(self, what: bytes) -> None:
@@ -127,13 +127,13 @@ class World:
         if message is None:
             return
         if message.to >= 0:
-            self._told(self.clients[message.to], message.body)
+            self._hand_over(self.clients[message.to], message.body)
         else:
             fits = self.server.hear(message.topic, message.body)
             if fits and isinstance(message.body, Reply):
-                self.counted.add(message.body, self.server.open)
+                self.reports.add(message.body, self.server.open)
 
-    def _told(self, client: Client, body: AnyMessage) -> None:
+    def _hand_over(self, client: Client, body: AnyMessage) -> None:
         if not client.up:
             return
         if isinstance(body, Roll):
@@ -141,7 +141,7 @@ class World:
                 self._say(client, "hello", client.hello())
         elif isinstance(body, Request):
             for answer in client.answer(body):
-                self.sent[client.index].add(client, body, answer)
+                self.accounts[client.index].add(client, body, answer)
                 self._say(client, "rep", answer)
 
     def _drop(self, first: int, second: int) -> None:
@@ -173,7 +173,7 @@ class World:
 
     def _tick(self, first: int, second: int) -> None:
         sends = self.server.tick(STEPS[first % len(STEPS)])
-        self.counted.closed(self.server)
+        self.reports.closed(self.server)
         for send in sends:
             self._note(encode(send.message))
             for client in self.clients:
@@ -184,9 +184,9 @@ class World:
         self.server.begin(first)
 
     def _server_restart(self, first: int, second: int) -> None:
-        self.counted.closed(self.server)
+        self.reports.closed(self.server)
         self.server.restart()
-        self.counted.over(self.server)
+        self.reports.over(self.server)
 
     def _equivocate(self, first: int, second: int) -> None:
         requests = [message.body for message in self.history if isinstance(message.body, Request)]
@@ -235,6 +235,6 @@ def fault(seed: int, makers: Makers = Makers()) -> str:
     """Which promise was not kept in the world of this seed; empty if all were."""
     try:
         play(seed, drawn(seed, EVENTS), makers)
-    except BrokenError as broken:
-        return str(broken)
+    except BrokenError as error:
+        return str(error)
     return ""

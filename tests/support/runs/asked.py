@@ -1,7 +1,6 @@
 """Questions to a trusted curator about the people of `people`, in Python and as typed in a shell;
 and a table of edges."""
 
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import local_dp as ldp
 Asked = Callable[..., Any]
 
 
-def asked(name: str, *words: Any, **given: Any) -> Asked:
+def asked(name: str, *words: Any, **options: Any) -> Asked:
     """A question by its name, with these words."""
-    return lambda rows, **how: getattr(ldp.curate, name)(rows, *words, **given, **how)
+    return lambda rows, **how: getattr(ldp.curate, name)(rows, *words, **options, **how)
 
 
 QUESTIONS: dict[str, tuple[Asked, str]] = {
@@ -47,19 +46,10 @@ COLUMNS: dict[str, Any] = {
     "labels": {"job": ["baker", "smith"]},
     "other": "category",
 }
-TYPED = (
-    "--column",
-    "old == 1",
-    "--cuts",
-    "age=30;50;65",
-    "--labels",
-    "job=baker;smith",
-    "--other",
-    "category",
-)
+TYPED = "--column 'old == 1' --cuts 'age=30;50;65' --labels 'job=baker;smith' --other category"
 EVERY_QUESTION: dict[str, tuple[Asked, str]] = {
     **QUESTIONS,
-    **{name: (asked(name, **COLUMNS), shlex.join(TYPED)) for name in ("marginals", "synthetic")},
+    **{name: (asked(name, **COLUMNS), TYPED) for name in ("marginals", "synthetic")},
     "triangles": (
         asked("triangles", "from", "to", nodes=60),
         "--source from --target to --nodes 60",
@@ -67,13 +57,13 @@ EVERY_QUESTION: dict[str, tuple[Asked, str]] = {
 }
 
 
-def edges(folder: Path, nodes: int = 60) -> tuple[Path, int]:
+def edges(folder: Path) -> tuple[Path, int]:
     """The edges of a random graph as a file, and its triangles by the trace of the cube of its
     matrix."""
     import polars
 
     generator = np.random.default_rng(3)
-    matrix = np.triu(generator.random((nodes, nodes)) < 0.3, 1)
+    matrix = np.triu(generator.random((60, 60)) < 0.3, 1)
     pairs = np.argwhere(matrix)
     path = folder / "edges.csv"
     polars.DataFrame(

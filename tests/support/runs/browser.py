@@ -70,7 +70,7 @@ class Tab:
         self._socket = socket
         self._numbers: itertools.count[int] = opener._numbers if opener else itertools.count(1)
         # the errors of each tab of the browser
-        self._heard: dict[str, list[str]] = opener._heard if opener else {}
+        self._logs: dict[str, list[str]] = opener._logs if opener else {}
         self._session = ""
         self.errors: list[str] = []
         profile = opener._profile if opener else {}
@@ -85,7 +85,7 @@ class Tab:
         self._session = self.call("Target.attachToTarget", targetId=self._target, flatten=True)[
             "sessionId"
         ]
-        self._heard[self._session] = self.errors
+        self._logs[self._session] = self.errors
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
@@ -96,7 +96,7 @@ class Tab:
     def close(self) -> None:
         session, self._session = self._session, ""
         self.call("Target.closeTarget", targetId=self._target)
-        del self._heard[session]
+        del self._logs[session]
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         number = next(self._numbers)
@@ -113,7 +113,7 @@ class Tab:
     def _hear(self, message: dict[str, Any]) -> None:
         params, errors = (
             message.get("params", {}),
-            self._heard.get(message.get("sessionId", ""), self.errors),
+            self._logs.get(message.get("sessionId", ""), self.errors),
         )
         match message.get("method"):
             case "Runtime.exceptionThrown":
@@ -131,12 +131,12 @@ class Tab:
             case "Log.entryAdded" if params["entry"]["level"] == "error":
                 errors.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
 
-    def appear(self, width: int, scheme: str, height: int = 900) -> None:
+    def appear(self, width: int, scheme: str) -> None:
         """How wide the window is, and which colours the person prefers."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
-            height=height,
+            height=900,
             deviceScaleFactor=1,
             mobile=False,
         )
@@ -219,29 +219,18 @@ def _address(file: Path, process: "subprocess.Popen[bytes]") -> tuple[str, str]:
     return lines[0], lines[1]
 
 
-def faults(
-    tab: Tab, page: str | Path, until: str = LOADED, pictures: Path | None = None
-) -> list[str]:
+def faults(tab: Tab, page: str | Path) -> list[str]:
     """What is wrong with a page, an address or a file: console errors, horizontal scroll, serious
-    findings of axe-core, at each width and colour scheme.
-
-    It is looked at once the expression `until` is true; with `pictures`, a folder, a screenshot of
-    each sight is left there.
-    """
+    findings of axe-core, at each width and colour scheme."""
     address = page.resolve().as_uri() if isinstance(page, Path) else page
     complaints = []
     for width, scheme in itertools.product(WIDTHS, SCHEMES):
         tab.appear(width, scheme)
-        tab.go(address, until)
-        wrong = (
-            [f"scrolls sideways by {beyond} pixels"]
-            if (beyond := tab.evaluate(_SCROLL)) > 0
-            else []
-        )
+        tab.go(address)
+        beyond = tab.evaluate(_SCROLL)
+        wrong = [f"scrolls sideways by {beyond} pixels"] if beyond > 0 else []
         wrong += tab.axe(*SERIOUS)
         wrong += tab.errors
         tab.errors.clear()
         complaints += [f"{width} px, {scheme}: {each}" for each in wrong]
-        if pictures is not None:
-            tab.picture(pictures / f"{width}-{scheme}.png")
     return complaints

@@ -14,12 +14,12 @@ _LINES = [each.command for each in typed(_PAGE) if each.command.startswith(("ope
 _AUTHORITY, _MEMBER = _LINES[:4], _LINES[4:]
 
 
-def certify(folder: Path, *names: str, asked: str = "") -> None:
+def certify(folder: Path, *names: str, alias: str = "") -> None:
     """A key and a certificate, NAME.pem, for each name, by the authority in the folder; with
     requests for another name if one is `asked`."""
     for name in names:
         request, *others = (line.replace("client-500", name) for line in _MEMBER)
-        _run([request.replace(f"CN={name}", f"CN={asked or name}"), *others], folder)
+        _run([request.replace(f"CN={name}", f"CN={alias or name}"), *others], folder)
 
 
 def deployed(folder: Path, port: int, members: Sequence[str]) -> Path:

@@ -47,7 +47,7 @@ def local_dp(*arguments: str) -> Done:
             patch.setattr(
                 warnings,
                 "showwarning",
-                lambda *told, **_: print(warnings.formatwarning(*told[:4]), file=sys.stderr),
+                lambda *details, **_: print(warnings.formatwarning(*details[:4]), file=sys.stderr),
             )
             warnings.simplefilter("default")
             for kind in _QUIET:
@@ -132,8 +132,8 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "local_dp", *arguments]
 
 
-def enrolled(folder: Path, *hosts: int, clients: int = 20) -> None:
-    """Keys of a server and of hosts of so many clients each, by their first one, and the roster."""
+def enrolled(folder: Path, *hosts: int) -> None:
+    """Keys of a server and of hosts of 20 clients each, by their first one, and the roster."""
     for name in ("server", *(f"host-{start}" for start in hosts)):
         assert local_dp("keys", "create", str(folder / f"{name}.key")).returncode == 0
     for start in hosts:
@@ -145,6 +145,6 @@ def enrolled(folder: Path, *hosts: int, clients: int = 20) -> None:
             "--start",
             str(start),
             "--clients",
-            str(clients),
+            "20",
         )
         assert done.returncode == 0, done.stderr

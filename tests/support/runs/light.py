@@ -26,31 +26,31 @@ class Played:
     """What a round with light members took: the seconds of the wait and of the round, when the
     first report came, and who said hello how often."""
 
-    answered: int = 0
-    waited: float = 0.0
+    answers: int = 0
+    wait: float = 0.0
     took: float = 0.0
     first: float = float("inf")  # seconds after the wait
     hellos: Counter[int] = field(default_factory=Counter)  # those that were said
-    heard: Counter[int] = field(default_factory=Counter)  # those that reached the server
+    arrivals: Counter[int] = field(default_factory=Counter)  # those that reached the server
 
 
 class LightBroker(MemoryBroker):
     """The clients `present`, each its own member; a message takes half of `trip`, and to or from a
     member it is lost with the chance `loss`."""
 
-    def __init__(self, present: Iterable[int], trip: float, loss: float, played: Played) -> None:
+    def __init__(self, present: Iterable[int], trip: float, loss: float, record: Played) -> None:
         super().__init__()
         self.loss, self.chance = loss, random.Random(SEED)
         self.groups: dict[str, list[int]] = {EVERYBODY: list(present)}
         for client in self.groups[EVERYBODY]:
             self.groups.setdefault(client_group(client), []).append(client)
         self.trip = trip
-        self.played = played
+        self.record = record
         self.server = self.join(filters(RUN))
 
     def route(self, delivery: Delivery) -> None:
         asyncio.get_running_loop().call_later(
-            self.trip / 2, self._reached, delivery.topic.split("/")[-1], decode(delivery.payload)
+            self.trip / 2, self._deliver, delivery.topic.split("/")[-1], decode(delivery.payload)
         )
 
     def _arrives(self) -> bool:
@@ -59,21 +59,21 @@ class LightBroker(MemoryBroker):
     def _say(self, leaf: str, client: int, message: AnyMessage) -> None:
         if not self._arrives():
             return
-        self.played.heard[client] += leaf == "hello"
+        self.record.arrivals[client] += leaf == "hello"
         where = topic(RUN, leaf, client_group(client), f"m{client}")
         asyncio.get_running_loop().call_later(
             self.trip / 2, self.server.queue.put_nowait, Delivery(where, encode(message))
         )
 
     def hello(self, client: int) -> None:
-        self.played.hellos[client] += 1
+        self.record.hellos[client] += 1
         self._say(
             "hello",
             client,
             Hello(run=RUN, member=f"m{client}", start=client, stop=client + 1, private=False),
         )
 
-    def _reached(self, group: str, message: AnyMessage) -> None:
+    def _deliver(self, group: str, message: AnyMessage) -> None:
         for client in filter(lambda _: self._arrives(), self.groups.get(group, ())):
             if isinstance(message, Roll) and message.calls(client, client + 1):
                 self.hello(client)
@@ -92,11 +92,11 @@ def play_light(
 ) -> Played:
     """One round with light members, of which `absent` never come, over a network that delays and
     loses."""
-    played, missing = Played(), set(absent)
+    record, missing = Played(), set(absent)
 
     async def play() -> Played:
         broker = LightBroker(
-            [client for client in range(clients) if client not in missing], trip, loss, played
+            [client for client in range(clients) if client not in missing], trip, loss, record
         )
         loop, coordinator = (
             asyncio.get_running_loop(),
@@ -107,17 +107,17 @@ def play_light(
             for client in broker.groups[EVERYBODY]:
                 broker.hello(client)
             await oracle.ready(60.0)
-            played.waited = loop.time()
-            heard = coordinator.pace.heard
+            record.wait = loop.time()
+            hear = coordinator.pace.heard
 
             def first(seconds: float) -> None:
-                played.first = min(played.first, loop.time() - played.waited)
-                heard(seconds)
+                record.first = min(record.first, loop.time() - record.wait)
+                hear(seconds)
 
             coordinator.pace.heard = first  # type: ignore[method-assign]
             with suppress(QuorumError):
                 await oracle.answer((survey_query(clients),))
-            played.took, played.answered = loop.time() - played.waited, coordinator.counts.answered
-        return played
+            record.took, record.answers = loop.time() - record.wait, coordinator.counts.answered
+        return record
 
     return run_virtually(play())

@@ -36,29 +36,29 @@ class Mortal:
 
     left = 0
 
-    def __init__(self, held: Any) -> None:
-        self.held = held
+    def __init__(self, target: Any) -> None:
+        self.target = target
 
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self.held, name)
+        method = getattr(self.target, name)
         if name in ("messages", "past"):
             return method
         if name == "publish":
 
-            async def published(*given: Any) -> None:
+            async def publish(*arguments: Any) -> None:
                 self._step()
-                await method(*given)
+                await method(*arguments)
                 self._step()
 
-            return published
+            return publish
 
-        def called(*given: Any) -> Any:
+        def call(*arguments: Any) -> Any:
             self._step()
-            done = method(*given)
+            done = method(*arguments)
             self._step()
             return done
 
-        return called
+        return call
 
     def _step(self) -> None:
         Mortal.left -= 1
@@ -121,7 +121,7 @@ class Town:
             self.broker.join(server_filters(RUN)),
             Coordinator(RUN, CLIENTS, SEED, 1.0, PATIENT),
         )
-        oracle = RemoteOracle(self._noted(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
+        oracle = RemoteOracle(self._tap(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
         try:
             async with beside(oracle.serve(1.0), self._play(oracle)) as (serving, playing):
                 await asyncio.wait({serving, playing}, return_when=asyncio.FIRST_COMPLETED)
@@ -132,10 +132,10 @@ class Town:
             self.broker.buses.remove(bus)
             journal._log._database.close()  # as the kernel does for a killed process
 
-    def _noted(self, bus: Any) -> Any:
+    def _tap(self, bus: Any) -> Any:
         publish = bus.publish
 
-        async def noted(where: str, payload: bytes) -> None:
+        async def note(where: str, payload: bytes) -> None:
             message = decode(payload)
             if isinstance(message, Request):
                 self.requests.setdefault(message.round, set()).add(
@@ -143,7 +143,7 @@ class Town:
                 )
             await publish(where, payload)
 
-        bus.publish = noted
+        bus.publish = note
         return Mortal(bus)
 
     async def _play(self, oracle: RemoteOracle) -> Any:

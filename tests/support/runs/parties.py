@@ -70,7 +70,7 @@ class Cast:
     server: bytes = field(default_factory=new_key)
     members: Sequence[Member] = ()
     rounds: int = ROUNDS
-    heard: list[SealedBus[ClientBus]] = field(default_factory=list)  # by the members
+    buses: list[SealedBus[ClientBus]] = field(default_factory=list)  # by the members
 
     @classmethod
     def of(
@@ -110,9 +110,9 @@ class Cast:
         return Party.member(RUN, public(self.server), member.own) if self.signed else UNSIGNED
 
     def serve(self, member: Member, bus: ClientBus) -> Any:
-        sealed = SealedBus(bus, self.of_a(member))
-        self.heard.append(sealed)
-        return serve(member.role(), sealed, RUN, HOSTS)
+        own_bus = SealedBus(bus, self.of_a(member))
+        self.buses.append(own_bus)
+        return serve(member.role(), own_bus, RUN, HOSTS)
 
     def algorithm(self) -> LocalAlgorithm:
         def play() -> Play[LocalQuery, Tally, Estimate]:
@@ -208,6 +208,6 @@ def digests(rounds: Sequence[RoundSummary]) -> list[str | None]:
     return [summary.digest for summary in rounds]
 
 
-def undisturbed(rounds: int = ROUNDS) -> list[str | None]:
+def undisturbed() -> list[str | None]:
     """Those of a run in memory that nobody disturbs."""
-    return digests(play_in_memory(Cast.of(rounds=rounds), MemoryBroker())[0].rounds)
+    return digests(play_in_memory(Cast.of(), MemoryBroker())[0].rounds)

@@ -60,8 +60,8 @@ class Running:
 
     def counted(self, question: int) -> dict[int, str]:
         """The bits that the server has stored, by place."""
-        seen = ask(self.presenter, f"reports?question={question}").data
-        return dict(zip(seen["places"], seen["reports"], strict=True))
+        reports = ask(self.presenter, f"reports?question={question}").data
+        return dict(zip(reports["places"], reports["reports"], strict=True))
 
 
 @contextmanager
@@ -69,12 +69,12 @@ def running(folder: Path, *arguments: str) -> Iterator[Running]:
     """`local-dp poll` with these questions, until the end of the block at the latest; with
     --resume, the poll of this folder; with --game, a game."""
     (folder / "questions.toml").write_text(QUESTIONS)
-    asked = () if {"--resume", "--game"} & {*arguments} else (str(folder / "questions.toml"),)
+    questions = () if {"--resume", "--game"} & {*arguments} else (str(folder / "questions.toml"),)
     errors = folder / f"errors-{time.monotonic_ns()}"
     with errors.open("w") as stream:
         words = command(
             "poll",
-            *asked,
+            *questions,
             "--journal",
             str(folder / "journal"),
             "--out",
@@ -85,13 +85,13 @@ def running(folder: Path, *arguments: str) -> Iterator[Running]:
             words, stdout=subprocess.DEVNULL, stderr=stream, text=True, env={**os.environ}
         )
         try:
-            yield _announced(process, errors)
+            yield _links(process, errors)
         finally:
             process.kill()
             process.wait()
 
 
-def _announced(process: "subprocess.Popen[str]", errors: Path) -> Running:
+def _links(process: "subprocess.Popen[str]", errors: Path) -> Running:
     end = time.monotonic() + PATIENCE
     while (
         len(links := re.findall(r"https?://\S+", errors.read_text())) < 2

@@ -72,9 +72,9 @@ def ask(
         connection = http.client.HTTPSConnection(
             parts.netloc, timeout=20, context=ssl.create_default_context(cafile=ca)
         )
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
     with closing(connection):
-        connection.request("GET" if body is None else "POST", parts.path + path, body, named)
+        connection.request("GET" if body is None else "POST", parts.path + path, body, fields)
         answer = connection.getresponse()
         return Answer(answer.status, dict(answer.headers), answer.read())
 
@@ -147,26 +147,24 @@ class Person:
         )
         await serve(self.role, SealedBus(bus, envelopes), run, group)
 
-    def sealed(self, planned: Plan, leaf: str) -> bytes:
+    def sealed(self, poll: Plan, leaf: str) -> bytes:
         """Its signed hello, or its will."""
         where, start = (
-            topic(planned.run, leaf, self.place["group"], self.place["member"]),
+            topic(poll.run, leaf, self.place["group"], self.place["member"]),
             self.place["start"],
         )
         hello = Hello(
-            run=planned.run, member=self.place["member"], start=start, stop=start + 1, private=True
+            run=poll.run, member=self.place["member"], start=start, stop=start + 1, private=True
         )
         message = encode(
-            hello if leaf == "hello" else Gone(run=planned.run, member=self.place["member"])
+            hello if leaf == "hello" else Gone(run=poll.run, member=self.place["member"])
         )
-        return Party.member(planned.run, server=public(planned.key), own=self.key).seal(
-            where, message
-        )
+        return Party.member(poll.run, server=public(poll.key), own=self.key).seal(where, message)
 
-    def greeting(self, planned: Plan) -> bytes:
+    def greeting(self, poll: Plan) -> bytes:
         """The first packet of its connection."""
-        where = topic(planned.run, "gone", self.place["group"], self.place["member"]).encode()
-        parts = (b"x", where, self.sealed(planned, "gone"))
+        where = topic(poll.run, "gone", self.place["group"], self.place["member"]).encode()
+        parts = (b"x", where, self.sealed(poll, "gone"))
         return bytes(
             Packet(
                 0x10,
@@ -191,10 +189,10 @@ class Served:
     def link(self) -> str:
         return self.poll.site.link
 
-    async def until(self, *answered: int) -> None:
+    async def until(self, *counts: int) -> None:
         """Waits for so many answers to each question."""
         async with asyncio.timeout(PATIENCE):
-            while [each["answered"] for each in self.poll.state()["questions"]] != list(answered):
+            while [each["answered"] for each in self.poll.state()["questions"]] != list(counts):
                 if self.playing.done():
                     self.playing.result()
                 await asyncio.sleep(0.05)
@@ -217,11 +215,11 @@ def plan(questions: Questions = THREE, **options: Any) -> Plan:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, planned: Plan, journal: Journal | None = None
+    folder: Path, design: Plan, journal: Journal | None = None
 ) -> AsyncIterator[Served]:
     """Serves a new poll, or goes on with a journal, until the end of the block at the latest."""
-    with closing(journal or Journal.begin(folder, planned.run, planned.to_dict())) as kept:
-        poll = Poll(planned, kept, site_of(planned), listening(LOOPBACK, planned.port))
+    with closing(journal or Journal.begin(folder, design.run, design.to_dict())) as store:
+        poll = Poll(design, store, site_of(design), listening(LOOPBACK, design.port))
         ready = asyncio.Event()
         playing = asyncio.create_task(poll.play(ready.set))
         try:

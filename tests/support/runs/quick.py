@@ -82,18 +82,18 @@ class Quick:
         """Measures all points, as `name`: before the first test of a file breaks anything."""
         if len(self._right) < len(self.points):
             places = {id(point): place for place, point in enumerate(self.points)}
-            measured = once.measured(
+            results = once.measured(
                 name, self.experiment, self.points, lambda point: self.measure(places[id(point)])
             )
-            self._right = {place: measurement for place, (_, measurement) in enumerate(measured)}
+            self._right = {place: measurement for place, (_, measurement) in enumerate(results)}
 
     def found(self, again: Callable[[Any], bool] = lambda point: False) -> Finding:
         """The finding, where the points of which `again` is true are measured now."""
-        measured = [
+        results = [
             (point, self.measure(place) if again(point) else self.right(place))
             for place, point in enumerate(self.points)
         ]
-        finding = self.experiment.conclude(measured, "quick")
+        finding = self.experiment.conclude(results, "quick")
         coloured(finding)
         return finding
 
@@ -127,7 +127,7 @@ class Quick:
         place = [isinstance(point, kind) for point in self.points].index(True)
 
         @pytest.mark.long
-        def shown() -> None:
+        def show() -> None:
             """At the quick scale; and a point measured twice is identical."""
             self.shows(place)
 
@@ -138,13 +138,13 @@ class Quick:
             """Each loses the checks that are about it."""
             self.loses(twin, monkeypatch)
 
-        return shown, wrong_twins
+        return show, wrong_twins
 
     def loses(self, twin: Twin, patch: pytest.MonkeyPatch) -> None:
         """Asserts that the checks about a twin fail where it is in place."""
         twin.apply(patch)
-        fallen = lost(self.where(*twin.points))
-        assert all(part in fallen for part in twin.falls), fallen
+        losses = lost(self.where(*twin.points))
+        assert all(part in losses for part in twin.falls), losses
 
 
 def sure(finding: Finding) -> None:

@@ -32,10 +32,10 @@ class Marked:
 
     def alive(self) -> list[int]:
         """Every process with the mark, zombies apart."""
-        pids, wanted = [], f"MARK={self.mark}".encode()
+        pids, entry = [], f"MARK={self.mark}".encode()
         for each in Path("/proc").iterdir():
             with suppress(OSError):
-                if each.name.isdigit() and wanted in (each / "environ").read_bytes().split(b"\0"):
+                if each.name.isdigit() and entry in (each / "environ").read_bytes().split(b"\0"):
                     pids.append(int(each.name))
         return pids
 

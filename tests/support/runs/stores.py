@@ -1,10 +1,8 @@
 """Clients with a store in a file, in processes that end where a test wants them to."""
 
 import os
-import select
 import signal
 import struct
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -68,19 +66,19 @@ class Doomed:
     """A connection to SQLite that kills its process by SIGKILL before its statement number
     `point // 2`, or after it."""
 
-    def __init__(self, held: object, point: int) -> None:
-        self.held, self.left = held, point
+    def __init__(self, target: object, point: int) -> None:
+        self.target, self.left = target, point
 
     def __getattr__(self, name: str) -> object:
-        method = getattr(self.held, name)
+        method = getattr(self.target, name)
 
-        def called(*given: object) -> object:
+        def call(*arguments: object) -> object:
             self._step()
-            done = method(*given)
+            done = method(*arguments)
             self._step()
             return done
 
-        return called
+        return call
 
     def _step(self) -> None:
         if self.left == 0:
@@ -89,14 +87,10 @@ class Doomed:
 
 
 def forked(
-    live: Callable[[Callable[[bytes], None]], None], kill_after: float | None = None
+    live: Callable[[Callable[[bytes], None]], None],
 ) -> tuple[list[bytes], int]:
     """What `live` has sent by the function it is given, in a process of its own, and the signal
-    that ended it; 0 if it came to its end.
-
-    With `kill_after` it is killed so many seconds after its first word, or of less than nothing,
-    after it has begun.
-    """
+    that ended it; 0 if it came to its end."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -107,23 +101,18 @@ def forked(
         finally:
             os._exit(1)
     os.close(writing)
-    if kill_after is not None:
-        if kill_after >= 0:
-            select.select([reading], [], [])
-        time.sleep(abs(kill_after))
-        os.kill(pid, signal.SIGKILL)
     with os.fdopen(reading, "rb") as stream:
-        sent = _parted(stream.read())
+        messages = _split(stream.read())
     _, status = os.waitpid(pid, 0)
     assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0, "the child failed by itself"
-    return sent, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    return messages, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
 def _send(writing: int, data: bytes) -> None:
     os.write(writing, struct.pack("<I", len(data)) + data)
 
 
-def _parted(stream: bytes) -> list[bytes]:
+def _split(stream: bytes) -> list[bytes]:
     """The messages that came whole."""
     parts = []
     while len(stream) >= 4:

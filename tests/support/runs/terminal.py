@@ -30,15 +30,15 @@ class Terminal:
             command(*arguments), stdout=inside, stderr=inside, env=environment
         )
         os.close(inside)
-        self.drawn = ""
+        self.output = ""
 
     def wait_for(self, text: str, seconds: float = 60.0) -> None:
         """Reads until what a regular expression says was drawn."""
         end = time.monotonic() + seconds
-        while not re.search(text, self.drawn):
-            assert time.monotonic() < end, f"{text!r} was not drawn: {self.drawn[-500:]!r}"
+        while not re.search(text, self.output):
+            assert time.monotonic() < end, f"{text!r} was not drawn: {self.output[-500:]!r}"
             assert self._read(0.1) or self.process.poll() is None, (
-                f"it ended without {text!r}: {self.drawn[-500:]!r}"
+                f"it ended without {text!r}: {self.output[-500:]!r}"
             )
 
     def interrupt(self) -> None:
@@ -55,8 +55,8 @@ class Terminal:
         os.close(self._screen)
         if self.process.poll() is None:
             self.process.kill()
-            raise AssertionError(f"it went on for {seconds} seconds: {self.drawn[-500:]!r}")
-        return CLEARED.sub("", self.drawn)
+            raise AssertionError(f"it went on for {seconds} seconds: {self.output[-500:]!r}")
+        return CLEARED.sub("", self.output)
 
     def _read(self, seconds: float) -> bool:
         """Whether something was drawn meanwhile."""
@@ -66,5 +66,5 @@ class Terminal:
             data = os.read(self._screen, 1 << 16)
         except OSError:  # the other end is closed
             return False
-        self.drawn += data.decode(errors="replace").replace("\r\n", "\n")
+        self.output += data.decode(errors="replace").replace("\r\n", "\n")
         return bool(data)
