@@ -346,8 +346,9 @@ class ClientRole:
 
     def _unkept(self, query: LocalQuery) -> int:
         """How many clients have an outcome to keep."""
-        memoised = isinstance(query.repeat, Memoised)
-        return int(np.count_nonzero(self._numbers(query) < 0)) if memoised else 0
+        if not isinstance(query.repeat, Memoised):
+            return 0
+        return int(np.count_nonzero(self._numbers(query) < 0))
 
     def _check_numbers(self, queries: Iterable[LocalQuery]) -> None:
         """Raises RefusedError where a label cannot be answered from what it keeps: the server would

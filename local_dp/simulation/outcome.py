@@ -169,7 +169,7 @@ def _rounds(outcome: Outcome) -> list[dict[str, Any]]:
             "n": summary.n,
             "epsilon": summary.epsilon,
             "bits_per_client": summary.bits_per_client,
-            "randomizers": [_named(each) for each in summary.randomizers],
+            "randomizers": [_randomizer(each) for each in summary.randomizers],
             "seconds": seconds,
             "digest": summary.digest,
         }
@@ -179,7 +179,7 @@ def _rounds(outcome: Outcome) -> list[dict[str, Any]]:
     return rounds
 
 
-def _named(randomizer: Randomizer) -> dict[str, Any]:
+def _randomizer(randomizer: Randomizer) -> dict[str, Any]:
     """The name of a randomizer and its single-valued parameters."""
     data: dict[str, Any] = {"name": randomizer.name}
     for name, value in randomizer.params().items():

@@ -86,7 +86,9 @@ class _Members:
     def trouble(self, kill: Callable[[int], bool]) -> Trouble | None:
         """The faults of the run, if it is to have any."""
         faults, members = self.settings.faults, len(self._identities.places)
-        return faults and Trouble(faults, self.settings.randomness.seed, members, kill)
+        if faults is None:
+            return None
+        return Trouble(faults, self.settings.randomness.seed, members, kill)
 
     async def config_of(self, index: int) -> MemberConfig:
         await self._ready.wait()
@@ -283,15 +285,12 @@ def outcome_of(result: Any, oracle: RemoteOracle) -> Outcome:
     """The outcome of a run whose clients have parted."""
     coordinator = oracle.coordinator
     crowds = coordinator.crowds
-    accounts, losses = None, ()
-    if crowds is None:
-        accounts, losses = coordinator.reconciliation(), coordinator.losses()
     record = BusRecord(
         rejections=dict(coordinator.rejections),
         silences=dict(coordinator.listening.silenced),
         irregularities=tuple(coordinator.irregularities),
-        reconciliation=accounts,
-        losses=losses,
+        reconciliation=coordinator.reconciliation() if crowds is None else None,
+        losses=coordinator.losses() if crowds is None else (),
         signed=oracle.bus.envelopes.signed,
         forgeries=oracle.bus.forged,
         attestation=coordinator.members.attested,

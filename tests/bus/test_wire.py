@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import msgpack
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from local_dp.wire import EITHER, AnyMessage, Ask, Reply, decode, encode
+from local_dp.wire import EITHER, AnyMessage, Ask, decode, encode
 from tests.support.golden import KINDS, MESSAGES, kept
 
 
@@ -24,22 +23,6 @@ def test_messages_survive_the_wire(message: AnyMessage) -> None:
 
 def test_every_message_is_tried() -> None:
     assert [type(message) for message in MESSAGES] == list(KINDS)
-    assert isinstance(decode(_reply()), Reply)
-
-
-def _reply(**changes: object) -> bytes:
-    data = {
-        "run": "r",
-        "kind": "reply",
-        "round": 1,
-        "member": "c",
-        "ask": 0,
-        "start": 7,
-        "width": 1,
-        "reports": b"\x01",
-    } | changes
-    payload: bytes = msgpack.packb(data, use_bin_type=True)
-    return payload
 
 
 def _sequences(schema: Any) -> Iterator[dict[str, Any]]:

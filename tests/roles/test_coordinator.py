@@ -16,34 +16,33 @@ from local_dp.server.pace import ASK_AGAIN
 from local_dp.server.progress import RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.rolls import pause
-from local_dp.wire import Gone, Refusal, Request, Roll, topic
+from local_dp.wire import Gone, Refusal, Reply, Request, Roll, topic
 from tests.support.inputs.builders import RUN, SEED, arrive, reply_of, survey_query
 from tests.support.wrong import wrong
+
+
+def _send(
+    coordinator: Coordinator, message: Reply | Refusal, now: float, group: str = "hosts"
+) -> None:
+    coordinator.receive(topic(RUN, "rep", group, message.member), message, now)
+
+
+def _refusal(member: str, start: int, stop: int, code: str, text: str) -> Refusal:
+    return Refusal(run=RUN, round=1, member=member, start=start, stop=stop, code=code, text=text)
 
 
 def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0)) -> Coordinator:
     """A round of two cohorts of ten, answered for these spans; those of `refusing` refuse. It is
     open still."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, terms)
-    where = topic(RUN, "rep", "hosts", "host")
     arrive(coordinator, "host", 0, 20)
     coordinator.open((survey_query(10), survey_query(20, 10)), 0.0)
     coordinator.due(0.0)
     for start, stop in answers:
-        coordinator.receive(
-            where, reply_of(1, "host", start, bytes(stop - start), start // 10), 0.5
-        )
+        _send(coordinator, reply_of(1, "host", start, bytes(stop - start), start // 10), 0.5)
     if refusing:
-        refusal = Refusal(
-            run=RUN,
-            round=1,
-            member="host",
-            start=refusing.start,
-            stop=refusing.stop,
-            code="budget",
-            text="spent",
-        )
-        coordinator.receive(where, refusal, 0.5)
+        refusal = _refusal("host", refusing.start, refusing.stop, "budget", "spent")
+        _send(coordinator, refusal, 0.5)
     assert coordinator.rejected == 0
     return coordinator
 
@@ -112,16 +111,7 @@ def test_the_reason_given_is_that_of_the_cohort_that_fell_short() -> None:
     names, of those who refused instead of answering."""
     coordinator = _closed(Terms(10.0, 0.5), (1, 10), (10, 11), refusing=range(1))
     for start, stop, code in ((10, 11, "evidence"), (11, 20, "not-allowed")):
-        refusal = Refusal(
-            run=RUN,
-            round=1,
-            member="host",
-            start=start,
-            stop=stop,
-            code=code,
-            text=f"because of {code}",
-        )
-        coordinator.receive(topic(RUN, "rep", "hosts", "host"), refusal, 0.6)
+        _send(coordinator, _refusal("host", start, stop, code, f"because of {code}"), 0.6)
     with pytest.raises(
         RefusedError,
         match=(
@@ -166,11 +156,8 @@ def test_a_thousand_members_wake_it_seldom() -> None:
     )
     wakes = 0
     for index in range(1000):
-        coordinator.receive(
-            topic(RUN, "rep", f"g{index // 250}", f"m{index}"),
-            reply_of(1, f"m{index}", index, b"\x01"),
-            0.1,
-        )
+        reply = reply_of(1, f"m{index}", index, b"\x01")
+        _send(coordinator, reply, 0.1, f"g{index // 250}")
         if coordinator.wake(0.1) <= 0.1:
             wakes += 1
             coordinator.due(0.1)
@@ -236,7 +223,7 @@ def test_only_news_postpones_asking_again() -> None:
     from asking."""
     coordinator = _closed(Terms(10.0, 0.5), (0, 5))
     assert coordinator.wake(0.5) == 0.5 + ASK_AGAIN
-    coordinator.receive(topic(RUN, "rep", "hosts", "host"), reply_of(1, "host", 0, bytes(5)), 1.0)
+    _send(coordinator, reply_of(1, "host", 0, bytes(5)), 1.0)
     assert coordinator.due(1.4) == []
     (send,) = coordinator.due(1.5)
     assert isinstance(send.message, Request)
@@ -252,18 +239,10 @@ def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
         arrive(coordinator, name, start, start + 10)
     coordinator.open((survey_query(30),), 0.0)
     coordinator.due(0.0)
-    coordinator.receive(
-        topic(RUN, "rep", "hosts", "a"), reply_of(1, "a", 0, bytes([1, 1, 1, 0])), 0.1
-    )
-    coordinator.receive(
-        topic(RUN, "rep", "hosts", "b"), reply_of(1, "b", 10, bytes([1, 0, 0])), 0.1
-    )
+    _send(coordinator, reply_of(1, "a", 0, bytes([1, 1, 1, 0])), 0.1)
+    _send(coordinator, reply_of(1, "b", 10, bytes([1, 0, 0])), 0.1)
     coordinator.receive(topic(RUN, "gone", "hosts", "b"), Gone(run=RUN, member="b"), 0.2)
-    coordinator.receive(
-        topic(RUN, "rep", "hosts", "c"),
-        Refusal(run=RUN, round=1, member="c", start=20, stop=30, code="budget", text="spent"),
-        0.2,
-    )
+    _send(coordinator, _refusal("c", 20, 30, "budget", "spent"), 0.2)
     now = coordinator.progress(0.3)
     assert isinstance(now, RoundProgress)
     assert now.interim is not None

@@ -4,7 +4,7 @@ the server names a client."""
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -45,6 +45,7 @@ from tests.support.runs.virtual_time import run_virtually
 from tests.support.wrong import wrong
 
 PEOPLE = 60
+M = TypeVar("M")
 
 
 class Tapped(MemoryBus):
@@ -82,6 +83,11 @@ class World:
         self.passing: Callable[[], None] = lambda: None
         self.mute: set[int] = set()
         self.allowed: dict[int, frozenset[str]] = {}
+
+    def messages(self, kind: type[M]) -> list[M]:
+        """Those of this kind that the server has received."""
+        messages = [decode(each.payload) for each in self.server.deliveries]
+        return [message for message in messages if isinstance(message, kind)]
 
     def play(self, ask: Any) -> Any:
         """What `ask(oracle)` gives."""
@@ -192,11 +198,7 @@ def test_the_server_sees_no_client() -> None:
         assert not any(part in delivery.payload for part in (b"client", b"host"))
         if isinstance(message, Hello):
             assert (message.member, message.start, message.stop) == ("shuffler", 0, PEOPLE)
-    replies = [
-        message
-        for message in (decode(delivery.payload) for delivery in world.server.deliveries)
-        if isinstance(message, Reply)
-    ]
+    replies = world.messages(Reply)
     assert [(reply.member, reply.start, len(reply.reports)) for reply in replies] == [
         ("shuffler", 0, PEOPLE)
     ]
@@ -223,13 +225,8 @@ def test_below_the_crowd_nothing_reaches_the_server(answering: int) -> None:
         ),
     ):
         survey(world)
-    messages = [decode(delivery.payload) for delivery in world.server.deliveries]
-    assert not any(isinstance(message, Reply) for message in messages)
-    absent = {
-        (message.why, message.start, message.stop)
-        for message in messages
-        if isinstance(message, Absent)
-    }
+    assert world.messages(Reply) == []
+    absent = {(each.why, each.start, each.stop) for each in world.messages(Absent)}
     assert absent == {("crowd", 0, answering), ("missing", answering, PEOPLE)}
     counts = world.coordinator.counts
     assert (counts.answered, counts.held_back, counts.missing) == (0, answering, PEOPLE - answering)
@@ -251,11 +248,7 @@ def test_who_is_missing_or_refuses_is_counted_and_not_named() -> None:
         0,
     )
     assert tally.n == 48
-    absent = [
-        message
-        for message in (decode(each.payload) for each in world.server.deliveries)
-        if isinstance(message, Absent)
-    ]
+    absent = world.messages(Absent)
     assert {(each.why, each.start, each.stop, each.code) for each in absent} == {
         ("refused", 48, 53, "not-allowed"),
         ("missing", 53, 60, "unheard"),
@@ -368,9 +361,8 @@ def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
     assert worlds[1].mixing is not None
     with pytest.raises(InputError, match="a second batch would reveal"):
         worlds[1].mixing.result()
-    assert not any(
-        isinstance(decode(each.payload), Reply | Absent) for each in worlds[1].server.deliveries
-    )
+    assert worlds[1].messages(Reply) == []
+    assert worlds[1].messages(Absent) == []
     with pytest.raises(InputError, match=f"reports of run '{RUN}' were passed on before"):
         record.check()
 

@@ -21,6 +21,7 @@ from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.tallies import Tally
 from local_dp.wire import Request, decode, encode
 from tests.support.inputs.builders import PATIENT, RUN, SEED, role, yes_records
+from tests.support.runs.stores import Stepping
 from tests.support.runs.virtual_time import beside
 
 ROUNDS, CLIENTS, HOSTS_OF = 20, 50, 5
@@ -30,14 +31,11 @@ class KilledError(BaseException):
     """The server is no more."""
 
 
-class Mortal:
+class Mortal(Stepping):
     """A server's journal, or its bus, that dies at its `point`-th call: before it does anything, or
     after."""
 
     left = 0
-
-    def __init__(self, target: Any) -> None:
-        self.target = target
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.target, name)
@@ -46,21 +44,14 @@ class Mortal:
         if name == "publish":
 
             async def publish(*arguments: Any) -> None:
-                self._step()
+                self.step()
                 await method(*arguments)
-                self._step()
+                self.step()
 
             return publish
+        return super().__getattr__(name)
 
-        def call(*arguments: Any) -> Any:
-            self._step()
-            done = method(*arguments)
-            self._step()
-            return done
-
-        return call
-
-    def _step(self) -> None:
+    def step(self) -> None:
         Mortal.left -= 1
         if Mortal.left == 0:
             raise KilledError

@@ -5,6 +5,7 @@ import signal
 import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -62,25 +63,36 @@ def code(answers: tuple[Reply | Refusal, ...]) -> str:
     return answers[0].code if isinstance(answers[0], Refusal) else "reply"
 
 
-class Doomed:
-    """A connection to SQLite that kills its process by SIGKILL before its statement number
-    `point // 2`, or after it."""
+class Stepping:
+    """Takes a step before each call of `target`, and one after it."""
 
-    def __init__(self, target: object, point: int) -> None:
-        self.target, self.left = target, point
+    def __init__(self, target: Any) -> None:
+        self.target = target
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name: str) -> Any:
         method = getattr(self.target, name)
 
-        def call(*arguments: object) -> object:
-            self._step()
+        def call(*arguments: Any) -> Any:
+            self.step()
             done = method(*arguments)
-            self._step()
+            self.step()
             return done
 
         return call
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        raise NotImplementedError
+
+
+class Doomed(Stepping):
+    """A connection to SQLite that kills its process by SIGKILL before its statement number
+    `point // 2`, or after it."""
+
+    def __init__(self, target: object, point: int) -> None:
+        super().__init__(target)
+        self.left = point
+
+    def step(self) -> None:
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
         self.left -= 1
