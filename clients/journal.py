@@ -3,7 +3,7 @@ one under the same round gets none."""
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import xor
@@ -99,13 +99,9 @@ class Store(ABC):
 class MemoryStore(Store):
     """Lives as long as its client's process."""
 
-    def __init__(
-        self, limit: float, commits: Sequence[Commit] = (), lifetime: float | None = None
-    ) -> None:
+    def __init__(self, limit: float, lifetime: float | None = None) -> None:
         super().__init__(limit, lifetime)
         self._commits: dict[tuple[str, int], Commit] = {}
-        for commit in commits:
-            self.commit(commit)
 
     @property
     def commits(self) -> tuple[Commit, ...]:

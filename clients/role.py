@@ -139,10 +139,8 @@ class Work:
         if self.done + units > self._end:
             raise RefusedError(
                 "too-much",
-                (
-                    f"{units} entries on top of {self.done}, where a request may take {FOR_ONE} "
-                    f"and a life {FOR_LIFE}"
-                ),
+                f"{units} entries on top of {self.done}, where a request may take {FOR_ONE} "
+                f"and a life {FOR_LIFE}",
             )
         self.done += units
 
@@ -231,10 +229,8 @@ class ClientRole:
             elif commit.request != digest:
                 raise RefusedError(
                     "equivocation",
-                    (
-                        f"round {request.round} of run {request.run} was already asked with "
-                        "another request"
-                    ),
+                    f"round {request.round} of run {request.run} was already asked with "
+                    "another request",
                 )
         except RefusedError as refusal:
             return (self._refusal(request, known(refusal.code)),)
@@ -338,10 +334,8 @@ class ClientRole:
         if many or large or min(charge.nano for charge in charges) < policy.least:
             raise RefusedError(
                 "ceiling",
-                (
-                    f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} "
-                    "more are asked for"
-                ),
+                f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} "
+                "more are asked for",
             )
 
     def _unkept(self, query: LocalQuery) -> int:
@@ -357,10 +351,8 @@ class ClientRole:
             if query.randomizer.has_second_step and not is_built_in(query.randomizer):
                 raise RefusedError(
                     "evidence",
-                    (
-                        f"the outcomes of {query.randomizer.name} under a label are of another "
-                        "loss than its reports: it is not built in"
-                    ),
+                    f"the outcomes of {query.randomizer.name} under a label are of another "
+                    "loss than its reports: it is not built in",
                 )
             then = self._numbers(query)
             if query.randomizer.uses_coins and bool(
@@ -368,10 +360,8 @@ class ClientRole:
             ):
                 raise RefusedError(
                     "equivocation",
-                    (
-                        f"under the label {query.label!r} a client had another number, and another "
-                        "public coin"
-                    ),
+                    f"under the label {query.label!r} a client had another number, and another "
+                    "public coin",
                 )
 
     def _numbers(self, query: LocalQuery) -> Counts:
@@ -413,10 +403,8 @@ class ClientRole:
         if self.private and real:
             raise RefusedError(
                 "evidence",
-                (
-                    f"{randomizer.name} is defined on real numbers: its floats reveal more than "
-                    "its density says, and this client answers in private"
-                ),
+                f"{randomizer.name} is defined on real numbers: its floats reveal more than "
+                "its density says, and this client answers in private",
             )
         return randomizer
 

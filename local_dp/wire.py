@@ -140,9 +140,8 @@ class Absent(_Message):
     start: Index
     stop: Index
     why: Literal["missing", "refused", "crowd"]
-    code: Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.-]{0,64}\Z")] = (
-        ""  # under which the first refused
-    )
+    # under which the first refused
+    code: Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.-]{0,64}\Z")] = ""
 
 
 class Receipt(_Message):

@@ -19,9 +19,8 @@ from pathlib import Path
 from local_dp.bus.broker import USER, announce
 
 _PLACES = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin:/opt/homebrew/sbin"
-_ROUNDS = (
-    101  # of the hash in the file of passwords, as mosquitto_passwd has it: the password is random
-)
+# of the hash in the file of passwords, as mosquitto_passwd has it: the password is random
+_ROUNDS = 101
 _PATIENCE, _GLANCE = 5.0, 0.02  # seconds
 _WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _CONFIGURATION = """\

@@ -33,9 +33,8 @@ R = TypeVar("R")
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
 _MOST = 128  # steps in one task: of one-bit reports, a fifth of a second
-_LEAST = (
-    16  # of the largest task, the smallest: what a scheduler spends on one is some milliseconds
-)
+# of the largest task, the smallest: what a scheduler spends on one is some milliseconds
+_LEAST = 16
 
 
 class Cluster:
@@ -239,10 +238,8 @@ class ClusterOracle(PopulationOracle):
         if isinstance(work.query.repeat, Session):
             raise RefusedError(
                 "no-memory",
-                (
-                    f"the session {work.query.label!r}: a cluster's workers do not keep who has "
-                    "spoken; leave out --cluster"
-                ),
+                f"the session {work.query.label!r}: a cluster's workers do not keep who has "
+                "spoken; leave out --cluster",
             )
         self._asks += 1
         plug_ins = plug_ins_of(work)

@@ -49,10 +49,8 @@ class Verified:
             if self.allowed is not None and name not in self.allowed:
                 raise RefusedError(
                     "not-allowed",
-                    (
-                        f"randomizer {name!r} is not on the clients' list: "
-                        f"{', '.join(sorted(self.allowed))}"
-                    ),
+                    f"randomizer {name!r} is not on the clients' list: "
+                    f"{', '.join(sorted(self.allowed))}",
                 )
             try:
                 verify(randomizer)

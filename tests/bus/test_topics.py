@@ -163,10 +163,12 @@ def test_topics_that_are_lost_with_a_connection_stand_on_the_next() -> None:
             assert await again == CONNECTED
             await bus.listen(["u"])
 
-    both_granted, left = (
-        (lambda packet: b"\x90\x04" + packet[2:4] + b"\0\0"),
-        (lambda packet: b"\xb0\x02" + packet[2:4]),
-    )
+    def both_granted(packet: bytes) -> bytes:
+        return b"\x90\x04" + packet[2:4] + b"\0\0"
+
+    def left(packet: bytes) -> bytes:
+        return b"\xb0\x02" + packet[2:4]
+
     with scripted(
         (said(WELCOME), granted(), said(b"")), (said(WELCOME), note(both_granted), note(left))
     ) as (address, _):

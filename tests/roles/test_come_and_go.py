@@ -88,14 +88,7 @@ def test_a_roll_without_names_is_that_of_older_members() -> None:
     assert encode(Roll(run="r")) == b"\x82\xa3run\xa1r\xa4kind\xa4roll"
     roll = Roll(run="r", missing=((3, 5), (9, 10)))
     assert decode(encode(roll), CLIENT) == roll
-    assert [roll.calls(start, start + 1) for start in (2, 3, 4, 5, 9, 10)] == [
-        False,
-        True,
-        True,
-        False,
-        True,
-        False,
-    ]
+    assert [start for start in range(12) if roll.calls(start, start + 1)] == [3, 4, 9]
     assert roll.calls(0, 100)
     assert Roll(run="r").calls(0, 1)
 
@@ -302,25 +295,18 @@ def test_a_repeated_hello_is_verified_once(monkeypatch: pytest.MonkeyPatch) -> N
         return bytes(crypto_sign_open(signed, key))
 
     monkeypatch.setattr("local_dp.sealing.crypto_sign_open", count)
-    server, own, where, other = (
-        new_key(),
-        new_key(),
-        topic(RUN, "hello", "g0", "a"),
-        topic(RUN, "hello", "g0", "b"),
-    )
-    opens, member = (
-        Party.server(RUN, server, lambda topic: public(own)),
-        Party.member(RUN, public(server), own),
-    )
+    server = new_key()
+    own = new_key()
+    where = topic(RUN, "hello", "g0", "a")
+    other = topic(RUN, "hello", "g0", "b")
+    opens = Party.server(RUN, server, lambda topic: public(own))
+    member = Party.member(RUN, public(server), own)
     hello = member.seal(where, encode(Hello(run=RUN, member="a", start=0, stop=1, private=True)))
     for _ in range(10):
         assert opens.open(where, hello) == hello[SIGNATURE:]
     assert len(checks) == 1
-    for topic_of, packet in (
-        (where, hello[:SIGNATURE] + hello[SIGNATURE:-1] + b"\xc2"),
-        (where, bytes(SIGNATURE) + hello[SIGNATURE:]),
-        (other, hello),
-    ):
+    changed_end, unsigned = hello[:-1] + b"\xc2", bytes(SIGNATURE) + hello[SIGNATURE:]
+    for topic_of, packet in ((where, changed_end), (where, unsigned), (other, hello)):
         with pytest.raises(ForgedError):
             opens.open(topic_of, packet)
     assert opens.open(where, hello) == hello[SIGNATURE:]

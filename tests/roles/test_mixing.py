@@ -347,10 +347,8 @@ def test_a_shuffler_at_work_answers_no_roll() -> None:
 def test_a_second_shuffler_passes_on_nothing(tmp_path: Path) -> None:
     """Started again for a run whose reports were passed on, when five more have answered: the
     server does not get the batch that would reveal the five."""
-    record, worlds = (
-        Passed(tmp_path / f"{RUN}.passed"),
-        [World(Rows(yes_records(PEOPLE)), quorum=0.5) for _ in range(2)],
-    )
+    record = Passed(tmp_path / f"{RUN}.passed")
+    worlds = [World(Rows(yes_records(PEOPLE)), quorum=0.5) for _ in range(2)]
     worlds[0].mute = {0, 3, 9, 20, 33}
     for world in worlds:
         world.passing = record.note

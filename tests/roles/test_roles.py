@@ -109,19 +109,16 @@ def test_a_client_may_be_asked_several_things_at_once() -> None:
     add up for each client."""
     member = role(yes_records(5), budget=2.0)
     answers = member.handle(request(survey_query(3), survey_query(5, start=2), survey_query(2)))
-    assert [(answer.kind, answer.ask, answer.start, len(answer.reports)) for answer in answers
-    if isinstance(answer, Reply)] == [
-        ("reply", 0, 0, 3), ("reply", 1, 2, 3), ("reply", 2, 0, 2),
-    ]  # fmt: skip
+    replies = [answer for answer in answers if isinstance(answer, Reply)]
+    assert [(reply.ask, reply.start, len(reply.reports)) for reply in replies] == [
+        (0, 0, 3),
+        (1, 2, 3),
+        (2, 0, 2),
+    ]
     assert member.store.ledger.max_spent == 2.0
-    assert (
-        _refusal(
-            role(yes_records(5), budget=1.9).handle(
-                request(survey_query(3), survey_query(5, start=2))
-            )
-        )
-        == "budget"
-    )
+    poor = role(yes_records(5), budget=1.9)
+    both = request(survey_query(3), survey_query(5, start=2))
+    assert _refusal(poor.handle(both)) == "budget"
 
 
 @wrong(

@@ -161,12 +161,10 @@ def test_the_roll_of_those_that_owe_is_called_once() -> None:
     """Half-way, and of no member that has answered; so no hello comes of a round that goes well."""
     short = Short()
     short.begin(0, 1, 2)
-    rolls = [
-        (now, send.message)
-        for now in (HALF - 0.1, HALF, HALF + 1.0, DEADLINE - 0.1)
-        for send in short.coordinator.due(now)
-        if isinstance(send.message, Roll)
-    ]
+    rolls = []
+    for now in (HALF - 0.1, HALF, HALF + 1.0, DEADLINE - 0.1):
+        messages = [send.message for send in short.coordinator.due(now)]
+        rolls += [(now, message) for message in messages if isinstance(message, Roll)]
     assert rolls == [(HALF, Roll(run=RUN, missing=((1, 3),)))]
 
 

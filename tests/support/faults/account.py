@@ -78,10 +78,7 @@ class Sent:
         )
         if ask.randomizer == OneOfRounds.name and ask.once:
             # one truth, whatever is asked and however often
-            content = (
-                ask.once,
-                repr(ask.randomizer_params),
-            )
+            content = (ask.once, repr(ask.randomizer_params))
         if ask.once and content in self._answers:
             return  # the same report once more reveals nothing new
         self._answers.add(content)
@@ -106,31 +103,29 @@ class Counted:
         """A reply that was not rejected."""
         if open is not None and open.number == reply.round:
             first = self._first.setdefault(reply.round, {})
-            for place in range(len(reply.reports) // reply.width):
-                first.setdefault(
-                    (reply.ask, reply.start + place),
-                    reply.reports[place * reply.width : (place + 1) * reply.width],
-                )
+            width = reply.width
+            for place in range(len(reply.reports) // width):
+                report = reply.reports[place * width : (place + 1) * width]
+                first.setdefault((reply.ask, reply.start + place), report)
 
     def closed(self, server: Server) -> None:
         """Looks at the rounds that have been closed since."""
         for number in server.closed.keys() - self._closed.keys():
             round, first = server.rounds[number], self._first.get(number, {})
-            reports = {
-                (ask, part.query.cohort.start + int(place)): part.reports[place].tobytes()
-                for ask, part in enumerate(round.parts)
-                for place in part.answered.nonzero()[0]
-            }
+            reports = dict[tuple[int, int], bytes]()
+            for ask, part in enumerate(round.parts):
+                for place in map(int, part.answered.nonzero()[0]):
+                    client = part.query.cohort.start + place
+                    reports[ask, client] = part.reports[place].tobytes()
             check(
                 reports == first,
-                (
-                    f"round {number} holds other reports than the first of each client that came "
-                    "in time"
-                ),
+                f"round {number} holds other reports than the first of each client that came in "
+                "time",
             )
             counts = round.counts
+            reports_in_tallies = sum(int(tally.n) for tally in round.tallies())
             check(
-                counts.answered == len(first) == sum(int(tally.n) for tally in round.tallies()),
+                counts.answered == len(first) == reports_in_tallies,
                 f"round {number} counts a report twice or never",
             )
             check(

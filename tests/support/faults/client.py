@@ -50,16 +50,16 @@ class DurableStore(MemoryStore):
     """A store whose commits are on the disk before `commit` returns."""
 
     def __init__(self, disk: Disk) -> None:
-        super().__init__(BUDGET, disk.commits)
+        super().__init__(BUDGET)
         self.disk = disk
-        self.ready = True
+        for commit in disk.commits:
+            super().commit(commit)
 
     def commit(self, commit: Commit) -> None:
         super().commit(commit)
-        if hasattr(self, "ready"):
-            self.disk.trip("crash-before")
-            self.disk.commits.append(commit)
-            self.disk.trip("crash-after")
+        self.disk.trip("crash-before")
+        self.disk.commits.append(commit)
+        self.disk.trip("crash-after")
 
     def close(self) -> None:
         """The machine has stopped."""

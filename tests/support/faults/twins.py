@@ -30,10 +30,7 @@ class LazyStore(DurableStore):  # commits later
     _later: Commit | None = None
 
     def commit(self, commit: Commit) -> None:
-        if hasattr(self, "ready"):
-            self._later = commit
-        else:
-            super().commit(commit)
+        self._later = commit
 
     def settle(self) -> None:
         later, self._later = self._later, None

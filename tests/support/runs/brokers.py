@@ -89,17 +89,9 @@ class Mosquitto:
 def mosquitto(folder: Path, *lines: str) -> Iterator[Mosquitto]:
     """A Mosquitto with these configuration lines; anonymous unless they say otherwise."""
     port, config = free_port(), folder / "mosquitto.conf"
-    config.write_text(
-        "\n".join(
-            (
-                f"listener {port} 127.0.0.1",
-                "persistence false",
-                *_BOUNDS,
-                *(lines or ("allow_anonymous true",)),
-            )
-        )
-        + "\n"
-    )
+    lines = lines or ("allow_anonymous true",)
+    words = (f"listener {port} 127.0.0.1", "persistence false", *_BOUNDS, *lines)
+    config.write_text("\n".join(words) + "\n")
     with configured(config, port) as broker:
         yield broker
 

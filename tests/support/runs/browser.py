@@ -111,10 +111,8 @@ class Tab:
                 return answer
 
     def _hear(self, message: dict[str, Any]) -> None:
-        params, errors = (
-            message.get("params", {}),
-            self._logs.get(message.get("sessionId", ""), self.errors),
-        )
+        params = message.get("params", {})
+        errors = self._logs.get(message.get("sessionId", ""), self.errors)
         match message.get("method"):
             case "Runtime.exceptionThrown":
                 errors.append(

@@ -98,10 +98,8 @@ def play_light(
         broker = LightBroker(
             [client for client in range(clients) if client not in missing], trip, loss, record
         )
-        loop, coordinator = (
-            asyncio.get_running_loop(),
-            Coordinator(RUN, clients, SEED, 1.0, Terms()),
-        )
+        loop = asyncio.get_running_loop()
+        coordinator = Coordinator(RUN, clients, SEED, 1.0, Terms())
         oracle = RemoteOracle(broker.server, coordinator)
         async with beside(oracle.serve(1.0)):
             for client in broker.groups[EVERYBODY]:
@@ -117,7 +115,8 @@ def play_light(
             coordinator.pace.heard = first  # type: ignore[method-assign]
             with suppress(QuorumError):
                 await oracle.answer((survey_query(clients),))
-            record.took, record.answers = loop.time() - record.wait, coordinator.counts.answered
+            record.took = loop.time() - record.wait
+            record.answers = coordinator.counts.answered
         return record
 
     return run_virtually(play())

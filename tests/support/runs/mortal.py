@@ -72,10 +72,10 @@ def adaptive() -> Adaptive[LocalQuery, Tally, list[list[int]]]:
 
 
 def hosts() -> list[ClientRole]:
-    spans = pairwise(range(0, CLIENTS + 1, CLIENTS // HOSTS_OF))
+    spans, records = pairwise(range(0, CLIENTS + 1, CLIENTS // HOSTS_OF)), yes_records(CLIENTS)
     return [
-        role(yes_records(CLIENTS).take(slice(*span)), span[0], member=f"host-{index}")
-        for index, span in enumerate(spans)
+        role(records.take(slice(start, stop)), start, member=f"host-{index}")
+        for index, (start, stop) in enumerate(spans)
     ]
 
 
@@ -108,10 +108,8 @@ class Town:
         except InputError:
             journal = Journal.begin(self.folder, RUN, {})
         Mortal.left = point
-        bus, coordinator = (
-            self.broker.join(server_filters(RUN)),
-            Coordinator(RUN, CLIENTS, SEED, 1.0, PATIENT),
-        )
+        bus = self.broker.join(server_filters(RUN))
+        coordinator = Coordinator(RUN, CLIENTS, SEED, 1.0, PATIENT)
         oracle = RemoteOracle(self._tap(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
         try:
             async with beside(oracle.serve(1.0), self._play(oracle)) as (serving, playing):

@@ -81,19 +81,12 @@ class Cast:
         rounds: int = ROUNDS,
     ) -> "Cast":
         """Hosts that share the clients, some of them seeded, the others in private."""
-        own, each = [new_key() for _ in range(members)], CLIENTS // members
-        places = [
-            Place(f"host-{each * at}", HOSTS, each * at, each * (at + 1), public(key))
-            for at, key in enumerate(own)
-        ]
-        return cls(
-            signed,
-            members=[
-                Member(place, key, at not in seeded)
-                for at, (place, key) in enumerate(zip(places, own, strict=True))
-            ],
-            rounds=rounds,
-        )
+        each, hosts = CLIENTS // members, list[Member]()
+        for at in range(members):
+            key, start = new_key(), each * at
+            place = Place(f"host-{start}", HOSTS, start, start + each, public(key))
+            hosts.append(Member(place, key, at not in seeded))
+        return cls(signed, members=hosts, rounds=rounds)
 
     @property
     def keys(self) -> Keys | None:

@@ -123,11 +123,8 @@ class Person:
     async def join(self, link: str) -> dict[str, Any]:
         """The poll's data, once a place is taken."""
         poll: dict[str, Any] = (await asked(link, "poll.json", ca=self.ca)).data
-        self.place = (
-            await asked(
-                link, "join", json.dumps({"key": public(self.key).hex()}).encode(), ca=self.ca
-            )
-        ).data
+        body = json.dumps({"key": public(self.key).hex()}).encode()
+        self.place = (await asked(link, "join", body, ca=self.ca)).data
         return poll
 
     async def answer(self, link: str) -> None:
@@ -138,39 +135,29 @@ class Person:
             member, self.place["start"], self.record, self.noise, self.store
         )
         envelopes = Party.member(run, server=bytes.fromhex(poll["server"]), own=self.key)
-        address = Address.parse(
-            self.address
-            or f"{link.replace('http', 'ws', 1)}bus{f'?ca={self.ca}' if self.ca else ''}"
-        )
-        bus = ClientBus(
-            address, f"{run}-{member}", filters(run, group), will(run, group, member, envelopes)
-        )
+        options = f"?ca={self.ca}" if self.ca else ""
+        url = self.address or f"{link.replace('http', 'ws', 1)}bus{options}"
+        last_words = will(run, group, member, envelopes)
+        bus = ClientBus(Address.parse(url), f"{run}-{member}", filters(run, group), last_words)
         await serve(self.role, SealedBus(bus, envelopes), run, group)
 
     def sealed(self, poll: Plan, leaf: str) -> bytes:
         """Its signed hello, or its will."""
-        where, start = (
-            topic(poll.run, leaf, self.place["group"], self.place["member"]),
-            self.place["start"],
-        )
+        where = topic(poll.run, leaf, self.place["group"], self.place["member"])
+        start = self.place["start"]
         hello = Hello(
             run=poll.run, member=self.place["member"], start=start, stop=start + 1, private=True
         )
-        message = encode(
-            hello if leaf == "hello" else Gone(run=poll.run, member=self.place["member"])
-        )
+        gone = Gone(run=poll.run, member=self.place["member"])
+        message = encode(hello if leaf == "hello" else gone)
         return Party.member(poll.run, server=public(poll.key), own=self.key).seal(where, message)
 
     def greeting(self, poll: Plan) -> bytes:
         """The first packet of its connection."""
         where = topic(poll.run, "gone", self.place["group"], self.place["member"]).encode()
         parts = (b"x", where, self.sealed(poll, "gone"))
-        return bytes(
-            Packet(
-                0x10,
-                b"\0\4MQTT\4\6\0\x1e" + b"".join(len(part).to_bytes(2) + part for part in parts),
-            )
-        )
+        body = b"".join(len(part).to_bytes(2) + part for part in parts)
+        return bytes(Packet(0x10, b"\0\4MQTT\4\6\0\x1e" + body))
 
     def reports(self) -> list[bytes]:
         """The bytes it has sent, by question."""

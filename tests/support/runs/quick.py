@@ -103,11 +103,9 @@ class Quick:
         kinds = tuple(kind for kind in wrong if isinstance(kind, type))
 
         def again(point: Any) -> bool:
-            return (
-                isinstance(point, kinds)
-                or point in wrong
-                or any(value in wrong for value in plain(point).values() if isinstance(value, str))
-            )
+            if isinstance(point, kinds) or point in wrong:
+                return True
+            return any(value in wrong for value in plain(point).values() if isinstance(value, str))
 
         return self.found(again)
 
@@ -164,16 +162,9 @@ def coloured(finding: Finding) -> None:
     for figure in finding.figures:
         if isinstance(figure, Figure):
             assert figure.model in PALETTE
-            assert (
-                len(
-                    {
-                        (each.colour, each.marker, each.hollow)
-                        for each in looks(figure)
-                        if each.coloured
-                    }
-                )
-                <= 8
-            ), figure.name
+            series = [each for each in looks(figure) if each.coloured]
+            kinds = {(each.colour, each.marker, each.hollow) for each in series}
+            assert len(kinds) <= 8, figure.name
 
 
 def lost(finding: Finding) -> str:
