@@ -31,8 +31,9 @@ _SECRET_BYTES = 32
 class Commit:
     """One answered round: the digest of the request, its cost, the replies byte for byte.
 
-    `speakers` has who has spoken in each session (`Speakers.bits`), and `outcomes` the new ones
-    under labels. `history` is a digest of the inputs of the replies (`noise.BoundNoise.history`).
+    `speakers` are the clients that answered in each session (`Speakers.bits`), and `outcomes` the
+    new ones under labels. `history` is a digest of the inputs of the replies
+    (`noise.BoundNoise.history`).
     """
 
     run: str
@@ -46,8 +47,8 @@ class Commit:
 
 
 class Store(ABC):
-    """A client's commits, unique by (run, round), and what they add up to: its ledger, who has
-    spoken, the kept outcomes, the number of rounds and the bytes of reports and outcomes.
+    """A client's commits, unique by (run, round), and what they add up to: its ledger, who answered
+    in each session, the kept outcomes, the number of rounds and the bytes of reports and outcomes.
     `histories` are those of the last commit under each label."""
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:

@@ -119,7 +119,7 @@ async def serve(
 async def _handle(
     role: ClientRole, bus: ClientBus, run: str, group: str, delivery: Delivery, hello: bytes
 ) -> bool:
-    """Whether the run goes on."""
+    """True if the run goes on."""
     try:
         message = decode(delivery.payload, CLIENT)
     except WireError:

@@ -207,7 +207,7 @@ class ClientRole:
 
     @property
     def private(self) -> bool:
-        """Whether nobody else can compute its noise."""
+        """True if nobody else can compute its noise."""
         return not isinstance(self.noise, KeyedNoise)
 
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
@@ -268,8 +268,8 @@ class ClientRole:
         """All that the reports depend on beside the secret: the code, the records, whose they are,
         the request, and the earlier rounds under its labels.
 
-        Earlier rounds are known by the inputs of the last one, not by what they left: who has
-        spoken in a session depends on records, and must not show in whether two copies of a store
+        Earlier rounds are known by the inputs of the last one, not by what they left: who
+        answered in a session depends on records, and must not show in whether two copies of a store
         answer alike.
         """
         kinds = set[type]()
@@ -451,7 +451,7 @@ class ClientRole:
 
 
 def _in_floats(dtype: "np.dtype[np.generic]") -> bool:
-    """Whether reports hold floating-point numbers, whose last bits may show the value (limits
+    """True if reports hold floating-point numbers, whose last bits may show the value (limits
     10)."""
     parts = [dtype] if dtype.fields is None else [part for part, *_ in dtype.fields.values()]
     return any(part.base.kind in "fc" for part in parts)

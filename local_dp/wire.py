@@ -195,7 +195,7 @@ class Roll(_Message):
         return {name: value for name, value in plain(self).items() if name != "missing" or value}
 
     def calls(self, start: int, stop: int) -> bool:
-        """Whether the member with the clients start..stop is called."""
+        """True if the member with the clients start..stop is called."""
         return not self.missing or any(low < stop and start < high for low, high in self.missing)
 
 
@@ -321,7 +321,7 @@ def _unpack(payload: bytes, side: Side) -> Any:
 
 
 def _repeats(payload: bytes) -> bool:
-    """Whether a map of the message has a name twice."""
+    """True if a map of the message has a name twice."""
     repeats = 0
 
     def collect(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def allow_open_files(others: int) -> None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether this child of ours is stopped, as by SIGSTOP, and so will neither work nor end. False
+    """True if this child of ours is stopped, as by SIGSTOP, and so will neither work nor end. False
     where the system does not tell (macOS)."""
     if not hasattr(os, "waitid"):
         return False

@@ -47,7 +47,7 @@ class _Subscribers:
         self._by_client.setdefault(session.client_id, (session, qos))
 
     def discard(self, session: Session) -> bool:
-        """Whether it was there."""
+        """True if it was there."""
         return self._by_client.pop(session.client_id, None) is not None
 
 

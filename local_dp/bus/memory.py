@@ -55,7 +55,7 @@ class MemoryBus:
             yield event
 
     def hears(self, topic: str) -> bool:
-        """Whether what is published under a topic comes here."""
+        """True if what is published under a topic comes here."""
         return any(_matches(pattern, topic) for pattern in self.filters)
 
     async def listen(self, filters: Sequence[str]) -> None:

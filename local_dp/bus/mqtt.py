@@ -218,7 +218,7 @@ class _Connection:
             answer.cancel()
 
     async def change(self, filters: Sequence[str]) -> bool:
-        """Whether the broker grants all of these."""
+        """True if the broker grants all of these."""
         standing, self._standing = self._standing, set(filters)
         new = [each for each in filters if each not in standing]
         old = [each for each in standing if each not in self._standing]

@@ -117,7 +117,7 @@ async def _reach(address: str) -> None:
 
 
 def died_over_and_over(error: BaseException | None) -> bool:
-    """Whether a task failed because the workers that had it died, one after the other."""
+    """True if a task failed because the workers that had it died, one after the other."""
     if error is None or "distributed" not in sys.modules:
         return False
     from distributed import KilledWorker
@@ -231,15 +231,15 @@ class ClusterOracle(PopulationOracle):
         self._asks = 0
 
     def gather(self, work: AskedOf) -> tuple[Tally, list[bytes]]:
-        """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of
-        the clients has spoken."""
+        """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep which
+        clients answered."""
         from distributed import as_completed
 
         if isinstance(work.query.repeat, Session):
             raise RefusedError(
                 "no-memory",
-                f"the session {work.query.label!r}: a cluster's workers do not keep who has "
-                "spoken; leave out --cluster",
+                f"the session {work.query.label!r}: a cluster's workers do not keep which "
+                "clients answered; leave out --cluster",
             )
         self._asks += 1
         plug_ins = plug_ins_of(work)

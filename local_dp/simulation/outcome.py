@@ -324,7 +324,7 @@ def _empty(
     guess: float,
     noise: float,
 ) -> bool:
-    """Whether an interval has every possible value; or the guess, and the estimate is no nearer to
+    """True if an interval has every possible value; or the guess, and the estimate is no nearer to
     the truth."""
     low = -np.inf if interval[0] is None else interval[0]
     high = np.inf if interval[1] is None else interval[1]

@@ -195,7 +195,7 @@ class Settings:
 
 
 def asks_everybody(algorithm: LocalAlgorithm, clients: int) -> bool:
-    """Whether each query, known before the first answer, is to all clients, so that it does not
+    """True if each query, known before the first answer, is to all clients, so that it does not
     matter which rows they have."""
     return isinstance(algorithm, Nonadaptive) and all(
         query.cohort == Cohort(0, clients) for query in algorithm.queries

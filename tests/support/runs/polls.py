@@ -148,8 +148,8 @@ class Person:
         hello = Hello(
             run=poll.run, member=self.place["member"], start=start, stop=start + 1, private=True
         )
-        gone = Gone(run=poll.run, member=self.place["member"])
-        message = encode(hello if leaf == "hello" else gone)
+        last_words = Gone(run=poll.run, member=self.place["member"])
+        message = encode(hello if leaf == "hello" else last_words)
         return Party.member(poll.run, server=public(poll.key), own=self.key).seal(where, message)
 
     def greeting(self, poll: Plan) -> bytes:
