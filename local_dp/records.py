@@ -198,7 +198,7 @@ def mark(values: Column) -> bytes:
 
 
 def may_lack(values: Column) -> bool:
-    """Whether a column of this type may have missing values."""
+    """True if a column of this type may have missing values."""
     return values.dtype.kind in "fUM"
 
 

@@ -48,7 +48,7 @@ _KINDS = {"U": "text", "M": "a date"}
 
 
 def may_be_open(expression: Expression, records: Records) -> bool:
-    """Whether a record of these types may have no answer."""
+    """True if a record of these types may have no answer."""
     operands = [
         operand
         for leaf in leaves(expression)

@@ -17,6 +17,7 @@ BANNED = re.compile(
     r"which|all of which|none that is not|none of which|"
     r"but for|save that|save for|in its stead|in their "
     r"stead|told|tells|whereof|thereof|aloud|laid together|goes on with|"
+    r"the own|where it stands|that it alone|has spoken|have spoken|"
     r"what is not|who says|says nothing|is heard|are heard|nobody hears|no one hears|holds so "
     r"long)\b",
     re.IGNORECASE,

@@ -160,7 +160,7 @@ class ProtocolCommand(ABC):
 
     @classmethod
     def takes(cls, kind: Kind) -> bool:
-        """Whether the command is for this protocol, with some parameters."""
+        """True if the command is for this protocol, with some parameters."""
         return True
 
     @abstractmethod
@@ -194,7 +194,7 @@ class ProtocolCommand(ABC):
     def prepared(
         self, kind: Kind, parameters: Texts, private: bool = False
     ) -> tuple[LocalProtocol[Any], Records | None]:
-        """The same, with the protocol checked against the table. Raises InputError if a private run
+        """The settings, with the protocol checked against the table. Raises InputError if a private run
         would publish values of the table."""
         protocol, table = self.built(kind, parameters)
         return (
