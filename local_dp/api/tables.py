@@ -98,11 +98,11 @@ def records_of(
     if isinstance(table, Scanned) and kinds is None:
         return table.only(only)
     if isinstance(table, Records) and kinds is None:
-        return _cut(table.columns, table.lengths, notice, table.odd, table.known).only(only)
+        return _cut(table.columns, table.lengths, notice, table.odd, table.names).only(only)
     if csv:
         raise InputError("csv describes a CSV file, but this table is not one; leave out csv")
     columns, odd, names = (
-        (table.columns, table.odd, table.known)
+        (table.columns, table.odd, table.names)
         if isinstance(table, Records)
         else _columns(table, notice, only)
     )

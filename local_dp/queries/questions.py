@@ -151,8 +151,8 @@ def _column_of(column: str, records: Records) -> Column:
     whole = next(
         (
             each
-            for each in records.known
-            if column not in records.known and column in re.split(r"\W+", each)
+            for each in records.names
+            if column not in records.names and column in re.split(r"\W+", each)
         ),
         None,
     )

@@ -94,8 +94,8 @@ class Speakers:
             self._bits[session] = np.concatenate([bits, np.zeros(more, dtype=np.uint8)])
 
     def once_only(self, session: str, silence: int, places: Counts, values: Ints) -> Ints:
-        """The values that the clients at these places may report: silence for each that answered before.
-        Those that speak now are noted. No branch on any of it."""
+        """The values that the clients at these places may report: silence for each that answered
+        before. Those that answer now are noted. No branch on any of it."""
         first = int(places.min()) // 8
         stop = int(places.max()) + 1
         self.reserve(session, stop)
