@@ -72,7 +72,7 @@ SMALLEST = 1e-150
 
 
 def _is_number(value: object) -> bool:
-    """Whether it is a whole number or a float, including numpy's: a truth value is not."""
+    """True if it is a whole number or a float, including numpy's: a truth value is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -142,7 +142,7 @@ def treatment(of: str, meanings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_choices(settings: Any) -> None:
-    """Raises InputError for a field of a dataclass that is none of its declared choices."""
+    """Raises InputError if a field of a dataclass has none of its declared choices."""
     for each in fields(settings):
         value = getattr(settings, each.name)
         choices = each.metadata.get("choices")

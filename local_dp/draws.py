@@ -34,7 +34,7 @@ class Draws:
 
     @property
     def private(self) -> bool:
-        """Whether the words are secret."""
+        """True if the words are secret."""
         return not isinstance(self._noise, KeyedNoise)
 
     def words(self, count: int) -> Words:

@@ -81,7 +81,7 @@ def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
 
 
 def interrupted(error: BaseException | None) -> bool:
-    """Whether an interrupt caused this error: of one that comes while a class is made, Python makes
+    """True if an interrupt caused this error: of one that comes while a class is made, Python makes
     a RuntimeError."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__

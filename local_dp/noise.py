@@ -81,7 +81,7 @@ class Leading:
     whole: Words
 
     def below(self, cut: int) -> Bools:
-        """Whether each word is below a cut, by first bytes of 8 bits."""
+        """True where each word is below a cut, by first bytes of 8 bits."""
         below: Bools = self.first < np.uint8(cut >> 56)
         below[self.places] = self.whole < np.uint64(cut)
         return below

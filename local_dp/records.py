@@ -31,7 +31,7 @@ class Records:
         columns: Mapping[str, Column],
         lengths: Mapping[str, int] | None = None,
         odd: Mapping[str, str] | None = None,
-        known: Collection[str] = (),
+        names: Collection[str] = (),
     ) -> None:
         if not columns:
             raise InputError("records need at least one column")
@@ -47,7 +47,7 @@ class Records:
         self.columns = dict(columns)
         self.lengths = dict(lengths or {})
         self.odd = dict(odd or {})
-        self.known = tuple(known) or tuple(columns)
+        self.names = tuple(names) or tuple(columns)
         self._length = next(iter(rows.values()))
 
     def __len__(self) -> int:
@@ -57,17 +57,17 @@ class Records:
         try:
             return self.columns[name]
         except KeyError:
-            if name in self.known and name not in self.odd:
+            if name in self.names and name not in self.odd:
                 raise InputError(
                     f"column {name!r:.80} was not read, because the protocol does not name it; "
                     "add it to `reads` of the protocol"
                 ) from None
-            if all(part.strip() in self.known for part in name.split(",")):
+            if all(part.strip() in self.names for part in name.split(",")):
                 raise InputError(
                     f"no column {name!r}; give one column, or where several may stand, separate "
                     "them by ';'"
                 ) from None
-            raise InputError(self.odd.get(name) or unknown("no column", name, self.known)) from None
+            raise InputError(self.odd.get(name) or unknown("no column", name, self.names)) from None
 
     def whole(self, name: str) -> Ints:
         """A column of whole numbers. Raises InputError for any other, whatever the rows hold."""
@@ -107,7 +107,7 @@ class Records:
             },
             {},
             self.odd,
-            self.known,
+            self.names,
         )
 
     def at_length(self) -> "Records":
@@ -118,7 +118,7 @@ class Records:
             for name, values in self.columns.items()
             if values.dtype.kind == "U"
         }
-        return Records({**self.columns, **texts}, self.lengths, {}, self.known)
+        return Records({**self.columns, **texts}, self.lengths, {}, self.names)
 
     def digest(self) -> bytes:
         """A digest of all rows in order, all names and types. Truth values are 0 and 1; neither the
@@ -148,7 +148,7 @@ class Records:
         """The records without this column. Raises InputError where there is no such column, or no
         other one."""
         self[name]
-        rest = [each for each in self.known if each != name]
+        rest = [each for each in self.names if each != name]
         columns = {each: values for each, values in self.columns.items() if each != name}
         return Records(columns, self.lengths, self.odd, rest)
 
@@ -156,7 +156,7 @@ class Records:
         """The records with these of their columns, or with the first where they have none of these.
         Errors still list all. None: all columns."""
         columns = {name: self.columns[name] for name in chosen(self.columns, names)}
-        return Records(columns, self.lengths, self.odd, self.known)
+        return Records(columns, self.lengths, self.odd, self.names)
 
     def parts(self) -> Iterator["Records"]:
         """All rows in order, some at a time: a function of each row takes memory that does not grow
@@ -169,7 +169,7 @@ class Records:
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Records(columns, self.lengths, self.odd, self.known)
+        return Records(columns, self.lengths, self.odd, self.names)
 
 
 def chosen(names: Collection[str], only: Collection[str] | None) -> list[str]:
@@ -198,7 +198,7 @@ def mark(values: Column) -> bytes:
 
 
 def may_lack(values: Column) -> bool:
-    """Whether a column of this type may have missing values."""
+    """True if a column of this type may have missing values."""
     return values.dtype.kind in "fUM"
 
 

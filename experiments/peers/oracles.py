@@ -79,14 +79,14 @@ def peers(task: Task) -> list[Peer]:
 
 
 def _by_odds(support: Floats, p: float, q: float) -> Floats:
-    """Each report's unbiased estimates from which symbols it supports, shape (n, k): the own one
-    with probability p, any other with q."""
+    """Each report's unbiased estimates from which symbols it supports, shape (n, k): the true
+    one with probability p, any other with q."""
     singles: Floats = (support - q) / (p - q)
     return singles
 
 
 def _direct_odds(task: Task) -> tuple[float, float]:
-    """Of k-ary randomized response: the chances of the own symbol and of another one."""
+    """k-ary randomized response: Pr[true symbol], Pr[another symbol]."""
     p = math.exp(task.epsilon) / (math.exp(task.epsilon) + task.k - 1)
     return p, (1 - p) / (task.k - 1)
 

@@ -178,7 +178,7 @@ class RunOptions:
 
     @property
     def copied(self) -> bool:
-        """Whether a large CSV table may be copied to a temporary folder: no private table, and none
+        """True if a large CSV table may be copied to a temporary folder: no private table, and none
         whose rows the workers of a cluster are sent."""
         return not (self.private or self.cluster)
 
@@ -343,7 +343,7 @@ def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_several(label: Any) -> bool:
-    """Whether it is the labels of a column."""
+    """True if it is the labels of a column."""
     if isinstance(label, str):
         return "|" in label or SEPARATOR in label
     return isinstance(label, Sequence)

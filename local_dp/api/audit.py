@@ -38,7 +38,7 @@ class Audited(Printable):
 
     @property
     def holds(self) -> bool:
-        """Whether no check found a fault."""
+        """True if no check found a fault."""
         return bool(self.data["holds"])
 
     def text(self, width: int = WIDTH) -> str:

@@ -230,7 +230,7 @@ def behind_shuffler(
     delta: float,
     together: float | None,
 ) -> Shuffled:
-    """The same, with parameters of any name."""
+    """`price` for a notebook, with parameters of any name."""
     if together is not None:
         epsilon = largest_local(
             lambda local: built(name, local, parameters), clients, together, delta

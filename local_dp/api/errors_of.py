@@ -58,7 +58,7 @@ class Case:
 
     @property
     def whole(self) -> bool:
-        """Whether whole runs are measured: the answer is no mean over clients."""
+        """True if whole runs are measured: the answer is no mean over clients."""
         return aim_of(self.protocol) is None
 
     def population(self, clients: int, seed: int) -> Population:
@@ -208,7 +208,7 @@ class Case:
         runs: int,
         generator: np.random.Generator,
     ) -> Floats:
-        """The same, every client simulated, with new records for each run."""
+        """Simulates every client of each run, with new records."""
         truth, _ = self._truth(epsilon)
         query = LocalQuery(
             asked_of(self.protocol, epsilon).query, reports.randomizer, Cohort(0, clients)

@@ -129,7 +129,7 @@ class Source:
 
     @property
     def quiet(self) -> bool:
-        """Whether no row may be refused."""
+        """True if no row may be refused."""
         return self.total and self.kinds is not None
 
     @property

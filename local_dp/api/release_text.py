@@ -29,7 +29,7 @@ _LIKE_IT = ("median", "mean", "score", "trivial")  # have the digits of the answ
 
 
 def has_intervals(result: PlainData) -> bool:
-    """Whether each row has an interval."""
+    """True if each row has an interval."""
     return isinstance(result.get("value"), list) and bool(result["interval"])
 
 

@@ -184,7 +184,7 @@ class Sweep:
 
 
 def _is_stored(entry: Any) -> TypeGuard[Data]:
-    """Whether there is a measurement. Raises ValueError for what is none."""
+    """True if there is a measurement. Raises ValueError for other data."""
     if entry is None:
         return False
     if (

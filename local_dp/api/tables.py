@@ -98,11 +98,11 @@ def records_of(
     if isinstance(table, Scanned) and kinds is None:
         return table.only(only)
     if isinstance(table, Records) and kinds is None:
-        return _cut(table.columns, table.lengths, notice, table.odd, table.known).only(only)
+        return _cut(table.columns, table.lengths, notice, table.odd, table.names).only(only)
     if csv:
-        raise InputError("csv describes a CSV file, and the table is none; leave out csv")
+        raise InputError("csv describes a CSV file, but this table is not one; leave out csv")
     columns, odd, names = (
-        (table.columns, table.odd, table.known)
+        (table.columns, table.odd, table.names)
         if isinstance(table, Records)
         else _columns(table, notice, only)
     )
@@ -174,7 +174,7 @@ def _cut(
 
 
 def _has_types(table: Table) -> bool:
-    """Whether each column has a type of its own, whatever its values."""
+    """True if each column has a type of its own, whatever its values."""
     return isinstance(table, Records) or (
         isinstance(table, Mapping) and all(map(_of_a_type, table.values()))
     )
@@ -452,7 +452,7 @@ def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
 
 
 def _kinds(dates: Dates) -> dict[str, str]:
-    """The declared kind of each column of dates. Raises InputError for a form that is none."""
+    """The declared kind of each column of dates. Raises InputError for an invalid form."""
     wrong = next((name for name, form in (dates or {}).items() if "%" not in form), None)
     if wrong is not None:
         raise InputError(

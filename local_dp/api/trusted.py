@@ -466,7 +466,7 @@ def _check_delta(question: Question[Any, Any], people: int) -> None:
 
 
 def _price_of(question: Question[Any, Any], account: Account) -> tuple[Loss, Neighbours]:
-    """What a release costs, and whom it protects. Raises InputError where that is no person."""
+    """What a release costs, and who is protected. Raises InputError if that is not a person."""
     if question.person is None:
         return account.budget, account.neighbours
     if account.neighbours != "replace":

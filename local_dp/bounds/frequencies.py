@@ -20,7 +20,7 @@ _FREQUENT = 64  # more than so many frequent symbols are each as good as rare
 
 
 def prefers_grr(epsilon: float, k: int) -> bool:
-    """Whether k-ary randomized response has the smaller variance for a rare symbol than one-bit
+    """True if k-ary randomized response has the smaller variance for a rare symbol than one-bit
     Hadamard: k < e^(2 eps) + e^eps + 3.
 
     From (E + k - 2) / (E - 1)^2 < C^2 = (E + 1)^2 / (E - 1)^2, E = e^eps. The often quoted k < 3 E
@@ -64,8 +64,8 @@ def summed_variance(epsilon: float, share: float) -> float:
 
 
 def _chances(epsilon: float, order: int, w: int) -> tuple[float, float]:
-    """Of a set of w of `order` points, which holds the own symbol at odds e^eps: p that it does,
-    and q that it holds another one."""
+    """Subset selection, w of `order` symbols: p = Pr[true symbol in the set], q = Pr[another symbol
+    in the set]."""
     growth = math.exp(epsilon)
     p = w * growth / (w * growth + order - w)
     return p, (w - p) / (order - 1)
@@ -84,8 +84,8 @@ def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
     """n times the variance of subset selection's estimate of a symbol held by `share`, with sets of
     w of `order` symbols (limits 2).
 
-    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = w E / (w E + K - w) of the own
-    symbol and q = (w - p) / (K - 1) of another in the set.
+    l (1 - l) / (p - q)^2, l = q + f (p - q), p = w E / (w E + K - w) = Pr[true symbol in the
+    set], q = (w - p) / (K - 1) = Pr[another in the set].
     """
     check_positive_epsilon(epsilon)
     return support_variance(*_chances(epsilon, order, w), share)

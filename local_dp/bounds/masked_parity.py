@@ -24,7 +24,7 @@ def blocks_variance(epsilon: float, k: int, size: int, share: float) -> float:
     of the clients.
 
     (2 q + (p - q) size share) / (p - q)^2, p = E q = E / (E + 2 ceil(k / size)): noise of both
-    signs of the own block, and what the others in it send.
+    signs of the block itself, and what the others in it send.
     """
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)

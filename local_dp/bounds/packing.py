@@ -24,7 +24,7 @@ _MOST_DATABASES = 1 << 12  # a table of 2^12 rows takes 24 MB at k = 2
 
 
 def is_excluded(log_others: float, distance: CountLaw, epsilon: float, beta: float) -> bool:
-    """Whether no eps-private algorithm is right with probability 1 - beta on each of N kinds of
+    """True if no eps-private algorithm is right with probability 1 - beta on each of N kinds of
     databases whose right answers exclude each other.
 
     `log_others` = ln(N - 1): N may be 2^65536. A database of one kind becomes one of another by

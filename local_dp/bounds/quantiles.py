@@ -242,7 +242,7 @@ def search_error(epsilon: float, quantiles: int, clients: int, beta: float) -> f
 
 
 def prefers_search(v: float, quantiles: int, beta: float) -> bool:
-    """Whether the search has the smaller rank error; so it has then, whatever epsilon and the
+    """True if the search has the smaller rank error; so it has then, whatever epsilon and the
     number of clients."""
     return search_error(1.0, quantiles, 1, beta) < one_round_error(1.0, v, quantiles, 1, beta)
 

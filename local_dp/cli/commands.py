@@ -118,7 +118,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "shuffler": ("run.join:Shuffler", "Pass reports on to the server without their senders."),
         "resume": ("run.join:Resume", "Continue a run whose server was killed."),
         "runs": ("run.join:Runs", "List the runs of this machine."),
-        "show": ("run.join:Show", "Print the result of a run, or where it stands."),
+        "show": ("run.join:Show", "Print the result of a run, or its progress."),
         "keys": ("operate.keys:KEYS", "Make keys that sign messages, and the roster of clients."),
     },
     "Inspect": {

@@ -196,7 +196,7 @@ def _check_queries(name: str, clients: int, queries: tuple[LocalQuery, ...]) -> 
 
 def _check_description(protocol: LocalProtocol[Any], description: dict[str, Any]) -> None:
     name, is_hypothesis = protocol.name, "hypothesis" in description
-    json.dumps(description)  # plain data, or a TypeError that names what is none
+    json.dumps(description)  # plain data, or a TypeError that names the other value
     fields = {"estimate", "interval", "n"}
     if isinstance(description.get("estimate"), list):
         fields.add("labels")

@@ -220,7 +220,7 @@ def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
 
 
 def _hides(query: StatisticalQuery, d: int) -> Bools:
-    """Whether |E_{r,0}[g] - E_{r,1}[g]| <= 2 tau, for each r: half the mean of (g(x, i, 0, +1) -
+    """True where |E_{r,0}[g] - E_{r,1}[g]| <= 2 tau, for each r: half the mean of (g(x, i, 0, +1) -
     g(x, i, 0, -1)) chi_r(x), in two sums."""
     x = np.arange(1 << d, dtype=np.uint64)
     gaps: Counts = np.zeros(1 << d, dtype=np.int64)

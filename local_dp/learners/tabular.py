@@ -93,7 +93,7 @@ class Verdict(Query):
 
     @property
     def classifies(self) -> bool:
-        """Whether it says right or wrong."""
+        """True if it says right or wrong."""
         return self.kind not in ("LinearModel", "Centres")
 
     @property

@@ -41,7 +41,7 @@ class _Position(Query):
         check_whole("j", self.j, 0, self.d - 1)
 
     def asks(self, records: Records) -> Bools:
-        """Whether the record is about position j."""
+        """True where the record is about position j."""
         return np.asarray((records.whole("b") == 1) & (records.whole("i") == self.j))
 
 

@@ -29,7 +29,7 @@ class Population(ABC):
 
     @property
     def remembers(self) -> bool:
-        """Whether a client asked twice has the same record both times when tallies are drawn from
+        """True if a client asked twice has the same record both times when tallies are drawn from
         their law: the rows of a table do."""
         return False
 

@@ -373,7 +373,7 @@ def possible_result(protocol: LocalProtocol[R], result: Any) -> Any:
 
 
 def was_moved(result: Any) -> bool:
-    """Whether an estimate of `possible_result` is another than the raw one."""
+    """True if an estimate of `possible_result` is another than the raw one."""
     if isinstance(result, Within):
         return not np.array_equal(result.value, result.raw.value, equal_nan=True)
     if not isinstance(result, tuple):

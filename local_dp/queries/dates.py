@@ -36,7 +36,7 @@ def date_of(text: str) -> np.datetime64 | None:
 
 
 def like_a_date(text: str) -> bool:
-    """Whether the text is written like a date, in whatever form."""
+    """True if the text is written like a date, in whatever form."""
     return re.fullmatch(LOCAL, text) is not None
 
 
@@ -55,8 +55,8 @@ def readings(text: str) -> list[str]:
 
 
 def date_texts(dates: Column) -> Column:
-    """Each date as text, shape (n,): the day alone at midnight, no fraction of a second where there
-    is none; they sort as the dates do."""
+    """Each date as text, shape (n,): the day alone at midnight, fractions of a second only if there
+    are some; they sort as the dates do."""
     whole = np.datetime_as_string(dates, unit="us")
     days, seconds = (dates == dates.astype(f"M8[{unit}]") for unit in "Ds")
     return np.where(days, whole.astype("U10"), np.where(seconds, whole.astype("U19"), whole))

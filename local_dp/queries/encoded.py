@@ -104,7 +104,7 @@ class Encoding:
         return tuple(map(question_in, (*self.features, self.label)))
 
     def may_lack(self, records: Records) -> bool:
-        """Whether a record of these types may lack a feature or the label."""
+        """True if a record of these types may lack a feature or the label."""
         texts = zip((*self.features, self.label), self._questions, strict=True)
         return any(
             may_be_open(question, records) if question else may_lack(records[text])
@@ -121,7 +121,7 @@ class Encoding:
 
     @property
     def signed(self) -> bool:
-        """Whether the label is +1 or -1."""
+        """True if the label is +1 or -1."""
         return bool(self.label) and self.label_low == self.label_high
 
     def present(self, records: Records) -> Bools:
@@ -169,7 +169,7 @@ class Encoding:
 @lru_cache(maxsize=4096)
 def question_in(text: str) -> Expression | None:
     """The question that a feature or a label is; None for a column. Raises InputError for what
-    looks like a question and is none."""
+    looks like a question but is not."""
     try:
         question = parse(text)
         return None if only_names(question) else question

@@ -197,7 +197,7 @@ def names_in(*values: object) -> frozenset[str]:
 
 
 def only_names(expression: Expression) -> bool:
-    """Whether the question is made of columns alone, as the name of one column may be too: `flag`,
+    """True if the question is made of columns alone, as the name of one column may be too: `flag`,
     `male or female`."""
     return all(isinstance(leaf, Name) for leaf in leaves(expression))
 

@@ -48,7 +48,7 @@ _KINDS = {"U": "text", "M": "a date"}
 
 
 def may_be_open(expression: Expression, records: Records) -> bool:
-    """Whether a record of these types may have no answer."""
+    """True if a record of these types may have no answer."""
     operands = [
         operand
         for leaf in leaves(expression)
@@ -151,8 +151,8 @@ def _column_of(column: str, records: Records) -> Column:
     whole = next(
         (
             each
-            for each in records.known
-            if column not in records.known and column in re.split(r"\W+", each)
+            for each in records.names
+            if column not in records.names and column in re.split(r"\W+", each)
         ),
         None,
     )

@@ -106,7 +106,7 @@ def strings_of(values: Column, bits: int) -> Words:
 
 
 def readable(prefix: int, length: int, size: int) -> bool:
-    """Whether some text, as a string of `size` bytes, starts with these `length` bits.
+    """True if some text, as a string of `size` bytes, starts with these `length` bits.
 
     It is UTF-8 without control characters, followed by zeros or nothing; where it was too long, by
     the byte 255 among the last four.

@@ -81,7 +81,7 @@ class Randomizer(ABC):
         self.prepare()
 
     def _fits(self, bits: int) -> bool:
-        """Whether words of this width lose little to rounding."""
+        """True if words of this width lose little to rounding."""
         return False
 
     def check(self) -> None:
@@ -146,7 +146,7 @@ class Randomizer(ABC):
 
     @property
     def uses_coins(self) -> bool:
-        """Whether a public coin is drawn for each client."""
+        """True if a public coin is drawn for each client."""
         return False
 
     def cells_of(self, coins: Words) -> Words:
@@ -174,7 +174,7 @@ class Randomizer(ABC):
 
     @property
     def has_second_step(self) -> bool:
-        """Whether a kept outcome is reported anew each time. Then `respond` is `again` of
+        """True if a kept outcome is reported anew each time. Then `respond` is `again` of
         `lasting`, by the same words."""
         return type(self).again is not Randomizer.again
 
@@ -221,7 +221,7 @@ class Randomizer(ABC):
         )
 
     def possible(self, reports: Words) -> Bools:
-        """Whether each of these could be a report, shape (n,): a server refuses the others."""
+        """True where each of these could be a report, shape (n,): a server refuses the others."""
         return np.ones(len(reports), dtype=np.bool_)
 
     def empty(self) -> Tally:

@@ -22,7 +22,7 @@ def build_named(name: str, setting: tuple[str, ...], **outer: Parameter) -> Rand
     for each in setting if type(setting) is tuple else (setting,):
         field, separator, text = str(each).partition("=")
         if not separator:
-            raise InputError(f"the setting {each!r} is none; give name=value")
+            raise InputError(f"{each!r} is not a setting; write name=value")
         params[field] = _value(text)
     return RANDOMIZERS.build(name, params)
 

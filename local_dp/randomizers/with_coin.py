@@ -31,7 +31,7 @@ class WithCoin(Randomizer):
     """
 
     name = "with-coin"
-    summary = "Reports the own coin beside the report of another randomizer"
+    summary = "Adds the client's coin to another randomizer's report"
     source = "KLNRS 2008 (a local randomizer's own coins); Acharya, Sun, Zhang 2019 (private coins)"
     evidence = "per coin"
     work = "shuffled reports"

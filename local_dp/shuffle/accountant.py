@@ -263,7 +263,7 @@ def blanket_epsilon(laws: Laws, clients: int, delta: float, most: float) -> floa
 
 
 def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) -> bool:
-    """Whether n shuffled reports are proved to be (epsilon, delta)-private by the best available
+    """True if n shuffled reports are proved to be (epsilon, delta)-private by the best available
     bound."""
     laws = Laws.of(randomizer)
     local = local_loss(randomizer, laws)

@@ -50,7 +50,7 @@ class Shuffler:
 
     @property
     def private(self) -> bool:
-        """Whether nobody can compute its order."""
+        """True if nobody can compute its order."""
         return self.draws.private
 
     def passed(self, reports: Words) -> Words:

@@ -176,7 +176,7 @@ class Pair:
 
     @property
     def symmetric(self) -> bool:
-        """Whether renaming the reports can swap the two laws and keep that of the others."""
+        """True if renaming the reports can swap the two laws and keep that of the others."""
         there, back = self._columns
         return bool((there == back).all())
 

@@ -125,7 +125,7 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
 
 
 def is_whole(of_type: "polars.DataType") -> bool:
-    """Whether a column of this type holds whole numbers alone."""
+    """True if a column of this type holds whole numbers alone."""
     return of_type.is_integer() or (of_type.is_decimal() and getattr(of_type, "scale", 0) == 0)
 
 

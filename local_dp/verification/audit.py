@@ -155,7 +155,7 @@ def _attribute(owner: Any, name: str) -> Any:
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Whether two attributes are equal, of any type."""
+    """True if two attributes are equal, of any type."""
     if type(first) is not type(second):
         return False
     if isinstance(first, np.ndarray):
@@ -230,7 +230,7 @@ def verify(randomizer: Randomizer, evidence: frozenset[Evidence] = PROVEN) -> No
 
 
 def is_built_in(randomizer: Randomizer) -> bool:
-    """Whether it is of a class that this library registers, and not of one derived from it."""
+    """True if it is of a class that this library registers, and not of one derived from it."""
     name = type(randomizer).name
     return name in RANDOMIZERS.built_in and RANDOMIZERS[name] is type(randomizer)
 

@@ -61,7 +61,7 @@ def check_sampler(randomizer: Randomizer, seed: int = 7, draws: bool = True) -> 
 
 
 def _is_inner(randomizer: PerCoin) -> bool:
-    """Whether a report is the inner channel's report of the code, so that its sampler is enough: as
+    """True if a report is the inner channel's report of the code, so that its sampler is enough: as
     inherited, or of places, which were compared."""
     return isinstance(randomizer.inner, Places) or (
         type(randomizer).respond is PerCoin.respond and not isinstance(randomizer, FiniteChannel)

@@ -194,7 +194,7 @@ def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
     if silence is None or randomizer.uses_coins:
         raise InputError(f"{randomizer.name} takes no part in sessions, or uses a public coin")
     values, channel = randomizer.domain.values(), randomizer.channel().tolist()
-    # who of the two has spoken, as `Speakers.bits` has it, and the ratio so far
+    # which of the two answered, as in `Speakers.bits`, and the ratio so far
     states = {(bytes(1), Fraction(1))}
     for _ in range(rounds):
         further = set()

@@ -206,6 +206,6 @@ def test_forged_bits_are_flagged_and_move_an_estimate_within_the_bound() -> None
         assert (p_value < ALPHA) is has_flag
         tallies += round.tallies()
         assert ("round 1" in _irregular({"rounds": [{"irregularity": p_value}, {}]})) is has_flag
-    honest, attacked = (query.randomizer.estimate(tally).value for tally in tallies)
-    assert 0 < abs(attacked - honest).max() <= influence.of_share(0.01).max()
+    honest, attack = (query.randomizer.estimate(tally).value for tally in tallies)
+    assert 0 < abs(attack - honest).max() <= influence.of_share(0.01).max()
     assert Round(RUN, 1, (survey_query(4),), SEED).irregularity() is None

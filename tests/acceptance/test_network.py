@@ -29,9 +29,9 @@ LONG = 15
 
 
 @pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+def broker_place(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """The folder of docs/deployment.md for the four hosts and an intruder, and the port."""
-    folder, port = tmp_path_factory.mktemp("shipped") / "broker", free_port()
+    folder, port = tmp_path_factory.mktemp("broker") / "broker", free_port()
     deployed(folder, port, ["intruder", *(member.place.member for member in Cast.of().members)])
     return folder, port
 
@@ -103,10 +103,10 @@ class Intruder:
         )
 
 
-def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
+def test_a_member_gone_bad_reaches_nobody(broker_place: tuple[Path, int]) -> None:
     """It forges by every QoS, by wills, retained, takes client ids, subscribes to everything:
     nobody sees it, it hears nobody."""
-    folder, port = shipped
+    folder, port = broker_place
     cast, intruder, over = (
         Cast.of(seeded=(), rounds=LONG),
         Intruder(_url(folder, port, "intruder")),
@@ -136,12 +136,12 @@ def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
 
 
 def test_strangers_do_not_get_in(
-    shipped: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker_place: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a certificate, or with one of another authority in a member's name, nobody joins; nor
     a member such a broker."""
     monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 1.0)
-    folder, port = shipped
+    folder, port = broker_place
     deployed(tmp_path / "other", port, ["host-0"])
     urls = {
         "a certificate of ours": _url(folder, port, "host-0"),
@@ -155,10 +155,10 @@ def test_strangers_do_not_get_in(
     assert guests == {"a certificate of ours"}
 
 
-def test_a_request_chooses_no_name(shipped: tuple[Path, int]) -> None:
+def test_a_request_chooses_no_name(broker_place: tuple[Path, int]) -> None:
     """A member that asks for the name `server` gets its own, and a certificate is no use with
     another member's key."""
-    folder, port = shipped
+    folder, port = broker_place
     certify(folder, "greedy", alias="server")
     output = subprocess.run(
         ["openssl", "x509", "-noout", "-subject", "-in", "greedy.crt"],

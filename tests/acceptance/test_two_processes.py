@@ -83,7 +83,7 @@ def _at_once(folder: Path, times: int) -> list[list[str]]:
 def test_a_store_is_opened_by_one_process_at_a_time(tmp_path: Path) -> None:
     """Four processes that open a store at the same moment: at most one has it, and the others end
     with a line each."""
-    outcomes = _at_once(tmp_path, 10)
+    outcomes = _at_once(tmp_path, 4)
     openings = [words.count("open") for words in outcomes]
     assert max(openings) == 1
     assert all(

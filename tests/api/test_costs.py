@@ -80,6 +80,7 @@ def test_what_is_left_of_a_budget_is_shown_to_the_digit(tmp_path: Path) -> None:
         assert "1.00004" in text
 
 
+@pytest.mark.long
 def test_both_sides_are_printed() -> None:
     """The upper bound rounded up, the lower one down; with `together` the reports together keep to
     it."""

@@ -44,7 +44,7 @@ def _read(path: Path, csv: str, only: Any, copy: bool) -> tuple[Any, bool]:
         name: (values.dtype.kind, np.array(values, dtype="U").tolist())
         for name, values in table.columns.items()
     }
-    return (columns, table.known, table.odd, table_digest(table), notices), isinstance(
+    return (columns, table.names, table.odd, table_digest(table), notices), isinstance(
         table, Scanned
     )
 

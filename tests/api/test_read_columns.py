@@ -134,6 +134,7 @@ def test_a_query_beyond_the_named_columns_is_refused() -> None:
     "protocol.reads",
     "another question about the same table takes its rows for others",
 )
+@pytest.mark.long
 def test_a_store_belongs_to_whole_rows(tmp_path: Path) -> None:
     """With stores, all columns are read: another question finds the rows that the store belongs to,
     and their budget spent."""

@@ -85,7 +85,7 @@ def test_each_range_is_that_of_the_whole_table(
     assert isinstance(lazy, Scanned)
     assert not isinstance(whole, Scanned)
     assert list(lazy.columns) == list(whole.columns)
-    assert lazy.known == whole.known
+    assert lazy.names == whole.names
     assert lazy.lengths == whole.lengths
     assert len(lazy) == 7
     copy = pickle.loads(pickle.dumps(lazy))  # noqa: S301 - our own

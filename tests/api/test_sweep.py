@@ -46,6 +46,7 @@ def test_what_is_measured_agrees_with_the_closed_form(tier: Any) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_row_is_the_same_whether_a_parameter_is_typed() -> None:
     """Parameters left out, at their defaults, and in a comparison: one number for one seed; another
     value of a parameter has other numbers."""

@@ -44,6 +44,7 @@ ODD: st.SearchStrategy[Any] = st.one_of(
     name=st.one_of(st.sampled_from(list(RANDOMIZERS)), st.text(max_size=8)),
     params=st.dictionaries(st.sampled_from(["epsilon", "k", "steps", "word_bits", "x"]), ODD),
 )
+@pytest.mark.long
 def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str, Any]) -> None:
     """Whatever the parameters, the registry builds a randomizer that declares a domain, or refuses
     with a code."""

@@ -248,6 +248,7 @@ def test_truncation_to_the_whole_range_costs_nothing(epsilon: float, steps: int)
     "2",
     "numbers further apart than one step lose more than its delta",
 )
+@pytest.mark.long
 def test_its_variance_is_that_of_the_normal_law() -> None:
     """V is within 1 % of the least variance of normal noise for the same epsilon and delta, and
     noise of a tenth less breaks the delta."""

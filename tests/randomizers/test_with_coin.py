@@ -386,6 +386,7 @@ def test_noise_with_a_delta_becomes_pure(delta: float, bits: int) -> None:
     assert randomizer.bits == bits
 
 
+@pytest.mark.long
 def test_fewer_bits_cost_variance() -> None:
     """Of randomized response on 16 symbols, 4 bits: the mean variance of a share falls with each
     bit of the seed, and ten bits have it within 12 %."""

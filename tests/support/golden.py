@@ -101,9 +101,9 @@ def coins() -> dict[str, str]:
 def parameters() -> dict[str, dict[str, Any]]:
     """Those of each built-in randomizer beside epsilon: as they are written down, or those of its
     example."""
-    stored = kept()["parameters"]
+    entry = kept()["parameters"]
     return {
-        name: stored.get(name) or _beside(RANDOMIZERS[name].example().params())
+        name: entry.get(name) or _beside(RANDOMIZERS[name].example().params())
         for name in RANDOMIZERS.built_in
     }
 

@@ -17,9 +17,21 @@ BANNED = re.compile(
     r"which|all of which|none that is not|none of which|"
     r"but for|save that|save for|in its stead|in their "
     r"stead|told|tells|whereof|thereof|aloud|laid together|goes on with|"
+    r"the own|where it stands|that it alone|has spoken|have spoken|"
     r"what is not|who says|says nothing|is heard|are heard|nobody hears|no one hears|holds so "
     r"long)\b",
     re.IGNORECASE,
+)
+_PARTICIPLE = re.compile(
+    r"_?((?!seed|need|feed|speed|embed)[a-z]{2,}ed|found|told|kept|held|said|drawn|given|taken|made|"
+    r"known|seen|written|sent|done|gone|begun|chosen|shown|meant|lost|heard|built|brought|thought|"
+    r"understood|got|won|paid|met|stood|grown|thrown|fallen|hidden|spoken|broken|driven|laid|sold|"
+    r"sought|torn|caught|dealt|fed|fought|stuck|shaken|shot|learnt|withdrawn|rebuilt|unknown)"
+)
+_TERMS = re.compile(  # of the field, and what says that a thing is so
+    r"_?(allowed|bounded|centred|clipped|closed|done|expected|fixed|hashed|installed|labelled|"
+    r"masked|mixed|observed|ordered|required|rounded|seeded|shared|shuffled|signed|spent|squared|"
+    r"trusted|unbounded|unseeded|unsigned|unused|weighted)"
 )
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _CODE, _LINK, _URL = (
@@ -96,6 +108,24 @@ def messages(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
                             for each in part.values
                         ),
                     )
+
+
+def participles(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Each variable, argument, attribute and private function named by a bare participle: a thing
+    is named by a noun."""
+    for node in nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                pass
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                pass
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                if not name.startswith("_"):
+                    continue
+            case _:
+                continue
+        if _PARTICIPLE.fullmatch(name) and not _TERMS.fullmatch(name):
+            yield node.lineno, name
 
 
 def in_file(path: Path) -> Iterator[tuple[int, str]]:

@@ -69,8 +69,8 @@ def twins_of(item: pytest.Function) -> Iterator[pytest.Function]:
 def check_twins(items: Iterable[pytest.Item]) -> None:
     """Raises pytest.UsageError for a twin of a case, `at`, that its test does not have."""
     twins = {mark.args[0] for item in items for mark in item.iter_markers("wrong")}
-    collected = {item.stash.get(TWIN, None) for item in items}
-    missing = [f"{twin.why!r} has no case {twin.at!r}" for twin in twins - collected]
+    cases = {item.stash.get(TWIN, None) for item in items}
+    missing = [f"{twin.why!r} has no case {twin.at!r}" for twin in twins - cases]
     if missing:
         raise pytest.UsageError("; ".join(sorted(missing)))
 
@@ -153,10 +153,8 @@ def _recompile(function: FunctionType, twin: Text) -> CodeType:
     text = ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function))))
     definition = ast.parse(_replace(text, twin)).body[0]
     assert isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef)
-    undefined = (
-        _names(definition) - _names(ast.parse(text)) - {*function.__globals__, *dir(builtins)}
-    )
-    assert not undefined, f"the twin of {twin.target} fails by {undefined}, whatever it does"
+    missing = _names(definition) - _names(ast.parse(text)) - {*function.__globals__, *dir(builtins)}
+    assert not missing, f"the twin of {twin.target} fails by {missing}, whatever it does"
     definition.decorator_list = []
     free = function.__code__.co_freevars
     if free:

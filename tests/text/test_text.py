@@ -1,6 +1,7 @@
 """Text for a person: significant digits, signs for what is spelt out, no broken word; and the
 English of documents, help, errors and docstrings."""
 
+import ast
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from local_dp.text.layout import grain, held, in_python, in_shell, marked, numbe
 from local_dp.text.screen import SCREEN
 from local_dp.text.widgets import table
 from tests.support.inputs.documents import ROOT
-from tests.support.language import complaints, in_file
+from tests.support.language import complaints, in_file, participles
 from tests.support.runs.command import local_dp
 
 
@@ -240,6 +241,26 @@ def test_texts_are_plain(place: str) -> None:
         for path in _files(place)
         for line, why in in_file(path)
     ] == []
+
+
+# keys of JSON or of messages, options, and names of the public interface
+PUBLIC = {
+    "asked", "told", "kept", "charged", "chosen", "resolved", "uncovered", "optimised",
+    "unverified", "simulated", "said", "accepted", "lost", "undecided",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["local_dp", "clients", "server", "experiments", "tests"])
+def test_things_are_named_by_nouns(place: str) -> None:
+    """No variable, argument, attribute or private function is a bare participle. Fields of classes
+    in a claim are keys of its stored measurements."""
+    claims = ROOT / "experiments" / "claims"
+    for path in filter(lambda path: path.suffix == ".py", _files(place)):
+        nodes = [*ast.walk(ast.parse(path.read_text()))]
+        fields = {each.target.lineno for each in nodes if isinstance(each, ast.AnnAssign)}
+        keys = fields if path.is_relative_to(claims) else set()
+        bare = [f"{path}:{line}: {name}" for line, name in participles(nodes) if line not in keys]
+        assert [each for each in bare if each.split(": ")[1] not in PUBLIC] == []
 
 
 def _helps(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:

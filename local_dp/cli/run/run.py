@@ -160,7 +160,7 @@ class ProtocolCommand(ABC):
 
     @classmethod
     def takes(cls, kind: Kind) -> bool:
-        """Whether the command is for this protocol, with some parameters."""
+        """True if the command is for this protocol, with some parameters."""
         return True
 
     @abstractmethod
@@ -180,7 +180,7 @@ class ProtocolCommand(ABC):
                 name = each.metadata["alias"] or each.name
                 raise InputError(
                     f"{kind.name} of a table needs --{name}: {each.metadata['brief']}; the "
-                    f"table has the columns {listed(list(table.known))}"
+                    f"table has the columns {listed(list(table.names))}"
                 )
         return protocol, table
 
@@ -194,8 +194,8 @@ class ProtocolCommand(ABC):
     def prepared(
         self, kind: Kind, parameters: Texts, private: bool = False
     ) -> tuple[LocalProtocol[Any], Records | None]:
-        """The same, with the protocol checked against the table. Raises InputError if a private run
-        would publish values of the table."""
+        """The settings, with the protocol checked against the table. Raises InputError if a private
+        run would publish values of the table."""
         protocol, table = self.built(kind, parameters)
         return (
             (protocol, None)

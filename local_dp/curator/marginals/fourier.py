@@ -58,7 +58,7 @@ def weights_of(workload: Marginals) -> Counts:
 
 
 def is_symmetric(workload: Marginals) -> bool:
-    """Whether it is all t-way marginals, each once: then the best weight of a character depends on
+    """True if it is all t-way marginals, each once: then the best weight of a character depends on
     its size alone, by convexity."""
     masks, sizes = set(workload.masks), {mask.bit_count() for mask in workload.masks}
     every = sum(math.comb(workload.d, t) for t in sizes)

@@ -85,7 +85,7 @@ class Separated(ABC):
 
     @property
     def full(self) -> bool:
-        """Whether every pattern of values on U is some query's."""
+        """True if every pattern of values on U is some query's."""
         return self.size == 1 << len(self.separators)
 
     def errors(self, x: Ints, y: Ints) -> Counts:

@@ -212,7 +212,7 @@ class Terms:
             return math.ceil(share * 2 * math.log(stream.points) / alpha**2)
 
         def enough(alpha: float) -> bool:
-            """Whether all noises of the tests and counts stay below alpha n / 2 together, except
+            """True if all noises of the tests and counts stay below alpha n / 2 together, except
             with probability beta."""
             changes = updates(alpha)
             if changes > _MOST_UPDATES or (isinstance(budget, Pure) and budget.nano < 4 * changes):

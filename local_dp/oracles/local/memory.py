@@ -94,8 +94,8 @@ class Speakers:
             self._bits[session] = np.concatenate([bits, np.zeros(more, dtype=np.uint8)])
 
     def once_only(self, session: str, silence: int, places: Counts, values: Ints) -> Ints:
-        """The values that the clients at these places may report: silence for each that has spoken.
-        Those that speak now are noted. No branch on any of it."""
+        """The values that the clients at these places may report: silence for each that answered
+        before. Those that answer now are noted. No branch on any of it."""
         first = int(places.min()) // 8
         stop = int(places.max()) + 1
         self.reserve(session, stop)
@@ -226,7 +226,7 @@ def _spans(places: Counts, numbers: Counts) -> tuple[Span, ...]:
 
 @dataclass(frozen=True)
 class Memory:
-    """What clients remember: who has spoken in each session, and outcomes under each label."""
+    """What clients remember: who answered in each session, and outcomes under each label."""
 
     speakers: Speakers = field(default_factory=Speakers)
     memo: Memo = field(default_factory=Memo)

@@ -200,7 +200,7 @@ def ways(
 
 
 def aim_of(protocol: LocalProtocol[Any]) -> Aim | None:
-    """The mean over clients that several randomizers estimate; None where the answer is none, or
+    """The mean over clients that several randomizers estimate; None if there is no answer, or
     has too many numbers to look at each."""
     aim = protocol.aim()
     return None if aim is None or aim.target.shape[1] > _MAX_SHARES else aim
@@ -274,7 +274,7 @@ def _build(name: str, epsilon: float, aim: Aim) -> Randomizer | None:
 
 
 def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
-    """Whether its loss is pure and, if it is of another package, what it states."""
+    """True if its loss is pure and, if it is of another package, what it states."""
     try:
         return isinstance(randomizer.loss, Pure) and (
             name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)

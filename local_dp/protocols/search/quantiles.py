@@ -238,7 +238,7 @@ class Quantiles(LocalProtocol[Located]):
 
     @property
     def each(self) -> bool:
-        """Whether every whole number has an interval of its own."""
+        """True if every whole number has an interval of its own."""
         low, high = self.bounds
         return self.whole and 0 <= math.floor(high) - math.ceil(low) < self.bins
 
@@ -265,7 +265,7 @@ class Quantiles(LocalProtocol[Located]):
         return excess(1 << (k - 1).bit_length()) if k <= MAX_K else math.inf
 
     def searches(self, clients: float = math.inf) -> bool:
-        """Whether the protocol takes the search over several rounds."""
+        """True if the protocol takes the search over several rounds."""
         enough = clients >= LEAST * len(self.shares)
         better = math.isinf(self.excess) or (
             enough and prefers_search(self.excess, len(self.shares), BETA)

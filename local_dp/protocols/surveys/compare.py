@@ -105,8 +105,8 @@ def pairs(count: int, k: int) -> Conditional:
 
 
 class OfGroups(MeanProtocol):
-    """The mean of everybody, or the mean within each group of the column `by`, with `weights` also
-    that of a population whose groups have these sizes. Subclasses are dataclasses with these
+    """The mean of everybody, or the mean within each group of the column `by`. With `weights` also
+    the mean of a population whose groups have these sizes. Subclasses are dataclasses with these
     fields."""
 
     by: str
@@ -134,7 +134,7 @@ class OfGroups(MeanProtocol):
 
     @property
     def whole(self) -> bool:
-        """Whether everybody is averaged together: then one bit a client is enough."""
+        """True if everybody is averaged together: then one bit a client is enough."""
         return not self.by and self.missing != "exclude"
 
     @property

@@ -310,7 +310,7 @@ class Columns:
 
 
 def is_question(text: str) -> bool:
-    """Whether a part is a yes/no question rather than a column's name."""
+    """True if a part is a yes/no question rather than a column's name."""
     try:
         return not only_names(parse(text))
     except InputError:

@@ -333,7 +333,7 @@ class Variances:
 
     @property
     def by_shares(self) -> bool:
-        """Whether k-ary response is better by more than rounding: one-bit Hadamard's rows are among
+        """True if k-ary response is better by more than rounding: one-bit Hadamard's rows are among
         the sign rows tried."""
         return self.shares_first < 0.999 * self.sign_rows
 

@@ -79,7 +79,7 @@ class AffineBlocks(OfSymbols, FiniteChannel):
 
     @cached_property
     def own(self) -> Bools:
-        """Whether a set contains the code 0 of the group, and each fixed code: shape (1 + k - q,
+        """True where a set contains the code 0 of the group, and each fixed code: shape (1 + k - q,
         alphabet), by the sets' ranks."""
         inside = np.arange(self.order) < (self.w - self.patterns.sum(axis=1))[:, None]
         return np.array([inside.ravel(), *np.repeat(self.patterns.T == 1, self.order, axis=1)])
@@ -159,7 +159,7 @@ class AffineSets(PermutedSets):
     """
 
     name = "affine-sets"
-    summary = "Reports an affine set of symbols, likely with the own one"
+    summary = "Reports an affine set of symbols, likely with the client's"
     source = "Ye, Barg 2018; Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
 
     @classmethod

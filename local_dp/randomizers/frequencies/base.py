@@ -21,7 +21,7 @@ Shares = TypeVar("Shares", float, Floats)
 
 
 def support_variance(p: float, q: float, share: Shares) -> Shares:
-    """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with
+    """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the true symbol with
     probability p, and each other one with probability q."""
     chance = q + share * (p - q)
     return chance * (1 - chance) / (p - q) ** 2
@@ -281,8 +281,8 @@ class TwoWeights(FiniteChannel):
 
     @abstractmethod
     def report(self, values: Ints, ranks: Ints) -> Ints:
-        """The own reports of a value for the ranks 0..w - 1, the others for w..A - 1, elementwise
-        under broadcasting."""
+        """The reports of a value's own set for the ranks 0..w - 1, other reports for w..A - 1;
+        elementwise, with broadcasting."""
 
     @abstractmethod
     def rank(self, values: Ints, reports: Ints) -> Ints:
@@ -298,7 +298,7 @@ class TwoWeights(FiniteChannel):
             raise too_narrow(self)
 
     def own(self, values: Ints) -> Counts:
-        """The own reports of each value, shape (n, w)."""
+        """Each value's own set of reports, shape (n, w)."""
         return self.report(values[:, None], np.arange(self.w)).astype(np.int64)
 
     @property

@@ -138,7 +138,7 @@ class BlockedHadamard(FiniteOracle, OfSymbols):
     @property
     @abstractmethod
     def gain(self) -> float:
-        """The inverse of the mean sign at the own column."""
+        """The inverse of the mean sign in the client's column."""
 
     @abstractmethod
     def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:

@@ -134,7 +134,7 @@ class SubsetSelection(PermutedSets, EvenDesign):
     """
 
     name = "subset-selection"
-    summary = "Reports a random set of symbols, likely with the own one"
+    summary = "Reports a random set of symbols, likely with the client's"
     source = "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
 
     @cached_property
@@ -200,7 +200,7 @@ def best_blocks(nano: int, k: int) -> tuple[int, int]:
 
 
 def is_field(order: int) -> bool:
-    """Whether it is a prime or a power of two."""
+    """True if it is a prime or a power of two."""
     return _binary(order) or all(order % part for part in range(2, int(order**0.5) + 1))
 
 

@@ -142,7 +142,7 @@ class SUE(UnaryEncoding):
 
 @dataclass(frozen=True, kw_only=True)
 class OUE(UnaryEncoding):
-    """Optimised unary encoding: the own bit is a fair coin, and each other one is 1 with
+    """Optimised unary encoding: the true bit is a fair coin, and each other one is 1 with
     probability q = 1 / (e^eps + 1), rounded towards privacy.
 
     Privacy: (1 - q) / q <= e^eps. Utility: each frequency has variance (4 e^eps / (e^eps - 1)^2 + f

@@ -277,7 +277,7 @@ class OneCode(MemoisedGRR):
         return 1 << self.own_bits
 
     def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
-        """Moves the part of the own code to the front."""
+        """Moves the part of the client's code to the front."""
         word, half = words.dtype.type, self.word_bits // 2
         codes = values.astype(words.dtype)
         below = word(half) - word(self.own_bits) * (codes + word(1))

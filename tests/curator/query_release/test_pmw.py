@@ -120,6 +120,7 @@ class Told(TrustedOracle[Counts]):
         return answers
 
 
+@pytest.mark.long
 def test_the_code_draws_from_its_transcripts() -> None:
     """All paths of all answers add up to their chances; not to those of a threshold that is one
     larger."""

@@ -121,6 +121,7 @@ def test_smooth_counts_are_private(epsilon: float) -> None:
     assert largest_loss(CauchyNoise.exact(epsilon), OfEdges) > 1.05 * epsilon
 
 
+@pytest.mark.long
 def test_noisy_local_counts_are_private() -> None:
     """On all graphs of five nodes the worst delta is at most its own, and most of it; over joined
     pairs only it is more."""

@@ -150,6 +150,7 @@ def test_only_texts_are_readable() -> None:
     assert not readable(int.from_bytes(b"short\xff".ljust(16, b"\0"), "big"), 128, 16)
 
 
+@pytest.mark.long
 def test_words_of_a_table_are_found() -> None:
     """The two frequent words of a table are found among rare ones, with their shares; a missing
     word needs a policy."""

@@ -56,7 +56,7 @@ def read_session() -> list[Case]:
     ]
     ends = [line.split(" ", 1) for line in lines[1::2]]
     return [
-        Case(command.split(" ", 1)[1], **{"=": {"right": end}, "!": {"refused": end}}[sign])
+        Case(command.split(" ", 1)[1], **{"=": {"right": end}, "!": {"refusal": end}}[sign])
         for command, (sign, end) in zip(lines[::2], ends, strict=True)
     ]
 

@@ -29,9 +29,9 @@ class Truth:
 
     def same(self, truth: Any) -> bool:
         """Whether the program knows this truth."""
-        stated, right = (np.atleast_1d(np.array(each, dtype=float)) for each in (truth, self.value))
-        return stated.shape == right.shape and np.allclose(
-            stated, right, rtol=self.slack, atol=self.grid + 1e-9
+        claim, right = (np.atleast_1d(np.array(each, dtype=float)) for each in (truth, self.value))
+        return claim.shape == right.shape and np.allclose(
+            claim, right, rtol=self.slack, atol=self.grid + 1e-9
         )
 
     def near(self, estimate: Any, error: Any) -> bool:
