@@ -87,7 +87,8 @@ class Noise(Row):
     share: bool = False  # whether a is a share of sqrt(n)
 
     def measure(self, seed: int) -> Wrong:
-        tau, wrong = 2 * self.a / math.sqrt(self.n), {name: list[int]() for name in self.decoders}
+        tau = 2 * self.a / math.sqrt(self.n)
+        wrong = {name: list[int]() for name in self.decoders}
         for each in range(self.runs):
             generator = default_rng([seed, each])
             bits = _secret(self.n, generator)
@@ -118,7 +119,8 @@ class Models(Row):
     def measure(self, seed: int) -> Wrong:
         seeds = default_rng(seed).integers(1 << 62, size=self.tables).tolist()
         runs = [self._wrong(own) for own in seeds]
-        return Wrong({name: [run[name] for run in runs] for name in runs[0]}, self.n * self.tables)
+        wrong = {name: [run[name] for run in runs] for name in runs[0]}
+        return Wrong(wrong, self.n * self.tables)
 
     def _wrong(self, seed: int) -> dict[str, int]:
         n, generator = self.n, default_rng(seed)
@@ -128,9 +130,11 @@ class Models(Row):
         part = self.part()
         trusted = TrustedOracle[Records](table, Account(Pure(RATIO * n * part.nano)), seeded(seed))
         clients = PopulationOracle(population.Rows(table), KeyedNoise(seed), seed, self.epsilon)
+        exact = run(attack, ExactOracle(population.Rows(table)))
+        curator = run(curated_from_sq(attack, part.epsilon, n), trusted)
         guesses = {
-            "exact expectations": run(attack, ExactOracle(population.Rows(table))),
-            "a curator": run(curated_from_sq(attack, part.epsilon, n), trusted),
+            "exact expectations": exact,
+            "a curator": curator,
             "clients": run(from_own_bits(attack, public, SECRET, self.epsilon), clients),
         }
         return {name: int(np.sum(guess != bits)) for name, guess in guesses.items()}

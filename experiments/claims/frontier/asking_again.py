@@ -161,7 +161,9 @@ class Laws(Row):
         generator = default_rng(seed)
         shrunk = VARIATION / response_gain(self.epsilon)
         best = channels.best_two_laws(self.epsilon, VARIATION)
-        two = np.array([[1 + shrunk, 1 - shrunk], [1 - shrunk, 1 + shrunk]]) / 2
+        likely = 1 + shrunk
+        unlikely = 1 - shrunk
+        two = np.array([[likely, unlikely], [unlikely, likely]]) / 2
         gain = best.value / (1 - math.sqrt(1 - shrunk**2))
         clients = channels.two_laws_clients(self.epsilon, VARIATION, 1 - SUCCESS)
         fewer = math.ceil(clients / gain)
@@ -215,10 +217,12 @@ def parity_distances(columns: Floats, d: int) -> Floats:
     """The mean over r of a report's (sqrt M_r - sqrt M)^2 / 2; the first 2^d symbols bear the label
     +1, the others -1."""
     plus, minus = np.split(columns, 2, axis=-1)
-    signs = np.array([character(r, np.arange(1 << d, dtype=np.uint64)) for r in range(1 << d)])
+    points = np.arange(1 << d, dtype=np.uint64)
+    signs = np.array([character(r, points) for r in range(1 << d)])
     labels = ((plus - minus) / 2) @ signs.T / 2**d
     random = ((plus + minus) / 2).mean(axis=-1, keepdims=True)
-    distances: Floats = ((np.sqrt(random + labels) - np.sqrt(random)) ** 2).mean(axis=-1) / 2
+    differences = np.sqrt(random + labels) - np.sqrt(random)
+    distances: Floats = (differences**2).mean(axis=-1) / 2
     return distances
 
 
@@ -226,10 +230,10 @@ def correct(reports: Floats, clients: int, trials: int, generator: Generator) ->
     """The trials, half of them under either law of a report, in which the right law is the likelier
     one; a fair coin decides a tie."""
     scores = np.log(reports[0] / reports[1])
-    sums = [
-        sign * (generator.multinomial(clients, law / law.sum(), size=trials // 2) @ scores)
-        for law, sign in zip(reports, (1, -1), strict=True)
-    ]
+    sums = []
+    for law, sign in zip(reports, (1, -1), strict=True):
+        counts = generator.multinomial(clients, law / law.sum(), size=trials // 2)
+        sums.append(sign * (counts @ scores))
     right = 0
     for total in sums:
         coins = generator.random(len(total)) < 0.5
@@ -251,13 +255,20 @@ class AskingAgain(Experiment):
 
     def points(self, scale: Scale) -> Points:
         count, trials = (100, 200_000) if scale == "quick" else (1000, 2_000_000)
+        protocols = (Drawn(n, turns, count) for n, turns in TURNS.items())
+        searches = (Worst(*search) for search in SEARCHES[scale])
+        people = grid(Person, (1, 2), (*EPSILONS, 3.0))
+        laws = (Laws(epsilon, trials) for epsilon in EPSILONS)
+        halving = (
+            Halving(d, 1000) for d in ((4, 6, 8, 10) if scale == "quick" else (4, 6, 8, 10, 12))
+        )
         return [
-            *(Drawn(n, turns, count) for n, turns in TURNS.items()),
-            *(Worst(*search) for search in SEARCHES[scale]),
+            *protocols,
+            *searches,
             *map(Curator, TURNS),
-            *grid(Person, (1, 2), (*EPSILONS, 3.0)),
-            *(Laws(epsilon, trials) for epsilon in EPSILONS),
-            *(Halving(d, 1000) for d in ((4, 6, 8, 10) if scale == "quick" else (4, 6, 8, 10, 12))),
+            *people,
+            *laws,
+            *halving,
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
@@ -360,15 +371,16 @@ def _check_parity(rows: Rows[Halving, Recovery]) -> Iterator[Check]:
         1.0,
         also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
     )
+    successes = sum(m.successes for _, m in rows)
+    trials = sum(p.trials for p, _ in rows)
+    rates = {f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}
+    rates["all"] = Rate(successes, trials)
     yield measured(
         (
             "With the clients of its formula halving finds the parity in 89 to 94 % of the "
             "runs, at every d and in all"
         ),
-        {
-            **{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows},
-            "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows)),
-        },
+        rates,
         *HALVING,
     )
 
@@ -379,15 +391,19 @@ def _check_laws(rows: Rows[Laws, Tests]) -> Iterator[Check]:
     for p, m in rows:
         turn, again = p.bounds
         by_best = f"{m.fewer:,} by {m.reports} answers that carry {m.carried:.2f} times as much"
+        between = again < turn <= m.fewer <= 1.65 * turn
+        shown = m.carried > 1 and between and m.fewer < 1.9 * again
         cases.append(
             (
-                m.carried > 1 and again < turn <= m.fewer <= 1.65 * turn and m.fewer < 1.9 * again,
+                shown,
                 f"epsilon {p.epsilon:g}: {m.clients:,}, {by_best}",
             )
         )
+        two = Rate(m.two, p.trials)
+        best = Rate(m.best, p.trials)
         rates |= {
-            f"epsilon {p.epsilon:g}, yes or no": Rate(m.two, p.trials),
-            f"epsilon {p.epsilon:g}, best report": Rate(m.best, p.trials),
+            f"epsilon {p.epsilon:g}, yes or no": two,
+            f"epsilon {p.epsilon:g}, best report": best,
         }
     yield every(
         "One round tells two known laws apart by the best report with fewer people than yes "
@@ -421,14 +437,17 @@ def _parity_table(halving: Rows[Halving, Recovery]) -> Table:
     rows = []
     for p, m in halving:
         unit = response_gain(EPSILON) ** 2 * 2.0**p.d
+        rate = round(m.successes / p.trials, 3)
+        bound = least(p.d)
+        ratio = round(m.clients / unit, 2)
         rows.append(
             (
                 p.d,
-                round(least(p.d)),
+                round(bound),
                 m.clients,
-                round(m.successes / p.trials, 3),
-                round(least(p.d) / unit, 3),
-                round(m.clients / unit, 2),
+                rate,
+                round(bound / unit, 3),
+                ratio,
             )
         )
     headings = (
@@ -449,14 +468,10 @@ def _ratio_table(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances
 
 
 def _laws_table(laws: Rows[Laws, Tests]) -> Table:
-    rows = [
-        (
-            p.epsilon,
-            *(round(n / p.unit, 3) for n in (m.clients, m.fewer, *p.bounds)),
-            round(m.carried, 3),
-        )
-        for p, m in laws
-    ]
+    rows = []
+    for p, m in laws:
+        figures = (round(count / p.unit, 3) for count in (m.clients, m.fewer, *p.bounds))
+        rows.append((p.epsilon, *figures, round(m.carried, 3)))
     return tabulate(
         f"Two laws at total variation {VARIATION:g}: people in C^2 / t^2 for {SUCCESS:.0%}",
         (
@@ -468,6 +483,8 @@ def _laws_table(laws: Rows[Laws, Tests]) -> Table:
 
 
 def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
+    formulas = ((d, parity_halving_clients(d, EPSILON, 1 - SUCCESS)) for d in DRAWN)
+    bounds = ((d, least(d)) for d in DRAWN)
     curves = [
         curve_of(
             "halving, which asks nobody twice, as it was run",
@@ -477,11 +494,11 @@ def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
         ),
         curve(
             "halving, formula",
-            ((d, parity_halving_clients(d, EPSILON, 1 - SUCCESS)) for d in DRAWN),
+            formulas,
             "theory",
             group="halving",
         ),
-        curve("asked again and again, proven limit", ((d, least(d)) for d in DRAWN), "bound"),
+        curve("asked again and again, proven limit", bounds, "bound"),
     ]
     return LogFigure(
         "asking-again-parity",
@@ -493,9 +510,11 @@ def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
 
 
 def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Figure:
+    limits = ((p.clients, limit(p)) for p, _ in protocols)
+    ratios = {p.clients: m.ratio for p, m in worst}.items()
     curves = [
-        curve("proven limit", ((p.clients, limit(p)) for p, _ in protocols), "bound"),
-        curve("worst protocol found by search", {p.clients: m.ratio for p, m in worst}.items()),
+        curve("proven limit", limits, "bound"),
+        curve("worst protocol found by search", ratios),
         curve_of("largest of those drawn at random", "clients | ratio", protocols),
     ]
     title, axis = (
@@ -513,10 +532,8 @@ def _laws_figure(laws: Rows[Laws, Tests]) -> Figure:
         "asked again and again, proven limit",
     )
     heights = [[count / p.unit for count in (m.clients, m.fewer, *p.bounds)] for p, m in laws]
-    curves = [
-        curve(label, enumerate(bars), "bars")
-        for label, bars in zip(labels, zip(*heights, strict=True), strict=True)
-    ]
+    heights_by_label = zip(labels, zip(*heights, strict=True), strict=True)
+    curves = [curve(label, enumerate(bars), "bars") for label, bars in heights_by_label]
     ticks = tuple(f"epsilon {p.epsilon:g}" for p, _ in laws)
     return Figure(
         "asking-again-laws",

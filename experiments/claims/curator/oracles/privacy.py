@@ -126,8 +126,9 @@ class Robust(Row):
 
     def measure(self, seed: int) -> Cost:
         release = RobustRelease(_attempt(), 1, Terms(self.epsilon, self.delta))
+        examples = [(0, 0), (0, 1)]
         databases: SmallDatabases[tuple[int, int], Labelled] = SmallDatabases(
-            [(0, 0), (0, 1)], release.terms.pieces, Labelled.of
+            examples, release.terms.pieces, Labelled.of
         )
         pairs = list(databases.laws(release))
         nanos = (release.loss.nano, *map(nano_epsilon, EPSILONS))
@@ -162,8 +163,6 @@ class Price(Row):
         release = RobustRelease(_attempt(), 1, Terms(1 / self.parts, 1e-3))
         other: dict[int | separated.Fail, int] = {0: 1, 1: 3}
         others = [other] * release.terms.enough
-        ratio = (
-            release.answer_law([*others, {0: 2, 1: 2}])[0]
-            / release.answer_law([*others, {separated.FAIL: 1}])[0]
-        )
+        survival = release.answer_law([*others, {0: 2, 1: 2}])[0]
+        ratio = survival / release.answer_law([*others, {separated.FAIL: 1}])[0]
         return Change(math.log(ratio), release.loss.epsilon)
