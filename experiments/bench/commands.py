@@ -103,7 +103,7 @@ def asked_of(folder: Path) -> tuple[float, float]:
 
 def bare_of(folder: Path) -> float:
     """Seconds of the fastest of some runs."""
-    command = [sys.executable, "-c", BARE, folder]
+    command = (sys.executable, "-c", BARE, folder)
     return min(
         float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout) for _ in range(3)
     )

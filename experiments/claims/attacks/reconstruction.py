@@ -194,11 +194,9 @@ class Reconstruction(Experiment):
         by_noise = [row for row in noise if not row[0].share]
         by_share = sorted((row for row in noise if row[0].share), key=lambda row: row[0].n)
         shares = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
-        rows = [
-            (name, p.epsilon, sum(wrong) / m.bits)
-            for p, m in models
-            for name, wrong in m.wrong.items()
-        ]
+        rows = []
+        for p, m in models:
+            rows += [(name, p.epsilon, sum(wrong) / m.bits) for name, wrong in m.wrong.items()]
         tables = [
             _noise_table(by_noise),
             tabulate(
@@ -268,7 +266,8 @@ def _headline(by_share: Rows[Noise, Wrong], models: Rows[Models, Wrong]) -> str:
 
 def _check_programs(both: Rows[Noise, Wrong]) -> Check:
     """The program's wrong bits at every noise together, run by run: runs are independent."""
-    wrong = [sum(each) for each in zip(*(m.wrong[PROGRAM] for _, m in both), strict=True)]
+    errors = (m.wrong[PROGRAM] for _, m in both)
+    wrong = [sum(each) for each in zip(*errors, strict=True)]
     expected = sum(p.n * p.closed for p, _ in both)
     return measured(
         (
@@ -305,14 +304,13 @@ def _check_models(models: Rows[Models, Wrong]) -> Iterator[Check]:
         also=all(p.closed > 0.48 for p, _ in models if p.epsilon == 1)
         and all(p.closed < 0.32 for p, _ in models if p.epsilon == 20),
     )
+    claims = {}
+    for p, m in models:
+        share = true[p.epsilon]
+        claims[f"epsilon {p.epsilon:g}, {share:.3f}"] = Claimed(m.rate("clients"), share, share)
     yield holds(
         "Clients reveal the bit that they reported: wrong with probability 1 / (1 + e^eps)",
-        {
-            f"epsilon {p.epsilon:g}, {true[p.epsilon]:.3f}": Claimed(
-                m.rate("clients"), true[p.epsilon], true[p.epsilon]
-            )
-            for p, m in models
-        },
+        claims,
     )
 
 

@@ -446,9 +446,8 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
 
 def _check_loss(loss: Rows[Small, Losses]) -> Check:
     worst = {p.noise: (min if p.noise == LOCAL else max)(m.replace, m.edge) for p, m in loss}
-    shown = (
-        0.95 * EPSILON < worst[EXACT] <= EPSILON >= worst[PUBLISHED] and worst[LOCAL] > 2 * EPSILON
-    )
+    close = 0.95 * EPSILON < worst[EXACT] <= EPSILON >= worst[PUBLISHED]
+    shown = close and worst[LOCAL] > 2 * EPSILON
     losses = ", ".join(f"{name}: {each:.4f}" for name, each in worst.items())
     return Check(
         (

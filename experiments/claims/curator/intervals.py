@@ -171,15 +171,15 @@ class Intervals(Experiment):
 
     def points(self, scale: Scale) -> Points:
         runs, most = RUNS[scale], POINTS * RUNS[scale] // RUNS["quick"]
+        sizes = BITS[scale]
         trees = (
             Central(kind, bits, max(12, min(runs, most >> bits)))
-            for bits in BITS[scale]
+            for bits in sizes
             for kind in KINDS
         )
+        local_runs = LOCAL_RUNS[scale]
         clients = (
-            Local(bits, n, LOCAL_RUNS[scale] << (8 - bits) // 2)
-            for bits in LOCAL_BITS
-            for n in CLIENTS
+            Local(bits, n, local_runs << (8 - bits) // 2) for bits in LOCAL_BITS for n in CLIENTS
         )
         return [
             *trees,

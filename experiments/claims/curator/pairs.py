@@ -291,6 +291,7 @@ ORDERS: list[tuple[str, str, str, dict[tuple[int, int], float]]] = [
 
 def _check_order(by_size: Sized) -> Iterator[Check]:
     clients = {(d, n): 1.5 if n <= AT else 1.25 for d, n in by_size if d in COLUMNS}
+    factors = _at(5.6, 8.6, 13)
     local = [
         (
             (
@@ -305,7 +306,7 @@ def _check_order(by_size: Sized) -> Iterator[Check]:
             f"projecting helps clients 5.6, 8.6 and 13 times at n = {AT} d",
             LOCAL_PROJECTED,
             LOCAL,
-            _at(5.6, 8.6, 13),
+            factors,
         ),
     ]
     for statement, better, worse, least in ORDERS + local:

@@ -212,11 +212,10 @@ class Stability(Experiment):
             *forms,
             *_check_best(privacy, records),
         ]
-        rows = [
-            (p.name, times * p.epsilon, p.delta, delta)
-            for p, m in privacy
-            for times, delta in zip(TIMES, m.deltas, strict=True)
-        ]
+        rows = []
+        for p, m in privacy:
+            for times, delta in zip(TIMES, m.deltas, strict=True):
+                rows.append((p.name, times * p.epsilon, p.delta, delta))
         headings = "test (epsilon; delta) | epsilon | stated delta | delta"
         losses = tabulate("delta against epsilon, enumerated", headings, rows)
         tables = [losses, table_of(LEAST, LEAST_COLUMNS, records)]
@@ -261,10 +260,10 @@ def _check_best(
         worst <= 1 < half,
         f"worst over all pairs: {worst:.4f} of delta; at half the epsilon {half:.2f} or more",
     )
-    rates = {
-        f"{m.best:,} records, where the sum is {m.chance:.4f}": Claimed(m.named, m.chance, m.chance)
-        for _, m in records
-    }
+    rates = {}
+    for _, m in records:
+        name = f"{m.best:,} records, where the sum is {m.chance:.4f}"
+        rates[name] = Claimed(m.named, m.chance, m.chance)
     exact = all(SUCCESS <= m.chance < SUCCESS + 0.01 for _, m in records)
     yield holds(
         (

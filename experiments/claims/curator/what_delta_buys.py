@@ -261,18 +261,16 @@ NOTES = [
 
 def _check_counts(rows: Rows[Same, Counts]) -> Iterator[Check]:
     large = [(p, m) for p, m in rows if p.bits >= LARGE]
+    cases = []
+    for p, m in large:
+        shown = m.approximate == RECORDS and m.pure >= 0.69 * p.bits
+        cases.append((shown, f"{p.bits} bits: {m.approximate} and {m.pure}"))
     yield every(
         (
             f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
             "many bits, and one without at least .69 for each bit"
         ),
-        (
-            (
-                m.approximate == RECORDS and m.pure >= 0.69 * p.bits,
-                f"{p.bits} bits: {m.approximate} and {m.pure}",
-            )
-            for p, m in large
-        ),
+        cases,
     )
     shares = {f"{p.bits} bits": m.local_delta / m.local for p, m in large}
     yield within(

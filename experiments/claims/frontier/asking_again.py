@@ -305,13 +305,10 @@ NOTES = [
 
 def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check]:
     """What all reveal together, against the sum of what each reveals alone."""
-    cases = [
-        (
-            m.ratio <= limit(p) * (1 + 1e-9),
-            f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients",
-        )
-        for p, m in sheet[Drawn]
-    ]
+    cases = []
+    for p, m in sheet[Drawn]:
+        shown = m.ratio <= limit(p) * (1 + 1e-9)
+        cases.append((shown, f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients"))
     yield every(
         (
             "In protocols drawn at random and written out, all clients together are never "
@@ -319,13 +316,10 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
         ),
         cases,
     )
-    cases = [
-        (
-            NEAR * (p.clients == 2) <= m.ratio / limit(p) <= 1,
-            f"{m.ratio:.4f} of {limit(p):.4f} with {p.clients} clients",
-        )
-        for p, m in worst
-    ]
+    cases = []
+    for point, m in worst:
+        shown = NEAR * (point.clients == 2) <= m.ratio / limit(point) <= 1
+        cases.append((shown, f"{m.ratio:.4f} of {limit(point):.4f} with {point.clients} clients"))
     yield every(
         (
             "The worst protocols that a search finds stay below it too, and for two "
@@ -333,23 +327,18 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
         ),
         cases,
     )
-    cases = [
-        (
-            m.whole > pasting_constant() * m.parts,
-            f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum",
-        )
-        for p, m in sheet[Curator]
-    ]
+    cases = []
+    for p, m in sheet[Curator]:
+        shown = m.whole > pasting_constant() * m.parts
+        cases.append((shown, f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum"))
     yield every(
         "A curator's private answer, which does not factor, breaks it: the AND of all bits", cases
     )
-    cases = [
-        (
-            max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9,
-            f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
-        )
-        for p, m in sheet[Person]
-    ]
+    cases = []
+    for p, m in sheet[Person]:
+        share = m.best / p.bound
+        shown = max(share, m.masks / m.best) <= 1 + 1e-9
+        cases.append((shown, f"{share:.2f} (d = {p.d}, epsilon {p.epsilon:g})"))
     yield every(
         (
             "No report of one person carries more than the bound's share of a parity: the "
@@ -361,7 +350,10 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
 
 def _check_parity(rows: Rows[Halving, Recovery]) -> Iterator[Check]:
     bounds = [least(d) for d in (*DRAWN, DRAWN[-1] + 1)]
-    units = {f"d = {p.d}": m.clients / least(p.d) / (1.9 if p.d >= 8 else 2.3) for p, m in rows}
+    units = {}
+    for p, m in rows:
+        most = 1.9 if p.d >= 8 else 2.3
+        units[f"d = {p.d}"] = m.clients / least(p.d) / most
     yield within(
         "With each bit the people that every protocol needs at least double; halving, which "
         "asks nobody twice, takes at most 2.3 times as many, and less than 1.9 times from d = "
@@ -459,10 +451,10 @@ def _parity_table(halving: Rows[Halving, Recovery]) -> Table:
 
 def _ratio_table(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Table:
     largest = {p.clients: round(m.ratio, 4) for p, m in worst}
-    rows = [
-        (p.clients, round(m.ratio, 3), largest.get(p.clients, ""), round(limit(p), 4))
-        for p, m in protocols
-    ]
+    rows = []
+    for p, m in protocols:
+        worst_ratio = largest.get(p.clients, "")
+        rows.append((p.clients, round(m.ratio, 3), worst_ratio, round(limit(p), 4)))
     title = "What all clients together reveal, in units of the sum of what each reveals alone"
     return tabulate(title, "clients | largest drawn | largest found | proven limit", rows)
 

@@ -266,7 +266,8 @@ def needed(clients: list[int], errors: list[float], level: float, trials: int) -
     parabola = np.polyfit(logs, np.log(people[near]), 2)
     weights = np.vander([at], 3)[0] @ np.linalg.pinv(np.vander(logs, 3))
     slopes = np.polyval(np.polyder(parabola), logs)
-    shifts = weights * slopes * np.sqrt((1 - shares[near]) / (shares[near] * trials))
+    near_shares = shares[near]
+    shifts = weights * slopes * np.sqrt((1 - near_shares) / (near_shares * trials))
     return Positive(math.exp(np.polyval(parabola, at)), float(np.linalg.norm(shifts)))
 
 
@@ -307,10 +308,9 @@ def _pool(point: Test, shares: list[float]) -> Rate:
 def _check_gains(least: Counts) -> Check:
     """How many times fewer people a shared coin takes."""
     gains = {k: count / least[TEN][k] for k, count in least[PRIVATE].items()}
-    claims = {
-        f"k = {more} for {fewer}": Claimed(gains[more] / gains[fewer], low=1.25)
-        for fewer, more in pairwise(gains)
-    }
+    claims = {}
+    for fewer, more in pairwise(gains):
+        claims[f"k = {more} for {fewer}"] = Claimed(gains[more] / gains[fewer], low=1.25)
     statement = (
         "The more symbols, the more a shared coin saves: at least 1.25 times as much at each k as "
         "at the last, and more than 6.5 times at the most"

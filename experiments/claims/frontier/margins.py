@@ -355,13 +355,14 @@ def _check_sides(sheet: Sheet) -> Iterator[Check]:
     off = [abs(value / m.side.at_least - 1) for _, m in matrices for value in m.bounds]
     far = sum(value > CLOSE for value in off)
     sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
+    classes = f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart"
     yield Check(
         (
             "The law that bounds the margin complexity from below and the polynomial that "
             "bounds it from above agree to one part in a million"
         ),
         max(gaps) <= CLOSE,
-        f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
+        classes,
     )
     evidence = f"{len(matrices)} matrices of {sizes} blocks: {far} of {len(off)} bounds differ"
     yield Check(

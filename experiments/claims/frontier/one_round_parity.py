@@ -305,7 +305,8 @@ def _channel_checks(channels: Rows[Channels, Information]) -> Iterator[Check]:
         ),
         also=all(m.support < m.deny for _, m in channels),
     )
-    growth = all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1
+    increasing = all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1
+    growth = increasing
     evidence = "share of the bound at d = 2, 4, 6, 8, 10: " + ", ".join(
         f"{share:.4f}" for share in growing
     )
@@ -345,7 +346,8 @@ def _count_checks(counts: Counts) -> Iterator[Check]:
             bound[f"{kind}, d = {d}"] = Claimed(figure / _bound_of(kind, d), 1.5)
             if kind in ONE_ROUND:
                 formula[f"{kind}, d = {d}"] = Claimed(figure / guess(kind, d), *RIGHT[kind])
-    ratios = {f"d = {d}": figure / least[MASKS][d] for d, figure in least[DENY].items()}
+    masks = least[MASKS]
+    ratios = {f"d = {d}": figure / masks[d] for d, figure in least[DENY].items()}
     yield measured(
         "Naming suspects needs at most 0.92 times as many clients as random masks at every d",
         ratios,

@@ -284,13 +284,10 @@ COLUMNS = (
 
 
 def _bound_checks(sheet: Sheet) -> Iterator[Check]:
-    cases = [
-        (
-            (m.off < 1e-9) is (p.turns > 0),
-            f"{m.off:.1g} off with {p.clients} clients{'' if p.turns else ', a curator'}",
-        )
-        for p, m in sheet[AddedUp]
-    ]
+    cases = []
+    for p, m in sheet[AddedUp]:
+        whom = f"{p.clients} clients{'' if p.turns else ', a curator'}"
+        cases.append(((m.off < 1e-9) is (p.turns > 0), f"{m.off:.1g} off with {whom}"))
     yield every(
         (
             "In protocols drawn at random and written out, all clients together diverge "
@@ -298,13 +295,10 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         ),
         cases,
     )
-    cases = [
-        (
-            m.best <= p.bound * (1 + 1e-9),
-            f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
-        )
-        for p, m in sheet[Person]
-    ]
+    cases = []
+    for p, m in sheet[Person]:
+        shown = m.best <= p.bound * (1 + 1e-9)
+        cases.append((shown, f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})"))
     yield every(
         (
             "No report diverges more than the bound's share: the best channel's "
@@ -313,9 +307,10 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         cases,
     )
     ratios = [(Fraction(m.ratio), Fraction(m.allowed)) for _, m in sheet[Private]]
+    losses = ((ratio <= most, f"{float(ratio):.9f} of {float(most):.9f}") for ratio, most in ratios)
     yield every(
         "Naming suspects is private for every list of survivors, by its whole weights",
-        ((ratio <= most, f"{float(ratio):.9f} of {float(most):.9f}") for ratio, most in ratios),
+        losses,
     )
     cases = []
     for p, m in sheet[Certificate]:
@@ -325,7 +320,9 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
 
 
 def _run_checks(rows: Rows[Eliminated, Runs]) -> Iterator[Check]:
-    means = {p.d: Positive(m.mean / p.unit, m.error / m.mean, p.trials - 1) for p, m in rows}
+    means = {}
+    for p, m in rows:
+        means[p.d] = Positive(m.mean / p.unit, m.error / m.mean, p.trials - 1)
     rates = {f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}
     successes = sum(m.successes for _, m in rows)
     rates["all"] = Rate(successes, sum(p.trials for p, _ in rows))

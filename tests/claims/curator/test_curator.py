@@ -113,9 +113,8 @@ def test_a_mechanism_that_draws_at_another_epsilon_is_not_shown(
         for point in central()
         if isinstance(point, central_half.Mechanism)
     ]
-    assert not central_half._check_rates(
-        [(point, each) for point, each in rows if isinstance(each, central_half.Searched)]
-    )[0].shown
+    searches = [(point, each) for point, each in rows if isinstance(each, central_half.Searched)]
+    assert not central_half._check_rates(searches)[0].shown
 
 
 def small_occam() -> Rows[Any, Any]:

@@ -52,10 +52,11 @@ def finding(*again: Any, scale: Scale = "quick", sparse: int = 0) -> Finding:
         for bits, least in sizes.items():
             n = sparse if sparse and tree == "sparse" else least
             count = ClientCount(n, n - 50, n + 50, 600)
+            search = Searched(count, (10**9, round(TREE_DELTAS[tree] * 10**18)))
             searches.append(
                 (
                     Thresholds(tree, bits, 600),
-                    Searched(count, (10**9, round(TREE_DELTAS[tree] * 10**18))),
+                    search,
                 )
             )
     rows = [

@@ -32,9 +32,10 @@ def not_rounded(suspects: Suspects) -> Any:
     """The parts where an example that rules out fewer than half leaves these the weight of the
     half."""
     kind, fixed, weight, _, last = RIGHT(suspects)
+    halved = np.uint64(suspects.high * suspects.half) // np.maximum(fixed, 1).astype(np.uint64)
     weight = np.where(
         kind == 1,
-        np.uint64(suspects.high * suspects.half) // np.maximum(fixed, 1).astype(np.uint64),
+        halved,
         weight,
     )
     left = [

@@ -107,14 +107,9 @@ def test_random_functions_refute_it_too() -> None:
         2 * float(played(random_learner(8, 2 ** (-16 / 3), 1, 1000 * seed), 8)[1]) - 1
         for seed in range(15)
     ]
-    tail = (
-        sum(
-            math.comb(256, ones)
-            for ones in range(257)
-            if abs(256 - 2 * ones) > 2 * 2 ** (-16 / 3) * 256
-        )
-        / 2**256
-    )
+    bound = 2 * 2 ** (-16 / 3) * 256
+    subsets = sum(math.comb(256, ones) for ones in range(257) if abs(256 - 2 * ones) > bound)
+    tail = subsets / 2**256
     assert tail == pytest.approx(0.417, abs=1e-3)
     assert abs(sum(shares) / 15 - tail) < 5 * 0.04 / math.sqrt(15)
     assert played(random_learner(8, 2 ** (-16 / 3), 64, 1), 8)[0] == 1
@@ -180,12 +175,8 @@ def test_a_wrong_measurement_is_not_shown(
     """If a learner lost where it should win, won where it should lose, or a certificate misbehaved,
     the verdict is "not shown"."""
     assert place in dict(rows)
-    assert (
-        EXPERIMENT.conclude(
-            [(point, change(m) if point == place else m) for point, m in rows], "quick"
-        ).verdict
-        == "not shown"
-    )
+    swaps = [(point, change(m) if point == place else m) for point, m in rows]
+    assert EXPERIMENT.conclude(swaps, "quick").verdict == "not shown"
 
 
 @pytest.mark.long

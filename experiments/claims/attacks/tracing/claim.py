@@ -315,11 +315,9 @@ class Tracing(Experiment):
             (p.name, p.length, m.bits, m.worst / p.runs, *wilson(m.worst, p.runs)) for p, m in codes
         ]
         shares = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
-        traces = [
-            (name, p.c, p.users, count, p.runs)
-            for p, m in traitors
-            for name, count in m.caught.items()
-        ]
+        traces = []
+        for p, m in traitors:
+            traces += [(name, p.c, p.users, count, p.runs) for name, count in m.caught.items()]
         decoders = tabulate(
             "traitor tracing", "decoder | traitors | of users | caught in | of runs", traces
         )

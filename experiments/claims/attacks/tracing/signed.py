@@ -84,8 +84,9 @@ class Signed(Row):
             errors = Errors.of(workload.of_histogram(counts), truth, table.size)
             return float(weights[valid].sum()) / total, errors.largest
 
+        rows = table.histogram.astype(np.float64)
         ways = {
-            TABLE: table.histogram.astype(np.float64),
+            TABLE: rows,
             MWEM: _synthesize(table, workload, seed),
             HISTOGRAM: _frequent(table, seed),
         }
@@ -143,7 +144,8 @@ def check_signed(signed: Rows[Signed, Verified]) -> Check:
     releases = _releases(signed)
     ways = (TABLE, MWEM, HISTOGRAM, NOTHING)
     once, often = ({way: releases.get((way, copies), []) for way in ways} for copies in COPIES)
-    copies_share = [share for share, _ in (*once[TABLE], *often[TABLE], *often[HISTOGRAM])]
+    copied_runs = (*once[TABLE], *often[TABLE], *often[HISTOGRAM])
+    copies_share = [share for share, _ in copied_runs]
     pairs = zip(often[MWEM], often[NOTHING], strict=False)
     errors = [synthetic / random for (_, synthetic), (_, random) in pairs]
     by_copies = zip(COPIES, (once, often), strict=True)

@@ -225,6 +225,7 @@ def _check_weights(queries: Sized) -> Iterator[Check]:
         claims,
     )
     pmw_growth = ratio(queries[many].errors[PMW], queries[few].errors[PMW])
+    evidence = f"sqrt(k): {root:.1f}; by their laws, {', '.join(factors)}"
     yield measured(
         (
             "from the fewest queries to the most noise on each answer grows as sqrt(k) and "
@@ -232,7 +233,7 @@ def _check_weights(queries: Sized) -> Iterator[Check]:
         ),
         {PMW: pmw_growth},
         high=1.2,
-        more=f"sqrt(k): {root:.1f}; by their laws, {', '.join(factors)}",
+        more=evidence,
         also=min(growth.values()) > root,
     )
 

@@ -328,54 +328,49 @@ def _headline(learning: Sized, games: Sized) -> str:
 
 def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
     """The losses of RSPM and PRSMA, and of a solver that lies, over small databases."""
+    cases = []
+    for p, m in sheet[Loss]:
+        shown = abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9
+        cases.append((shown, f"{p.queries}, {p.noise}: {m.loss:.4f}"))
     yield every(
         (
             "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
             "the noise twice that: enumerated over databases of two examples"
         ),
-        (
-            (
-                abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9,
-                f"{p.queries}, {p.noise}: {m.loss:.4f}",
-            )
-            for p, m in sheet[Loss]
-        ),
+        cases,
     )
+    cases = []
+    for p, m in sheet[Alone]:
+        evidence = f"{p.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}"
+        cases.append((set(m.deltas) == {1}, evidence))
     yield every(
         (
             "a solver that lies reveals a label with certainty, believed or checked: delta is "
             "1 at every epsilon"
         ),
-        (
-            (set(m.deltas) == {1}, f"{p.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}")
-            for p, m in sheet[Alone]
-        ),
+        cases,
     )
+    cases = []
+    for _, m in sheet[Robust]:
+        evidence = f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}"
+        cases.append((0 < m.worst <= m.delta < 0.6, evidence))
     yield every(
         (
             "with PRSMA the same solver keeps to epsilon and delta, enumerated over all "
             "databases of one record for each piece"
         ),
-        (
-            (
-                0 < m.worst <= m.delta < 0.6,
-                f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}",
-            )
-            for _, m in sheet[Robust]
-        ),
+        cases,
     )
+    cases = []
+    for p, m in sheet[Price]:
+        shown = -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2
+        cases.append((shown, f"{m.changed * p.parts:.4f} at 1/{p.parts}"))
     yield every(
         (
             "the change by one surviving piece more is at worst the stated one: less than "
             "twice eps* (in units of it)"
         ),
-        (
-            (
-                -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2,
-                f"{m.changed * p.parts:.4f} at 1/{p.parts}",
-            )
-            for p, m in sheet[Price]
-        ),
+        cases,
     )
 
 

@@ -110,8 +110,8 @@ def online_finding(
             exact[p.sequence, epsilon] = m.gumbel[epsilon]
     root = math.sqrt(ROUNDS)
     rows = []
-    for (name, epsilon), figure in means.items():
-        estimate, low, high = (each / root for each in figure.stated)
+    for (name, epsilon), average in means.items():
+        estimate, low, high = (each / root for each in average.stated)
         rows.append((f"{RSPM}, {name}", 1 / epsilon, estimate, low, high))
     for (name, epsilon), regret in exact.items():
         share = regret / root

@@ -2,7 +2,9 @@
 price of PRSMA."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.oracle_efficient import separated
@@ -99,14 +101,12 @@ class Alone(Row):
             dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)
         ]
         pairs = ((laws[0], laws[1]), (laws[1], laws[0]))
-        return Deltas(
-            [
-                float(
-                    max(hockey_stick(*pair, exp_epsilon(nano_epsilon(epsilon))) for pair in pairs)
-                )
-                for epsilon in EPSILONS
-            ]
-        )
+        return Deltas([_delta(pairs, nano_epsilon(epsilon)) for epsilon in EPSILONS])
+
+
+def _delta(pairs: Iterable[tuple[Any, Any]], nano: int) -> float:
+    """The least delta at this epsilon of any pair of laws."""
+    return float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs))
 
 
 class Cost(Row):
@@ -132,9 +132,7 @@ class Robust(Row):
         )
         pairs = list(databases.laws(release))
         nanos = (release.loss.nano, *map(nano_epsilon, EPSILONS))
-        worst, *deltas = (
-            float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs)) for nano in nanos
-        )
+        worst, *deltas = (_delta(pairs, nano) for nano in nanos)
         return Cost(
             release.terms.pieces,
             release.terms.runs,

@@ -177,7 +177,7 @@ class PureOrApproximate(Experiment):
         series: Learners = {}
         for key in dict.fromkeys(p.key for p, _ in learners):
             rows = [(p, m.least) for p, m in learners if p.key == key]
-            numbers = {p.bits: least.n for p, least in rows}
+            numbers: dict[int, float] = {p.bits: least.n for p, least in rows}
             series[key] = Series(
                 numbers,
                 {p.bits: least.figure(p.samples) for p, least in rows},
@@ -257,9 +257,8 @@ def _check_numbers(learners: Rows[Learner, Records]) -> Iterator[Check]:
         rows = [(p.runs, m.right, m.expected) for p, m in learners if p.key == key]
         trials, right, expected = (sum(each) for each in zip(*rows, strict=True))
         share = expected / trials
-        claims[f"{LABELS[key]} ({key[0]}), {share:.3f} expected"] = Claimed(
-            Rate(right, trials), share, share
-        )
+        rate = Rate(right, trials)
+        claims[f"{LABELS[key]} ({key[0]}), {share:.3f} expected"] = Claimed(rate, share, share)
     enough = (
         "The least number for a threshold, pure, is an exact sum over one distribution, and "
         "enough in all the others"
