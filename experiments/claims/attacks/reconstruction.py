@@ -196,7 +196,8 @@ class Reconstruction(Experiment):
         shares = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
         rows = []
         for p, m in models:
-            rows += [(name, p.epsilon, sum(wrong) / m.bits) for name, wrong in m.wrong.items()]
+            for name, wrong in m.wrong.items():
+                rows.append((name, p.epsilon, sum(wrong) / m.bits))
         tables = [
             _noise_table(by_noise),
             tabulate(

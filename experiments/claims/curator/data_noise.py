@@ -237,8 +237,8 @@ class Errors(Row):
     @property
     def gain(self) -> float:
         """How many times smaller the scale by exact constants is, at least."""
-        published = np.array(self.scales[PUBLISHED])
-        return float(np.min(published / np.array(self.scales[EXACT])))
+        published_scales = np.array(self.scales[PUBLISHED])
+        return float(np.min(published_scales / np.array(self.scales[EXACT])))
 
 
 class Medians(Row):
@@ -447,14 +447,14 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
 def _check_loss(loss: Rows[Small, Losses]) -> Check:
     worst = {p.noise: (min if p.noise == LOCAL else max)(m.replace, m.edge) for p, m in loss}
     close = 0.95 * EPSILON < worst[EXACT] <= EPSILON >= worst[PUBLISHED]
-    shown = close and worst[LOCAL] > 2 * EPSILON
+    verdict = close and worst[LOCAL] > 2 * EPSILON
     losses = ", ".join(f"{name}: {each:.4f}" for name, each in worst.items())
     return Check(
         (
             "on all multisets of 5 from five points and all graphs of 4 nodes the loss is at most "
             "epsilon, and nearly met; that of local sensitivity is larger"
         ),
-        shown,
+        verdict,
         losses,
     )
 

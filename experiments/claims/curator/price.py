@@ -266,8 +266,8 @@ def _check_privacy(sheet: Sheet) -> Iterator[Check]:
     """The stated losses, enumerated or by the exact rule."""
     cases = []
     for p, m in sheet[Transcripts]:
-        shown = -1e-9 * m.enumerated <= m.exact - m.enumerated <= 1e-9 * m.enumerated + 1e-15
-        cases.append((shown, f"k = {p.k}: delta {m.enumerated:.6g}"))
+        verdict = -1e-9 * m.enumerated <= m.exact - m.enumerated <= 1e-9 * m.enumerated + 1e-15
+        cases.append((verdict, f"k = {p.k}: delta {m.enumerated:.6g}"))
     yield every(
         (
             "no price is lower: counts with Laplace noise lose exactly the price, enumerated over "
@@ -276,9 +276,10 @@ def _check_privacy(sheet: Sheet) -> Iterator[Check]:
         cases,
     )
     cases = []
-    for p, m in sheet[Privacy]:
-        shown = m.at <= 0 and (p.name == COMPOSED or m.below > 0)
-        cases.append((shown, f"{p.name}, k = {p.k}: {m.at:.2g}, below {m.below:.2g}"))
+    for noise, m in sheet[Privacy]:
+        verdict = m.at <= 0 and (noise.name == COMPOSED or m.below > 0)
+        evidence = f"{noise.name}, k = {noise.k}: {m.at:.2g}, below {m.below:.2g}"
+        cases.append((verdict, evidence))
     yield every(
         (
             "enumerated over all pairs of small databases, every noise keeps to its loss, and the "
@@ -287,9 +288,9 @@ def _check_privacy(sheet: Sheet) -> Iterator[Check]:
         cases,
     )
     cases = []
-    for p, m in sheet[Normal]:
-        shown = m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below
-        cases.append((shown, f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}"))
+    for normal, m in sheet[Normal]:
+        verdict = m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below
+        cases.append((verdict, f"k = {normal.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}"))
     yield every(
         (
             "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of its "
@@ -365,19 +366,19 @@ def _check_pure(medians: Medians) -> Iterator[Check]:
         name: math.log(medians[name][most] / medians[name][256]) / math.log(most / 256)
         for name in (K_NORM, GAUSSIAN)
     }
-    shown = 0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6
+    verdict = 0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6
     yield Check(
         (
             "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
             "which is a logarithm"
         ),
-        shown,
+        verdict,
         ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
     )
     best = []
     for k, least in LEAST.items():
-        shown = cube[k] == least <= each[k]
-        best.append((shown, f"k = {k}: {cube[k]:,.0f} and {least:,}"))
+        verdict = cube[k] == least <= each[k]
+        best.append((verdict, f"k = {k}: {cube[k]:,.0f} and {least:,}"))
     yield every(
         (
             "noise in the shape of the cube has the median error of the best of all pure "

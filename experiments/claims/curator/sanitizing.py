@@ -483,13 +483,13 @@ def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> Iterator[Ch
         else "nowhere",
     )
     cheaper = all(best[bits] < pure[bits] for bits in pure if bits >= 32)
-    shown = best[16] > pure[16] and cheaper
+    verdict = best[16] > pure[16] and cheaper
     yield Check(
         (
             "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
             "in one of 2^32 and all larger ones"
         ),
-        shown,
+        verdict,
         f"fewer from 2^{crossing(pure, best):.0f} on",
     )
 

@@ -274,7 +274,7 @@ def _check_best(
         also=exact,
     )
     savings = {(p.epsilon, p.delta): 1 - m.best / m.repaired for p, m in records}
-    shown = min(savings.values()) >= 0.049 and savings.get((0.1, 1e-3), 0.0) >= 0.3
+    verdict = min(savings.values()) >= 0.049 and savings.get((0.1, 1e-3), 0.0) >= 0.3
     evidence = ", ".join(
         f"{share:.1%} at ({place[0]:g}, {place[1]:g})" for place, share in savings.items()
     )
@@ -283,7 +283,7 @@ def _check_best(
             "the best test takes fewer records than the repaired one everywhere: at least "
             "4.9 % fewer, and 30 % at (0.1, 1e-3)"
         ),
-        shown,
+        verdict,
         evidence,
     )
 

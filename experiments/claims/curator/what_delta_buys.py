@@ -263,8 +263,8 @@ def _check_counts(rows: Rows[Same, Counts]) -> Iterator[Check]:
     large = [(p, m) for p, m in rows if p.bits >= LARGE]
     cases = []
     for p, m in large:
-        shown = m.approximate == RECORDS and m.pure >= 0.69 * p.bits
-        cases.append((shown, f"{p.bits} bits: {m.approximate} and {m.pure}"))
+        verdict = m.approximate == RECORDS and m.pure >= 0.69 * p.bits
+        cases.append((verdict, f"{p.bits} bits: {m.approximate} and {m.pure}"))
     yield every(
         (
             f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "

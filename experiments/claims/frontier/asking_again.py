@@ -307,8 +307,8 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
     """What all reveal together, against the sum of what each reveals alone."""
     cases = []
     for p, m in sheet[Drawn]:
-        shown = m.ratio <= limit(p) * (1 + 1e-9)
-        cases.append((shown, f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients"))
+        verdict = m.ratio <= limit(p) * (1 + 1e-9)
+        cases.append((verdict, f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients"))
     yield every(
         (
             "In protocols drawn at random and written out, all clients together are never "
@@ -318,8 +318,8 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
     )
     cases = []
     for point, m in worst:
-        shown = NEAR * (point.clients == 2) <= m.ratio / limit(point) <= 1
-        cases.append((shown, f"{m.ratio:.4f} of {limit(point):.4f} with {point.clients} clients"))
+        verdict = NEAR * (point.clients == 2) <= m.ratio / limit(point) <= 1
+        cases.append((verdict, f"{m.ratio:.4f} of {limit(point):.4f} with {point.clients} clients"))
     yield every(
         (
             "The worst protocols that a search finds stay below it too, and for two "
@@ -328,17 +328,18 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
         cases,
     )
     cases = []
-    for p, m in sheet[Curator]:
-        shown = m.whole > pasting_constant() * m.parts
-        cases.append((shown, f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum"))
+    for curator, m in sheet[Curator]:
+        verdict = m.whole > pasting_constant() * m.parts
+        evidence = f"{curator.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum"
+        cases.append((verdict, evidence))
     yield every(
         "A curator's private answer, which does not factor, breaks it: the AND of all bits", cases
     )
     cases = []
-    for p, m in sheet[Person]:
-        share = m.best / p.bound
-        shown = max(share, m.masks / m.best) <= 1 + 1e-9
-        cases.append((shown, f"{share:.2f} (d = {p.d}, epsilon {p.epsilon:g})"))
+    for person, m in sheet[Person]:
+        share = m.best / person.bound
+        verdict = max(share, m.masks / m.best) <= 1 + 1e-9
+        cases.append((verdict, f"{share:.2f} (d = {person.d}, epsilon {person.epsilon:g})"))
     yield every(
         (
             "No report of one person carries more than the bound's share of a parity: the "
@@ -384,10 +385,10 @@ def _check_laws(rows: Rows[Laws, Tests]) -> Iterator[Check]:
         turn, again = p.bounds
         by_best = f"{m.fewer:,} by {m.reports} answers that carry {m.carried:.2f} times as much"
         between = again < turn <= m.fewer <= 1.65 * turn
-        shown = m.carried > 1 and between and m.fewer < 1.9 * again
+        verdict = m.carried > 1 and between and m.fewer < 1.9 * again
         cases.append(
             (
-                shown,
+                verdict,
                 f"epsilon {p.epsilon:g}: {m.clients:,}, {by_best}",
             )
         )

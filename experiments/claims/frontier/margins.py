@@ -114,8 +114,8 @@ def forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     weights = certificate["weights"]
     changes = []
     for place, weight in enumerate(weights):
-        altered = [*weights[:place], weight + 1, *weights[place + 1 :]]
-        changes.append({**certificate, "weights": altered})
+        forgery = [*weights[:place], weight + 1, *weights[place + 1 :]]
+        changes.append({**certificate, "weights": forgery})
     changes += [{**certificate, "b": b} for b in (certificate["b"] - 1, certificate["b"] + 1)]
     return [
         *changes,

@@ -275,7 +275,14 @@ class OneRoundParity(Experiment):
 
 
 def _channel_checks(channels: Rows[Channels, Information]) -> Iterator[Check]:
-    places = [(f"(d = {p.d}, epsilon {p.epsilon:.3g})", p, m) for p, m in channels]
+    ratios, near = [], []
+    for p, m in channels:
+        place = f"(d = {p.d}, epsilon {p.epsilon:.3g})"
+        below = 0 < max(m.best, m.random) < m.bound
+        ratios.append((below, f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}"))
+        if p.epsilon <= LN3:
+            verdict = NEAR * m.best < m.deny <= m.best * (1 + 1e-9)
+            near.append((verdict, f"{m.deny / m.best:.4f} {place}"))
     growing = [
         parity.deny_information(d, EPSILON) / parity.parity_report_bound(d, EPSILON)
         for d in (2, 4, 6, 8, 10)
@@ -285,28 +292,18 @@ def _channel_checks(channels: Rows[Channels, Information]) -> Iterator[Check]:
             "no report reveals more of a parity than the bound: the best of all channels does "
             f"not, nor does any of {CHANNELS} random ones (in units of it)"
         ),
-        (
-            (
-                0 < max(m.best, m.random) < m.bound,
-                f"{m.best / m.bound:.4f}, {m.random / m.bound:.3f} {place}",
-            )
-            for place, _, m in places
-        ),
+        ratios,
     )
     yield every(
         (
             "naming a suspect reveals at least 95 % of the best channel's information, up to "
             "ln 3, and more than naming a parity that agrees"
         ),
-        (
-            (NEAR * m.best < m.deny <= m.best * (1 + 1e-9), f"{m.deny / m.best:.4f} {place}")
-            for place, p, m in places
-            if p.epsilon <= LN3
-        ),
+        near,
         also=all(m.support < m.deny for _, m in channels),
     )
-    increasing = all(less < more for less, more in pairwise(growing)) and 0.99 < growing[-1] < 1
-    growth = increasing
+    increasing = all(less < more for less, more in pairwise(growing))
+    growth = increasing and 0.99 < growing[-1] < 1
     evidence = "share of the bound at d = 2, 4, 6, 8, 10: " + ", ".join(
         f"{share:.4f}" for share in growing
     )
@@ -327,14 +324,14 @@ def _bound_check(bounded: Rows[AtBound, Successes]) -> Check:
         for p, m in bounded
     }
     least = min(success for _, success in beaten) > TARGET
-    shown = {kind for kind, _ in beaten} == set(SEVERAL) and least
+    verdict = {kind for kind, _ in beaten} == set(SEVERAL) and least
     return holds(
         f"With the clients that every one-round protocol needs at least for {TARGET:.0%}, several "
         f"rounds succeed as computed, within {RATE:.0%}: more often from d = 7 on, and in two "
         "rounds from d = 8 on",
         claims,
         "; ".join(refusals),
-        also=shown,
+        also=verdict,
     )
 
 

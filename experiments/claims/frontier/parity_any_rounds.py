@@ -285,9 +285,9 @@ COLUMNS = (
 
 def _bound_checks(sheet: Sheet) -> Iterator[Check]:
     cases = []
-    for p, m in sheet[AddedUp]:
-        whom = f"{p.clients} clients{'' if p.turns else ', a curator'}"
-        cases.append(((m.off < 1e-9) is (p.turns > 0), f"{m.off:.1g} off with {whom}"))
+    for protocol, m in sheet[AddedUp]:
+        whom = f"{protocol.clients} clients{'' if protocol.turns else ', a curator'}"
+        cases.append(((m.off < 1e-9) is (protocol.turns > 0), f"{m.off:.1g} off with {whom}"))
     yield every(
         (
             "In protocols drawn at random and written out, all clients together diverge "
@@ -296,9 +296,10 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         cases,
     )
     cases = []
-    for p, m in sheet[Person]:
-        shown = m.best <= p.bound * (1 + 1e-9)
-        cases.append((shown, f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})"))
+    for person, m in sheet[Person]:
+        below = m.best <= person.bound * (1 + 1e-9)
+        evidence = f"{m.best / person.bound:.2f} (d = {person.d}, epsilon {person.epsilon:g})"
+        cases.append((below, evidence))
     yield every(
         (
             "No report diverges more than the bound's share: the best channel's "
@@ -306,11 +307,13 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         ),
         cases,
     )
-    ratios = [(Fraction(m.ratio), Fraction(m.allowed)) for _, m in sheet[Private]]
-    losses = ((ratio <= most, f"{float(ratio):.9f} of {float(most):.9f}") for ratio, most in ratios)
+    cases = []
+    for _, m in sheet[Private]:
+        ratio, most = Fraction(m.ratio), Fraction(m.allowed)
+        cases.append((ratio <= most, f"{float(ratio):.9f} of {float(most):.9f}"))
     yield every(
         "Naming suspects is private for every list of survivors, by its whole weights",
-        losses,
+        cases,
     )
     cases = []
     for p, m in sheet[Certificate]:
@@ -322,7 +325,8 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
 def _run_checks(rows: Rows[Eliminated, Runs]) -> Iterator[Check]:
     means = {}
     for p, m in rows:
-        means[p.d] = Positive(m.mean / p.unit, m.error / m.mean, p.trials - 1)
+        error = m.error / m.mean
+        means[p.d] = Positive(m.mean / p.unit, error, p.trials - 1)
     rates = {f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}
     successes = sum(m.successes for _, m in rows)
     rates["all"] = Rate(successes, sum(p.trials for p, _ in rows))

@@ -113,8 +113,9 @@ def test_a_mechanism_that_draws_at_another_epsilon_is_not_shown(
         for point in central()
         if isinstance(point, central_half.Mechanism)
     ]
-    searches = [(point, each) for point, each in rows if isinstance(each, central_half.Searched)]
-    assert not central_half._check_rates(searches)[0].shown
+    assert not central_half._check_rates(
+        [(point, each) for point, each in rows if isinstance(each, central_half.Searched)]
+    )[0].shown
 
 
 def small_occam() -> Rows[Any, Any]:
@@ -170,13 +171,8 @@ def test_a_choice_that_is_not_the_mechanisms_is_not_shown(
 ) -> None:
     """Always the best, any at all, or at three quarters of epsilon: at the least size these succeed
     more or less often than 90 %."""
-    assert all(
-        shown(
-            occam._check_sizes(
-                once.measured("occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5))
-            )
-        ).values()
-    )
+    rows = once.measured("occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5))
+    assert all(shown(occam._check_sizes(rows)).values())
     monkeypatch.setattr(ExponentialMechanism, "release", choose)
     assert not all(shown(occam._check_sizes(sizes())).values())
 

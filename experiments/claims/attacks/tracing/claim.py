@@ -317,7 +317,8 @@ class Tracing(Experiment):
         shares = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
         traces = []
         for p, m in traitors:
-            traces += [(name, p.c, p.users, count, p.runs) for name, count in m.caught.items()]
+            for name, count in m.caught.items():
+                traces.append((name, p.c, p.users, count, p.runs))
         decoders = tabulate(
             "traitor tracing", "decoder | traitors | of users | caught in | of runs", traces
         )

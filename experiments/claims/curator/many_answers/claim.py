@@ -110,11 +110,12 @@ class ManyAnswers(Experiment):
         queries: Sized = {p.k: m for p, m in sheet[Queries]}
         small: Sized = {p.n: m for p, m in sheet[Small]}
         marginals: Sized = {p.n: m for p, m in sheet[AllMarginals]}
+        by_queries, by_records, by_marginals = TITLES
         tables = [
-            _table(TITLES[0], "queries", queries),
+            _table(by_queries, "queries", queries),
             _halts(queries),
-            _table(TITLES[1], "records", small),
-            _table(TITLES[2], "records", marginals),
+            _table(by_records, "records", small),
+            _table(by_marginals, "records", marginals),
         ]
         checks = [
             _check_privacy({p.what: m.share for p, m in sheet[Privacy]}),

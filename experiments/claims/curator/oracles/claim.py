@@ -330,8 +330,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
     """The losses of RSPM and PRSMA, and of a solver that lies, over small databases."""
     cases = []
     for p, m in sheet[Loss]:
-        shown = abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9
-        cases.append((shown, f"{p.queries}, {p.noise}: {m.loss:.4f}"))
+        verdict = abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9
+        cases.append((verdict, f"{p.queries}, {p.noise}: {m.loss:.4f}"))
     yield every(
         (
             "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
@@ -340,8 +340,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         cases,
     )
     cases = []
-    for p, m in sheet[Alone]:
-        evidence = f"{p.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}"
+    for solver, m in sheet[Alone]:
+        evidence = f"{solver.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}"
         cases.append((set(m.deltas) == {1}, evidence))
     yield every(
         (
@@ -362,9 +362,9 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         cases,
     )
     cases = []
-    for p, m in sheet[Price]:
-        shown = -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2
-        cases.append((shown, f"{m.changed * p.parts:.4f} at 1/{p.parts}"))
+    for price, m in sheet[Price]:
+        verdict = -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * price.parts < 2
+        cases.append((verdict, f"{m.changed * price.parts:.4f} at 1/{price.parts}"))
     yield every(
         (
             "the change by one surviving piece more is at worst the stated one: less than "

@@ -97,9 +97,7 @@ class Alone(Row):
             if self.way == BELIEVED
             else attempt.law
         )
-        laws: list[dict[int | separated.Fail, int]] = [
-            dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)
-        ]
+        laws = [dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)]
         pairs = ((laws[0], laws[1]), (laws[1], laws[0]))
         return Deltas([_delta(pairs, nano_epsilon(epsilon)) for epsilon in EPSILONS])
 

@@ -303,8 +303,8 @@ def _check_separation(of: str, series: Learners, proven: Series) -> Check:
             also=near,
         )
     ratios = [bound[size] / number for size, number in best.numbers.items()]
-    shown = need >= times * least and ratios == sorted(ratios) and near
-    return Check(statement, shown, evidence)
+    verdict = need >= times * least and ratios == sorted(ratios) and near
+    return Check(statement, verdict, evidence)
 
 
 def _check_flat(key: Key, series: Series) -> Check:
