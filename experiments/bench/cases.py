@@ -133,9 +133,8 @@ def describe_speeds(speeds: Iterable[Speed], width: int) -> str:
     """The figures as a table."""
     rows = []
     for speed in speeds:
-        value, reference, ratio, limit = (
-            f"{each:.3g}" for each in (speed.value, speed.reference, speed.ratio, ASKED[speed.what])
-        )
+        figures = (speed.value, speed.reference, speed.ratio, ASKED[speed.what])
+        value, reference, ratio, limit = (f"{each:.3g}" for each in figures)
         bound, verdict = (
             f"at {'least' if speed.more else 'most'} {limit}",
             "meets" if speed.meets else "misses",
@@ -232,10 +231,11 @@ def cluster_speeds() -> Iterator[Speed]:
     if find_spec("distributed") is None:
         return
     which, population = Draw(1), Survey().synthetic(10**9, 0)
+    query = LocalQuery(Survey().query, BinaryRR(1.0), Cohort(0, population.size))
     request = AskedOf(
         population,
         KeyedNoise(0),
-        LocalQuery(Survey().query, BinaryRR(1.0), Cohort(0, population.size)),
+        query,
         which,
         which.key(COINS, 0),
     )
@@ -338,9 +338,10 @@ def _rate(
         each()  # compiles, and fills caches
         return best_of(lambda: [each() for _ in range(times)])
 
+    rate = reports * times / duration(work) / 1e6
     return Speed(
         what,
-        reports * times / duration(work) / 1e6,
+        rate,
         "million/s",
         reports * times / duration(bare) / 1e6,
     )
@@ -360,10 +361,8 @@ def end_work(
         _reports(randomizer),
         cells_of(randomizer, stream_key("bench coins", 0), 0, CHUNK),
     )
-    return (partial(_answers, randomizer, _values(randomizer, batch), 0), batch), (
-        partial(randomizer.tally, reports, cells),
-        CHUNK,
-    )
+    clients = partial(_answers, randomizer, _values(randomizer, batch), 0)
+    return (clients, batch), (partial(randomizer.tally, reports, cells), CHUNK)
 
 
 def _values(randomizer: Randomizer, count: int) -> Ints:
@@ -374,12 +373,10 @@ def _values(randomizer: Randomizer, count: int) -> Ints:
 def _reports(randomizer: Randomizer) -> Words:
     """A chunk of reports."""
     batch = fitting(randomizer)
-    return np.concatenate(
-        [
-            _answers(randomizer, _values(randomizer, batch), start)
-            for start in range(0, CHUNK, batch)
-        ]
-    )[:CHUNK]
+    batches = [
+        _answers(randomizer, _values(randomizer, batch), start) for start in range(0, CHUNK, batch)
+    ]
+    return np.concatenate(batches)[:CHUNK]
 
 
 def _answers(randomizer: Randomizer, values: Ints, start: int) -> Words:
@@ -431,10 +428,8 @@ def _per_message(reports: int, messages: int) -> tuple[float, float]:
     work of a server."""
     name, keys = "host-0", (new_key(), new_key())
     roster = Roster([Place(name, _GROUP, 0, reports * messages, public(keys[1]))])
-    server, member = (
-        Party.server(_RUN, keys[0], roster.speaker),
-        Party.member(_RUN, public(keys[0]), keys[1]),
-    )
+    server = Party.server(_RUN, keys[0], roster.speaker)
+    member = Party.member(_RUN, public(keys[0]), keys[1])
     where = topic(_RUN, "rep", _GROUP, name)
     body = np.zeros(reports, dtype=np.uint8).tobytes()
     starts = range(0, reports * messages, reports)
@@ -450,9 +445,10 @@ def _per_message(reports: int, messages: int) -> tuple[float, float]:
 
     def hear(times: int) -> None:
         coordinator = Coordinator(_RUN, reports * messages, 0, 1.0, Terms(), roster)
+        hello = Hello(run=_RUN, member=name, start=0, stop=reports * messages, private=False)
         coordinator.receive(
             topic(_RUN, "hello", _GROUP, name),
-            Hello(run=_RUN, member=name, start=0, stop=reports * messages, private=False),
+            hello,
             0.0,
         )
         coordinator.open(
@@ -464,9 +460,8 @@ def _per_message(reports: int, messages: int) -> tuple[float, float]:
 
     verification = best_of(lambda: [server.open(where, envelope) for envelope in envelopes])
     # without the work of a round
-    return verification / messages, max(
-        0.0, best_of(partial(hear, messages)) - best_of(partial(hear, 0))
-    ) / messages
+    delivery = best_of(partial(hear, messages)) - best_of(partial(hear, 0))
+    return verification / messages, max(0.0, delivery) / messages
 
 
 def curator_speeds() -> Iterator[Speed]:
@@ -486,10 +481,8 @@ def curator_speeds() -> Iterator[Speed]:
         Marginals.ways(columns, 3),
         ConcentratedRounds.within(rho_within(approximate(1.0, 1e-6)), rounds),
     )
-    weights, moves = (
-        np.ones(1 << columns),
-        mwem.rounds.replays(len(few.rows)) * rounds * (rounds + 1) // 2,
-    )
+    weights = np.ones(1 << columns)
+    moves = mwem.rounds.replays(len(few.rows)) * rounds * (rounds + 1) // 2
 
     def passes() -> None:
         for _ in range(moves):

@@ -79,14 +79,16 @@ def table_of(rows: int, suffix: str = ".parquet") -> Iterator[Path]:
     import polars
 
     generator, many = np.random.default_rng(0), min(rows, 10**6)
-    numbers = {f"x{place}": generator.integers(0, 100, many) for place in range(4)} | {
-        f"y{place}": generator.random(many).round(3) for place in range(3)
-    }
+    integers = {f"x{place}": generator.integers(0, 100, many) for place in range(4)}
+    fractions = {f"y{place}": generator.random(many).round(3) for place in range(3)}
     texts = {
         f"t{place}": generator.choice(["Oslo", "Rome", "Paris", "Lima"], many) for place in range(3)
     }
     with tempfile.TemporaryDirectory(prefix="ldp-table-") as folder:
-        first, frame = Path(folder) / f"0000{suffix}", polars.DataFrame(numbers | texts)
+        first, frame = (
+            Path(folder) / f"0000{suffix}",
+            polars.DataFrame(integers | fractions | texts),
+        )
         (frame.write_csv if suffix == ".csv" else frame.write_parquet)(first)
         for part in range(1, rows // many):
             first.with_stem(f"{part:04}").hardlink_to(first)
@@ -101,11 +103,7 @@ def asked_of(folder: Path) -> tuple[float, float]:
 
 def bare_of(folder: Path) -> float:
     """Seconds of the fastest of some runs."""
+    command = (sys.executable, "-c", BARE, folder)
     return min(
-        float(
-            subprocess.run(
-                [sys.executable, "-c", BARE, folder], stdout=subprocess.PIPE, check=True
-            ).stdout
-        )
-        for _ in range(3)
+        float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout) for _ in range(3)
     )

@@ -97,17 +97,20 @@ def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
         )
     )
     speeds = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}
+    rate = _batches(*client)
+    clients = {library: ends[0] for library, ends in speeds.items()}
+    servers = {library: ends[1] for library, ends in speeds.items() if library != "opendp"}
     return [
         Row(
             f"{what}: clients",
-            _batches(*client),
-            {library: ends[0] for library, ends in speeds.items()},
+            rate,
+            clients,
         ),
         # it has no estimator
         Row(
             f"{what}: server",
             _batches(*server),
-            {library: ends[1] for library, ends in speeds.items() if library != "opendp"},
+            servers,
         ),
     ]
 
@@ -116,9 +119,8 @@ def _ends(peer: Peer, k: int) -> tuple[float, float]:
     """The speeds of a peer's client, and of its server, which adds up and estimates."""
     peer.respond(np.zeros(2, dtype=np.int64))  # compiles before the clock starts
     reports = peer.respond(np.arange(1024) % k)
-    return _rate(lambda n: partial(peer.respond, np.arange(n) % k)), _rate(
-        lambda n: partial(peer.estimate, (reports * (n // 1024 + 1))[:n])
-    )
+    client = _rate(lambda n: partial(peer.respond, np.arange(n) % k))
+    return client, _rate(lambda n: partial(peer.estimate, (reports * (n // 1024 + 1))[:n]))
 
 
 def _batches(work: Callable[[], object], size: int) -> float:
@@ -154,12 +156,11 @@ def _one_bit() -> Row:
     SCREEN.working("measuring one bit")
     theirs: dict[str, float] = {}
     if installed("opendp"):
+        truth = math.exp(1) / (1 + math.exp(1))
         theirs["opendp"] = _rate(
             partial(
                 _calls,
-                partial(
-                    prelude().m.make_randomized_response_bool(math.exp(1) / (1 + math.exp(1))), True
-                ),
+                partial(prelude().m.make_randomized_response_bool(truth), True),
             )
         )
     if installed("diffprivlib"):
@@ -199,9 +200,10 @@ def _histogram() -> Row:
     if installed("opendp"):
         home = prelude()
         space = home.vector_domain(home.atom_domain(T="i32")), home.symmetric_distance()
+        categories = list(range(1 << CELLS))
         query = home.t.make_count_by_categories(
             *space,
-            categories=list(range(1 << CELLS)),
+            categories=categories,
             MO=home.L1Distance["i32"],
             TOA="i32",
             null_category=False,
@@ -211,8 +213,11 @@ def _histogram() -> Row:
         )
     if installed("diffprivlib"):
         histogram = import_module("diffprivlib.tools").histogram
+        release = partial(
+            histogram, rows, epsilon=0.5, bins=1 << CELLS, range=(0, (1 << CELLS) - 1)
+        )
         theirs["diffprivlib"] = _batches(
-            partial(histogram, rows, epsilon=0.5, bins=1 << CELLS, range=(0, (1 << CELLS) - 1)),
+            release,
             ROWS,
         )
     return Row(
@@ -255,20 +260,22 @@ def describe(rows: list[Row], width: int) -> str:
         else ("", "", "")
         for row in rows
     ]
-    speeds = [
-        (row.work, f"{row.ours:.3g}", *theirs) for row, theirs in zip(rows, best, strict=True)
-    ]
+    pairs = zip(rows, best, strict=True)
+    speeds = [(row.work, f"{row.ours:.3g}", *theirs) for row, theirs in pairs]
+    spreads = [_spread(each) for each in variances()]
+    losses = [_loss(claim) for claim in claims()]
+    speed_table = table(("work", "ours", "best peer", "which", "ratio"), speeds, width)
     return "\n\n".join(
         [
-            table(("work", "ours", "best peer", "which", "ratio"), speeds, width),
+            speed_table,
             table(
                 ("n E||error||^2, k = 16, epsilon 1", "closed form", "ours", "peers"),
-                [_spread(each) for each in variances()],
+                spreads,
                 width,
             ),
             table(
                 ("library", "mechanism", "epsilon asked", "epsilon exact"),
-                [_loss(claim) for claim in claims()],
+                losses,
                 width,
             ),
         ]
@@ -291,8 +298,9 @@ def _loss(claim: Claim) -> tuple[str, ...]:
 
 def as_data(rows: list[Row]) -> dict[str, Any]:
     """The same as plain data."""
+    speeds = [{**asdict(row), "best": row.best, "ratio": row.ratio} for row in rows]
     return {
-        "speeds": [{**asdict(row), "best": row.best, "ratio": row.ratio} for row in rows],
+        "speeds": speeds,
         "variances": [asdict(each) for each in variances()],
         "losses": [_loss(claim) for claim in claims()],  # as words: one may be infinite
     }

@@ -196,18 +196,21 @@ def _multi_freq(task: Task, kind: str, singles: Callable[[list[Any]], Floats], *
 
 def _multi_unary(task: Task, best: bool) -> Peer:
     root = math.exp(task.epsilon / 2)
-    p, q = (0.5, 1 / (math.exp(task.epsilon) + 1)) if best else (root / (root + 1), 1 / (root + 1))
+    p, q = root / (root + 1), 1 / (root + 1)
+    if best:
+        p, q = 0.5, 1 / (math.exp(task.epsilon) + 1)
     return _multi_freq(task, "UE", lambda reports: _by_odds(np.array(reports), p, q), best)
 
 
 def _multi_hashing(task: Task) -> Peer:
     g = round(math.exp(task.epsilon)) + 1
+    truth = math.exp(task.epsilon) / (math.exp(task.epsilon) + g - 1)
     return _multi_freq(
         task,
         "LH",
         lambda reports: _by_odds(
             _hashed(reports, task.k, g),
-            math.exp(task.epsilon) / (math.exp(task.epsilon) + g - 1),
+            truth,
             1 / g,
         ),
     )
@@ -358,7 +361,8 @@ def closed_form(oracle: str) -> float:
     if oracle == "hadamard":
         return K * (response_gain(EPSILON) ** 2 - 1 / K**2)
     if oracle == "olh":
-        order, w = best_hash(nano, K).points, best_hash(nano, K).points // best_hash(nano, K).g
+        design = best_hash(nano, K)
+        order, w = design.points, design.points // design.g
     else:
         order, w = (K, 1) if oracle == "grr" else best_blocks(nano, K)
     return float(total_variance(growth, order, w, K))
@@ -368,19 +372,20 @@ def _of_ours(randomizer: Any) -> float:
     """The squared error of whole surveys, averaged, times the clients of one."""
     total, n = 0.0, SURVEYS * CLIENTS
     values = np.random.default_rng(4).integers(0, K, n)
+    key = stream_key("coins", 9, 1)
     coins = (
-        randomizer.cells_of(public_coins(stream_key("coins", 9, 1), 0, n))
+        randomizer.cells_of(public_coins(key, 0, n))
         if randomizer.uses_coins
         else np.zeros(n, dtype=np.uint8)
     )
     for start in range(0, n, CLIENTS):
         stop = start + CLIENTS
+        draws = randomizer.draw(KeyedNoise(9), Draw(1), start, stop)
         reports = randomizer.respond(
             values[start:stop],
-            randomizer.draw(KeyedNoise(9), Draw(1), start, stop),
+            draws,
             coins[start:stop],
         )
-        total += math.fsum(
-            (randomizer.estimate(randomizer.tally(reports, coins[start:stop])).value - 1 / K) ** 2
-        )
+        tally = randomizer.tally(reports, coins[start:stop])
+        total += math.fsum((randomizer.estimate(tally).value - 1 / K) ** 2)
     return CLIENTS * total / SURVEYS

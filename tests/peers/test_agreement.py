@@ -76,8 +76,9 @@ def _ours(task: Task) -> Any:
 
 def _estimate_of(randomizer: Any, values: Ints) -> Estimate:
     """Our estimate from our reports of these values."""
+    key = stream_key("coins", 7, 1)
     coins = (
-        randomizer.cells_of(public_coins(stream_key("coins", 7, 1), 0, N))
+        randomizer.cells_of(public_coins(key, 0, N))
         if randomizer.uses_coins
         else np.zeros(N, dtype=np.uint8)
     )
@@ -140,9 +141,8 @@ def test_their_reports_are_decoded_by_us(task: Task, library: str) -> None:
     1e-6, clipped and normalised where it does that."""
     peer, ours = _peer(library, task), _ours(task)
     reports = peer.respond(SAMPLE)
-    shares = ours.estimate(
-        ours.tally(_pack(task, reports).astype(ours.report_dtype.base), np.zeros(N, dtype=np.uint8))
-    ).value
+    codes = _pack(task, reports).astype(ours.report_dtype.base)
+    shares = ours.estimate(ours.tally(codes, np.zeros(N, dtype=np.uint8))).value
     if peer.normalises:
         shares = np.maximum(shares, 0) / np.maximum(shares, 0).sum()
     np.testing.assert_allclose(peer.estimate(reports), shares, atol=1e-6)
@@ -171,7 +171,8 @@ def test_whole_numbers_permutations_and_vectors() -> None:
     """Bounds of the two generators, orders without putting back, independent entries, and a path
     that depends on an earlier one."""
     orders = law(lambda: tuple(np.random.choice(np.arange(3), size=2, replace=False).tolist()))
-    assert orders == {(a, b): Fraction(1, 6) for a in range(3) for b in range(3) if a != b}
+    sixth = Fraction(1, 6)
+    assert orders == {(a, b): sixth for a in range(3) for b in range(3) if a != b}
     bits = law(lambda: tuple(np.random.choice([1, 0], size=2, p=[0.25, 0.75]).tolist()))
     assert bits == {
         (1, 1): Fraction(1, 16),
@@ -179,7 +180,8 @@ def test_whole_numbers_permutations_and_vectors() -> None:
         (0, 1): Fraction(3, 16),
         (0, 0): Fraction(9, 16),
     }
-    assert law(lambda: random.randint(0, 1) if random.random() < 0.25 else 2) == {
+    mixture = law(lambda: random.randint(0, 1) if random.random() < 0.25 else 2)
+    assert mixture == {
         0: Fraction(1, 8),
         1: Fraction(1, 8),
         2: Fraction(3, 4),
@@ -245,20 +247,17 @@ def _same_channel(laws: list[dict[Hashable, Fraction]], mechanism: str) -> None:
         q, p = (Fraction(weight, unary.total) for weight in unary.ones)
         for value, law in enumerate(laws):
             for bits in itertools.product((0, 1), repeat=3):
+                odds = (p if place == value else q for place in range(3))
                 chance = math.prod(
-                    one if bit else 1 - one
-                    for bit, one in zip(
-                        bits, (p if place == value else q for place in range(3)), strict=True
-                    )
+                    one if bit else 1 - one for bit, one in zip(bits, odds, strict=True)
                 )
                 assert float(law[bits]) == pytest.approx(float(chance), abs=1e-9)
         return
     direct = GRR(1.0, k=3, word_bits=64)
     for value, law in enumerate(laws):
         for report in range(3):
-            assert float(law[report]) == pytest.approx(
-                (direct.truth if report == value else direct.other) / direct.total, abs=1e-9
-            )
+            share = (direct.truth if report == value else direct.other) / direct.total
+            assert float(law[report]) == pytest.approx(share, abs=1e-9)
 
 
 @pytest.mark.parametrize("library", SOUND)

@@ -87,7 +87,8 @@ class Noise(Row):
     share: bool = False  # whether a is a share of sqrt(n)
 
     def measure(self, seed: int) -> Wrong:
-        tau, wrong = 2 * self.a / math.sqrt(self.n), {name: list[int]() for name in self.decoders}
+        tau = 2 * self.a / math.sqrt(self.n)
+        wrong = {name: list[int]() for name in self.decoders}
         for each in range(self.runs):
             generator = default_rng([seed, each])
             bits = _secret(self.n, generator)
@@ -118,7 +119,8 @@ class Models(Row):
     def measure(self, seed: int) -> Wrong:
         seeds = default_rng(seed).integers(1 << 62, size=self.tables).tolist()
         runs = [self._wrong(own) for own in seeds]
-        return Wrong({name: [run[name] for run in runs] for name in runs[0]}, self.n * self.tables)
+        wrong = {name: [run[name] for run in runs] for name in runs[0]}
+        return Wrong(wrong, self.n * self.tables)
 
     def _wrong(self, seed: int) -> dict[str, int]:
         n, generator = self.n, default_rng(seed)
@@ -128,9 +130,11 @@ class Models(Row):
         part = self.part()
         trusted = TrustedOracle[Records](table, Account(Pure(RATIO * n * part.nano)), seeded(seed))
         clients = PopulationOracle(population.Rows(table), KeyedNoise(seed), seed, self.epsilon)
+        exact = run(attack, ExactOracle(population.Rows(table)))
+        curator = run(curated_from_sq(attack, part.epsilon, n), trusted)
         guesses = {
-            "exact expectations": run(attack, ExactOracle(population.Rows(table))),
-            "a curator": run(curated_from_sq(attack, part.epsilon, n), trusted),
+            "exact expectations": exact,
+            "a curator": curator,
             "clients": run(from_own_bits(attack, public, SECRET, self.epsilon), clients),
         }
         return {name: int(np.sum(guess != bits)) for name, guess in guesses.items()}
@@ -190,11 +194,10 @@ class Reconstruction(Experiment):
         by_noise = [row for row in noise if not row[0].share]
         by_share = sorted((row for row in noise if row[0].share), key=lambda row: row[0].n)
         shares = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
-        rows = [
-            (name, p.epsilon, sum(wrong) / m.bits)
-            for p, m in models
-            for name, wrong in m.wrong.items()
-        ]
+        rows = []
+        for p, m in models:
+            for name, wrong in m.wrong.items():
+                rows.append((name, p.epsilon, sum(wrong) / m.bits))
         tables = [
             _noise_table(by_noise),
             tabulate(
@@ -264,7 +267,8 @@ def _headline(by_share: Rows[Noise, Wrong], models: Rows[Models, Wrong]) -> str:
 
 def _check_programs(both: Rows[Noise, Wrong]) -> Check:
     """The program's wrong bits at every noise together, run by run: runs are independent."""
-    wrong = [sum(each) for each in zip(*(m.wrong[PROGRAM] for _, m in both), strict=True)]
+    errors = (m.wrong[PROGRAM] for _, m in both)
+    wrong = [sum(each) for each in zip(*errors, strict=True)]
     expected = sum(p.n * p.closed for p, _ in both)
     return measured(
         (
@@ -301,14 +305,13 @@ def _check_models(models: Rows[Models, Wrong]) -> Iterator[Check]:
         also=all(p.closed > 0.48 for p, _ in models if p.epsilon == 1)
         and all(p.closed < 0.32 for p, _ in models if p.epsilon == 20),
     )
+    claims = {}
+    for p, m in models:
+        share = true[p.epsilon]
+        claims[f"epsilon {p.epsilon:g}, {share:.3f}"] = Claimed(m.rate("clients"), share, share)
     yield holds(
         "Clients reveal the bit that they reported: wrong with probability 1 / (1 + e^eps)",
-        {
-            f"epsilon {p.epsilon:g}, {true[p.epsilon]:.3f}": Claimed(
-                m.rate("clients"), true[p.epsilon], true[p.epsilon]
-            )
-            for p, m in models
-        },
+        claims,
     )
 
 

@@ -118,7 +118,7 @@ class Price(Row):
         noise = noise_of(self.constants, self.epsilon)
         a, b = float(noise.shift), math.log(noise.stretch)
         parts, ratios = np.linspace(0.02, 1, 50), np.linspace(0, 1, 51)
-        changes = ((a * part, math.exp(b * ratio)) for part, ratio in product(parts, ratios))
+        changes = product(a * parts, [math.exp(b * ratio) for ratio in ratios])
         largest = max(_largest_log_ratio(*change) for change in changes)
         return Prices(a, b, noise.loss.epsilon, largest)
 
@@ -181,10 +181,11 @@ def _worst_loss(noise: CauchyNoise, kind: Neighbours, databases: Locals) -> floa
     pairs = {
         (centre_and_scale(one), centre_and_scale(other)) for one, other in databases.pairs(kind)
     }
-    return max(
-        math.acosh(mechanisms.cosh_loss(one[0] - other[0], one[1], other[1]))
-        for one, other in pairs
+    cosh_losses = (
+        mechanisms.cosh_loss(value - neighbour, scale, spread)
+        for (value, scale), (neighbour, spread) in pairs
     )
+    return max(map(math.acosh, cosh_losses))
 
 
 class Laws(Row):
@@ -204,10 +205,15 @@ class Delta(Row):
         medians, graphs = _small_tables(_multiset), _small_graphs(_graph)
         proposal, noisy = ProposedMedian(1, 2.0, 0.05), NoisyLocalTriangles(0.5, 0.1)
         ladder = LadderTriangles(1.0)
+        proposal_share = float(medians.worst_delta(proposal) * ATTO / proposal.loss.atto)
+        noisy_share = float(
+            max(each.worst_delta(noisy) for each in graphs) * ATTO / noisy.loss.atto
+        )
+        ladder_delta = float(max(each.worst_delta(ladder) for each in graphs))
         return Laws(
-            float(medians.worst_delta(proposal) * ATTO / proposal.loss.atto),
-            float(max(each.worst_delta(noisy) for each in graphs) * ATTO / noisy.loss.atto),
-            float(max(each.worst_delta(ladder) for each in graphs)),
+            proposal_share,
+            noisy_share,
+            ladder_delta,
             float(medians.worst_delta(ExponentialMedian(1.0))),
         )
 
@@ -231,7 +237,8 @@ class Errors(Row):
     @property
     def gain(self) -> float:
         """How many times smaller the scale by exact constants is, at least."""
-        return float(np.min(np.array(self.scales[PUBLISHED]) / np.array(self.scales[EXACT])))
+        published_scales = np.array(self.scales[PUBLISHED])
+        return float(np.min(published_scales / np.array(self.scales[EXACT])))
 
 
 class Medians(Row):
@@ -294,13 +301,11 @@ class Counts(Row):
             LADDER: LadderTriangles(EPSILON),
             EXACT: SmoothTriangles(CauchyNoise.exact(EPSILON)),
         }
-        errors = {
-            name: [
-                abs(each.release(local, draws) - local.value + generator.random() - 0.5)
-                for _ in range(self.runs)
-            ]
-            for name, each in kinds.items()
-        }
+
+        def error(mechanism: Mechanism[Triangles, int, Loss]) -> float:
+            return abs(mechanism.release(local, draws) - local.value + generator.random() - 0.5)
+
+        errors = {name: [error(each) for _ in range(self.runs)] for name, each in kinds.items()}
         scales = {
             name: [noise_of(name, EPSILON).scale(local) / mechanisms.FINE] * self.runs
             for name in (EXACT, PUBLISHED)
@@ -333,12 +338,16 @@ class DataNoise(Experiment):
     )
 
     def points(self, scale: Scale) -> Points:
+        prices = grid(Price, (EXACT, PUBLISHED, HALVES), (0.1, 1.0, 2.0))
+        small = map(Small, (EXACT, PUBLISHED, LOCAL))
+        medians = (Medians(n, RUNS[scale]) for n in SIZES[scale])
+        graphs = (Counts(nodes, COUNTS[scale], chance=0.1) for nodes in RANDOM[scale])
         return [
-            *grid(Price, (EXACT, PUBLISHED, HALVES), (0.1, 1.0, 2.0)),
-            *map(Small, (EXACT, PUBLISHED, LOCAL)),
+            *prices,
+            *small,
             Delta(NODES),
-            *(Medians(n, RUNS[scale]) for n in SIZES[scale]),
-            *(Counts(nodes, COUNTS[scale], chance=0.1) for nodes in RANDOM[scale]),
+            *medians,
+            *graphs,
             Counts(2000, COUNTS[scale], links=10),
         ]
 
@@ -407,9 +416,8 @@ class DataNoise(Experiment):
 def _headline(medians: Rows[Medians, Errors]) -> str:
     """Of the largest table."""
     point, largest = max(medians, key=lambda each: each[0].n)
-    errors = ", ".join(
-        f"{name} {largest.at(name)[0]:.2g}" for name in (EXACT, EXPONENTIAL, PUBLISHED)
-    )
+    names = (EXACT, EXPONENTIAL, PUBLISHED)
+    errors = ", ".join(f"{name} {largest.at(name)[0]:.2g}" for name in names)
     return (
         f"Private medians of {point.n:,} records have these errors, as shares of the domain: "
         f"{errors}."
@@ -417,9 +425,11 @@ def _headline(medians: Rows[Medians, Errors]) -> str:
 
 
 def _check_price(price: Rows[Price, Prices]) -> Check:
-    agree, cases = all(m.searched <= m.price + 2e-9 for _, m in price), []
+    agree = all(m.searched <= m.price + 2e-9 for _, m in price)
+    cases = []
     for p, m in price:
-        off = max(abs(m.price - p.epsilon) / 1e-9, abs(m.searched - p.epsilon) / 1e-6)
+        price_error = abs(m.price - p.epsilon) / 1e-9
+        off = max(price_error, abs(m.searched - p.epsilon) / 1e-6)
         if p.constants == EXACT:
             cases.append((off <= 1, f"{m.price:.9g} for {p.epsilon:g}"))
     most = max(m.price / p.epsilon for p, m in price if p.constants == PUBLISHED)
@@ -436,13 +446,16 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
 
 def _check_loss(loss: Rows[Small, Losses]) -> Check:
     worst = {p.noise: (min if p.noise == LOCAL else max)(m.replace, m.edge) for p, m in loss}
+    close = 0.95 * EPSILON < worst[EXACT] <= EPSILON >= worst[PUBLISHED]
+    verdict = close and worst[LOCAL] > 2 * EPSILON
+    losses = ", ".join(f"{name}: {each:.4f}" for name, each in worst.items())
     return Check(
         (
             "on all multisets of 5 from five points and all graphs of 4 nodes the loss is at most "
             "epsilon, and nearly met; that of local sensitivity is larger"
         ),
-        0.95 * EPSILON < worst[EXACT] <= EPSILON >= worst[PUBLISHED] and worst[LOCAL] > 2 * EPSILON,
-        ", ".join(f"{name}: {each:.4f}" for name, each in worst.items()),
+        verdict,
+        losses,
     )
 
 
@@ -512,16 +525,17 @@ def _check_counts(large: dict[str, Errors]) -> Check:
     """The median errors in units of the scale: on random graphs these figures vary by some per
     cent."""
     others = [(LADDER, 1.4), (NOISY, 1.8), (GLOBAL, 15)]
+    shares = {
+        f"{name}, within {times} scales, {data}": m.within(name, times)
+        for data, m in large.items()
+        for name, times in others
+    }
     return measured(
         (
             "on graphs of 500 and more nodes the median error of a ladder exceeds 1.4 scales of "
             "the exact constants, by noisy local sensitivity 1.8, by global 15"
         ),
-        {
-            f"{name}, within {times} scales, {data}": m.within(name, times)
-            for data, m in large.items()
-            for name, times in others
-        },
+        shares,
         high=0.5,
     )
 

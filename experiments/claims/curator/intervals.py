@@ -76,7 +76,8 @@ class Errors(Row):
             figures.intervals.append(float(np.ptp(each)))
             figures.thresholds.append(float(np.abs(each).max()))
             if variances is not None:
-                figures.scores.append(float(np.mean(each[1:-1] ** 2 / variances[1:-1])))
+                squares = each[1:-1] ** 2
+                figures.scores.append(float(np.mean(squares / variances[1:-1])))
         return figures
 
 
@@ -96,7 +97,8 @@ class Central(Row):
         return CountTree(self.bits, EPSILON, branching, self.kind != BINARY)
 
     def measure(self, seed: int) -> Errors:
-        release, points = self.mechanism(), Multiset.of([0, 1, (1 << self.bits) - 1], self.bits)
+        release = self.mechanism()
+        points = Multiset.of([0, 1, (1 << self.bits) - 1], self.bits)
         draws = seeded(seed, KINDS.index(self.kind) << 8 | self.bits)
         errors = (release.release(points, draws).errors(points) for _ in range(self.runs))
         return Errors.of(errors, stated_variances(release))
@@ -141,8 +143,9 @@ class Privacy(Row):
 
     def measure(self, seed: int) -> Deltas:
         level = Level(2, self.width, EPSILON)
+        values = [(value,) for value in range(4)]
         databases = SmallDatabases(
-            [(value,) for value in range(4)],
+            values,
             2,
             lambda records: Multiset.of([value for (value,) in records], 2),
         )
@@ -168,17 +171,19 @@ class Intervals(Experiment):
 
     def points(self, scale: Scale) -> Points:
         runs, most = RUNS[scale], POINTS * RUNS[scale] // RUNS["quick"]
+        sizes = BITS[scale]
+        trees = (
+            Central(kind, bits, max(12, min(runs, most >> bits)))
+            for bits in sizes
+            for kind in KINDS
+        )
+        local_runs = LOCAL_RUNS[scale]
+        clients = (
+            Local(bits, n, local_runs << (8 - bits) // 2) for bits in LOCAL_BITS for n in CLIENTS
+        )
         return [
-            *(
-                Central(kind, bits, max(12, min(runs, most >> bits)))
-                for bits in BITS[scale]
-                for kind in KINDS
-            ),
-            *(
-                Local(bits, n, LOCAL_RUNS[scale] << (8 - bits) // 2)
-                for bits in LOCAL_BITS
-                for n in CLIENTS
-            ),
+            *trees,
+            *clients,
             *map(Privacy, (1, 2)),
         ]
 
@@ -231,7 +236,8 @@ class Intervals(Experiment):
 def _headline(central: Rows[Central, Errors], local: Rows[Local, Errors]) -> str:
     bits = max(p.bits for p, _ in central)
     largest = ((p.kind, np.mean(m.intervals)) for p, m in central if p.bits == bits)
-    errors = ", ".join(f"{e:,.0f} ({kind})" for kind, e in largest if kind in (FLAT, TREE, ROOT))
+    kinds = (FLAT, TREE, ROOT)
+    errors = ", ".join(f"{e:,.0f} ({kind})" for kind, e in largest if kind in kinds)
     p, m = local[-1]
     clients = f"by {np.mean(m.intervals):,.0f} of 2^{p.bits} values gathered from {p.n:,} clients"
     return (
@@ -287,10 +293,10 @@ def _check_order(central: Rows[Central, Errors]) -> Iterator[Check]:
         ),
     ]
     for statement, better, worse, least in orders:
-        claims = {
-            f"2^{bits}": Claimed(ratio(errors[worse, bits], errors[better, bits]), times)
-            for bits, times in least.items()
-        }
+        claims = {}
+        for bits, times in least.items():
+            gain = ratio(errors[worse, bits], errors[better, bits])
+            claims[f"2^{bits}"] = Claimed(gain, times)
         yield holds(statement, claims)
 
 
@@ -300,10 +306,12 @@ def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> 
     powers, times = list[tuple[float, float]](), dict[str, Claimed]()
     for bits, least, most in ((4, 0.8, 1.02), (6, 0.6, 0.75), (8, 0.375, 0.46)):
         rows = [(p.n, m.intervals) for p, m in local if p.bits == bits]
-        tree = next(m.intervals for p, m in central if (p.kind, p.bits) == (TREE, bits))
+        place = (TREE, bits)
+        tree = next(m.intervals for p, m in central if (p.kind, p.bits) == place)
         figures = [mean(each) for _, each in rows]
         means, errors = np.array([(figure.value, figure.error) for figure in figures]).T
-        powers.append(slope(np.log([n for n, _ in rows]), np.log(means), errors / means))
+        log_clients = np.log([n for n, _ in rows])
+        powers.append(slope(log_clients, np.log(means), errors / means))
         n, largest = rows[-1]
         times[f"2^{bits} values"] = Claimed(ratio(largest, tree) / math.sqrt(n), least, most)
     slopes, deviations = zip(*powers, strict=True)

@@ -110,7 +110,8 @@ def local_pairs(table: SignTable, generator: Generator, noise: KeyedNoise) -> No
     one, other = np.triu_indices(table.d, 1)
     pairs = generator.integers(0, len(one), table.size)
     clients, randomizer = np.arange(table.size), BinaryRR(epsilon=EPSILON)
-    values = table.signs[clients, one[pairs]] != table.signs[clients, other[pairs]]
+    signs = table.signs[clients, one[pairs]]
+    values = signs != table.signs[clients, other[pairs]]
     words = randomizer.draw(noise, Draw(0), 0, table.size)
     reports = randomizer.respond(values.astype(np.uint8), words, NO_COIN)
     counts = np.bincount(pairs, weights=1.0 - 2.0 * reports, minlength=len(one))
@@ -123,7 +124,8 @@ def processed(means: Floats, truth: Floats, hull: bool) -> dict[str, Floats]:
     """The answers made of one release. The best linear shrinkage is the best for this very truth,
     which nobody knows."""
     above = np.triu_indices(len(means), 1)
-    factor = float(truth[above] @ means[above]) / float(means[above] @ means[above])
+    squares = float(means[above] @ means[above])
+    factor = float(truth[above] @ means[above]) / squares
     answers = {
         RAW: means,
         ZERO: np.eye(len(means)),
@@ -165,25 +167,27 @@ class Pairs(Experiment):
     source = "Nikolov, Talwar, Zhang 2013; Dwork, Nikolov, Talwar 2015; lecture notes 7"
 
     def points(self, scale: Scale) -> Points:
+        runs = RUNS[scale]
         large = (
-            Releases(d, times, RUNS[scale][d], hull=False, local=True)
+            Releases(d, times, runs[d], hull=False, local=True)
             for d in COLUMNS
             for times in TIMES[scale]
         )
+        moves = map(Move, (2, 5, 8))
         return [
             *large,
-            Releases(SMALL, SMALL_TIMES, RUNS[scale][SMALL], hull=True, local=False),
-            *map(Move, (2, 5, 8)),
+            Releases(SMALL, SMALL_TIMES, runs[SMALL], hull=True, local=False),
+            *moves,
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
         releases = sheet[Releases]
         by_size = {(p.d, p.times): m.errors for p, m in releases}
-        rows = [
-            (name, p.d, p.d * p.times, p.times, *positive_mean(each).stated, p.runs)
-            for p, m in releases
-            for name, each in m.errors.items()
-        ]
+        rows = []
+        for p, m in releases:
+            for name, errors in m.errors.items():
+                interval = positive_mean(errors).stated
+                rows.append((name, p.d, p.d * p.times, p.times, *interval, p.runs))
         headings = "answer | columns d | records n | n / d | error | 95 % from | to | runs"
         table = tabulate("root mean square error over all pairs", headings, rows)
         checks = [
@@ -235,7 +239,7 @@ def _headline(errors: Named) -> str:
 def _check_noise(releases: Rows[Releases, Errors]) -> Check:
     """The scores times the numbers of pairs are sums of squares of standard normal variables, some
     10^6 in all: their mean is normal, of variance 2 / 10^6."""
-    pairs = [(p.d * (p.d - 1) // 2, score) for p, m in releases for score in m.scores]
+    pairs = [(math.comb(p.d, 2), score) for p, m in releases for score in m.scores]
     squares = sum(many for many, _ in pairs)
     mean = sum(many * score for many, score in pairs) / squares
     figures = {f"{len(pairs)} releases": Positive(mean, math.sqrt(2 / squares))}
@@ -287,6 +291,7 @@ ORDERS: list[tuple[str, str, str, dict[tuple[int, int], float]]] = [
 
 def _check_order(by_size: Sized) -> Iterator[Check]:
     clients = {(d, n): 1.5 if n <= AT else 1.25 for d, n in by_size if d in COLUMNS}
+    factors = _at(5.6, 8.6, 13)
     local = [
         (
             (
@@ -301,14 +306,14 @@ def _check_order(by_size: Sized) -> Iterator[Check]:
             f"projecting helps clients 5.6, 8.6 and 13 times at n = {AT} d",
             LOCAL_PROJECTED,
             LOCAL,
-            _at(5.6, 8.6, 13),
+            factors,
         ),
     ]
     for statement, better, worse, least in ORDERS + local:
-        gains = {
-            f"d = {d}, n = {times} d": Claimed(_gain(by_size[d, times], better, worse), factor)
-            for (d, times), factor in least.items()
-        }
+        gains = {}
+        for (d, times), factor in least.items():
+            gain = _gain(by_size[d, times], better, worse)
+            gains[f"d = {d}, n = {times} d"] = Claimed(gain, factor)
         yield holds(statement, gains)
     small = by_size[SMALL, SMALL_TIMES]
     bodies = {

@@ -223,8 +223,9 @@ class Price(Experiment):
         title = f"the loss of k answers of epsilon {EACH:g}, delta {DELTA:g}"
         by_rule = [(rule, p.answers, m.epsilons[rule]) for rule in rules.RULES for p, m in prices]
         costs, largest = tabulate(title, RULE_COLUMNS, by_rule), _errors_table(errors)
+        epsilons = {p.answers: m.epsilons for p, m in prices}
         checks = [
-            _check_rules({p.answers: m.epsilons for p, m in prices}),
+            _check_rules(epsilons),
             *_check_privacy(sheet),
             *_check_laws(errors),
             *_check_pure(medians),
@@ -263,13 +264,10 @@ def _figures(costs: Table, largest: Table) -> Iterator[Figure]:
 
 def _check_privacy(sheet: Sheet) -> Iterator[Check]:
     """The stated losses, enumerated or by the exact rule."""
-    cases = [
-        (
-            -1e-9 * m.enumerated <= m.exact - m.enumerated <= 1e-9 * m.enumerated + 1e-15,
-            f"k = {p.k}: delta {m.enumerated:.6g}",
-        )
-        for p, m in sheet[Transcripts]
-    ]
+    cases = []
+    for p, m in sheet[Transcripts]:
+        verdict = -1e-9 * m.enumerated <= m.exact - m.enumerated <= 1e-9 * m.enumerated + 1e-15
+        cases.append((verdict, f"k = {p.k}: delta {m.enumerated:.6g}"))
     yield every(
         (
             "no price is lower: counts with Laplace noise lose exactly the price, enumerated over "
@@ -277,13 +275,11 @@ def _check_privacy(sheet: Sheet) -> Iterator[Check]:
         ),
         cases,
     )
-    cases = [
-        (
-            m.at <= 0 and (p.name == COMPOSED or m.below > 0),
-            f"{p.name}, k = {p.k}: {m.at:.2g}, below {m.below:.2g}",
-        )
-        for p, m in sheet[Privacy]
-    ]
+    cases = []
+    for noise, m in sheet[Privacy]:
+        verdict = m.at <= 0 and (noise.name == COMPOSED or m.below > 0)
+        evidence = f"{noise.name}, k = {noise.k}: {m.at:.2g}, below {m.below:.2g}"
+        cases.append((verdict, evidence))
     yield every(
         (
             "enumerated over all pairs of small databases, every noise keeps to its loss, and the "
@@ -291,13 +287,10 @@ def _check_privacy(sheet: Sheet) -> Iterator[Check]:
         ),
         cases,
     )
-    cases = [
-        (
-            m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below,
-            f"k = {p.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}",
-        )
-        for p, m in sheet[Normal]
-    ]
+    cases = []
+    for normal, m in sheet[Normal]:
+        verdict = m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below
+        cases.append((verdict, f"k = {normal.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}"))
     yield every(
         (
             "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of its "
@@ -373,18 +366,19 @@ def _check_pure(medians: Medians) -> Iterator[Check]:
         name: math.log(medians[name][most] / medians[name][256]) / math.log(most / 256)
         for name in (K_NORM, GAUSSIAN)
     }
+    verdict = 0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6
     yield Check(
         (
             "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
             "which is a logarithm"
         ),
-        0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6,
+        verdict,
         ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
     )
-    best = [
-        (cube[k] == least <= each[k], f"k = {k}: {cube[k]:,.0f} and {least:,}")
-        for k, least in LEAST.items()
-    ]
+    best = []
+    for k, least in LEAST.items():
+        verdict = cube[k] == least <= each[k]
+        best.append((verdict, f"k = {k}: {cube[k]:,.0f} and {least:,}"))
     yield every(
         (
             "noise in the shape of the cube has the median error of the best of all pure "
@@ -393,10 +387,12 @@ def _check_pure(medians: Medians) -> Iterator[Check]:
         best,
     )
     ratios = {k: each[k] / cube[k] for k in (16, 256, most)}
+    growth = 1 < ratios[16] < ratios[256] < ratios[most]
+    evidence = ", ".join(f"k = {k}: {ratio:.2f} times" for k, ratio in ratios.items())
     yield Check(
         "noise on each count is worse than that of the cube, by a factor that grows with k",
-        1 < ratios[16] < ratios[256] < ratios[most],
-        ", ".join(f"k = {k}: {ratio:.2f} times" for k, ratio in ratios.items()),
+        growth,
+        evidence,
     )
 
 
@@ -404,38 +400,42 @@ def _check_delta(medians: Medians) -> Iterator[Check]:
     most, few = COUNTS[-1], (COUNTS[0], 16)
     cube, laplace, gaussian = medians[K_NORM], medians[COMPOSED], medians[GAUSSIAN]
     less = all(gaussian[k] < LEAST[k] for k in (256, 1024, most))
+    better = less and 2 * gaussian[most] < laplace[most]
+    bound = LEAST[most]
+    evidence = (
+        f"{most:,} counts: {gaussian[most]:,.0f}, Laplace {laplace[most]:,.0f}, best pure {bound:,}"
+    )
     yield Check(
         (
             "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
             "noise on 4,096 less than half of Laplace noise"
         ),
-        less and 2 * gaussian[most] < laplace[most],
-        (
-            f"{most:,} counts: {gaussian[most]:,.0f}, Laplace {laplace[most]:,.0f}, best pure "
-            f"{LEAST[most]:,}"
-        ),
+        better,
+        evidence,
     )
+    accurate = all(cube[k] < min(gaussian[k], laplace[k]) for k in few)
     yield Check(
         "for a few counts pure noise errs less than noise that has a delta",
-        all(cube[k] < min(gaussian[k], laplace[k]) for k in few),
+        accurate,
         f"k = 16: {cube[16]:.0f} and {gaussian[16]:.0f}",
     )
     pure, some, nothing = cube[1024], gaussian[1024], medians[NOTHING][1024]
+    means = f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}"
     yield Check(
         (
             f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
             "of them for each, and Gaussian noise better"
         ),
         some < nothing < pure,
-        f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}",
+        means,
     )
 
 
 def _errors_table(errors: Rows[Errors, Largest]) -> Table:
-    rows: list[tuple[object, ...]] = [(p.name, p.k, *m.median, m.stated, p.runs) for p, m in errors]
+    rows = [(p.name, p.k, *m.median, m.stated, p.runs) for p, m in errors]
     for k, least in LEAST.items():
-        packing = packing_error(k, EPSILON)
-        rows += [(BOUND, k, *[least] * 4, 0), ("packing", k, *[packing] * 4, 0)]
+        for name, error in ((BOUND, least), ("packing", packing_error(k, EPSILON))):
+            rows.append((name, k, error, error, error, error, 0))
     return tabulate(
         "the largest error of k counts",
         "answer | counts | median | at least 95 % from | to | by its law | runs",

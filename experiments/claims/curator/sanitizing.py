@@ -152,11 +152,13 @@ def heavy_points(n: int, bits: int) -> Multiset:
     size = n // 10 + 1
     points = n // size
     counts = [size] * points + ([n - size * points] if n % size else [])
-    values = [(1 << bits) // (len(counts) + 1) * (place + 1) for place in range(len(counts))]
+    step = (1 << bits) // (len(counts) + 1)
+    values = [step * (place + 1) for place in range(len(counts))]
+    repeats = np.array(counts, dtype=np.int64)
     return Multiset(
         bits,
         np.array(values, dtype=np.uint64 if bits <= 64 else object),
-        np.array(counts, dtype=np.int64),
+        repeats,
     )
 
 
@@ -480,12 +482,14 @@ def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> Iterator[Ch
         if last
         else "nowhere",
     )
+    cheaper = all(best[bits] < pure[bits] for bits in pure if bits >= 32)
+    verdict = best[16] > pure[16] and cheaper
     yield Check(
         (
             "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
             "in one of 2^32 and all larger ones"
         ),
-        best[16] > pure[16] and all(best[bits] < pure[bits] for bits in pure if bits >= 32),
+        verdict,
         f"fewer from 2^{crossing(pure, best):.0f} on",
     )
 
@@ -521,10 +525,9 @@ def _check_leasts(leasts: Leasts) -> Check:
         "pure, 2^128 for 2^16": (("pure", 128), ("pure", 16), 5.0),
         "sparse, 2^16 for 2^256": (("sparse", 16), ("sparse", 256), 1 / 1.5),
     }
-    claims = {
-        name: Claimed(counts[top] / counts[low], least)
-        for name, (top, low, least) in ratios.items()
-    }
+    claims = {}
+    for name, (top, low, least) in ratios.items():
+        claims[name] = Claimed(counts[top] / counts[low], least)
     statement = (
         "All thresholds take 2.5 times as many records with delta 1e-6 in a domain of 2^16, and "
         "purely 1.4 times as many in one of 2^128; from 2^16 to that they take five times as many "
@@ -547,7 +550,8 @@ def _check_learned(learning: Rows[Learned, Learnt]) -> Check:
         f"from half as many records at most {HALF:.0%} of the times; without a release one in "
         f"{DEARER} is enough"
     )
-    pure = all(m.loss[0] <= EPSILON * NANO and not m.loss[1] for _, m in learning)
+    losses = (m.loss for _, m in learning)
+    pure = all(nano <= EPSILON * NANO and not atto for nano, atto in losses)
     return holds(statement, claims, also=pure)
 
 

@@ -162,9 +162,12 @@ class Clipped(Row):
         for rows in map(random_rows, repeat(generator, self.tables)):
             pure, delta = purified.clipped(rows, GROWTH), purified.exact_delta(rows, GROWTH)
             furthest = max(furthest, purified.moved(rows, pure) / delta) if delta else furthest
+            ratios = (
+                max(column) / min(column) for column in zip(*pure, strict=True) if any(column)
+            )
             ratio = max(
                 ratio,
-                *(max(column) / min(column) for column in zip(*pure, strict=True) if any(column)),
+                *ratios,
             )
         return Moved(float(furthest), float(ratio / GROWTH**2))
 
@@ -175,9 +178,8 @@ def random_rows(generator: Generator) -> list[list[Fraction]]:
     table = generator.integers(1000, 2200, reports) * np.exp(
         generator.uniform(-0.6, 0.6, (values, reports))
     )
-    table = np.hstack(
-        [table, np.diag(generator.exponential(generator.choice([1, 30, 300]), values))]
-    ).astype(np.int64)
+    scales = generator.exponential(generator.choice([1, 30, 300]), values)
+    table = np.hstack([table, np.diag(scales)]).astype(np.int64)
     return [[Fraction(int(part), int(row.sum())) for part in row] for row in table]
 
 
@@ -195,13 +197,14 @@ class WhatDeltaBuys(Experiment):
     source = "limits 12.6; Bun, Nelson, Stemmer 2018; Desfontaines, Voss, Gipson, Mandayam 2022"
 
     def points(self, scale: Scale) -> Points:
-        hashed = (Hashing(bits, trials) for bits, trials in HASHED[scale].items())
+        trials, channels = TRIALS[scale], TABLES[scale]
+        hashed = (Hashing(bits, runs) for bits, runs in HASHED[scale].items())
         return [
             *map(Same, BITS),
-            Curator(TRIALS[scale]),
+            Curator(trials),
             *hashed,
-            Published(RUN, TRIALS[scale]),
-            Clipped(TABLES[scale]),
+            Published(RUN, trials),
+            Clipped(channels),
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
@@ -258,22 +261,21 @@ NOTES = [
 
 def _check_counts(rows: Rows[Same, Counts]) -> Iterator[Check]:
     large = [(p, m) for p, m in rows if p.bits >= LARGE]
+    cases = []
+    for p, m in large:
+        verdict = m.approximate == RECORDS and m.pure >= 0.69 * p.bits
+        cases.append((verdict, f"{p.bits} bits: {m.approximate} and {m.pure}"))
     yield every(
         (
             f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
             "many bits, and one without at least .69 for each bit"
         ),
-        (
-            (
-                m.approximate == RECORDS and m.pure >= 0.69 * p.bits,
-                f"{p.bits} bits: {m.approximate} and {m.pure}",
-            )
-            for p, m in large
-        ),
+        cases,
     )
+    shares = {f"{p.bits} bits": m.local_delta / m.local for p, m in large}
     yield within(
         "Locally the delta saves less than 1 % of the people that are needed at the least",
-        {f"{p.bits} bits": m.local_delta / m.local for p, m in large},
+        shares,
         0.99,
         1.0,
         spec=".4f",
@@ -296,16 +298,18 @@ def _check_curator(rows: Rows[Curator, Named]) -> Iterator[Check]:
         f"With {RECORDS} records the curator's mechanism spends all of its delta, and no more",
         [(0.999 * DELTA <= spend <= DELTA, f"{spend:.6g}")],
     )
+    claims = {
+        f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance)
+        for p, m in rows
+    }
+    promise = all(m.chance >= SUCCESS for _, m in rows)
     yield holds(
         (
             "Its releases name the record that everybody has as often as it says, which is in "
             "90 % or more"
         ),
-        {
-            f"{m.clients} records": Claimed(Rate(m.right, p.trials), m.chance, m.chance)
-            for p, m in rows
-        },
-        also=all(m.chance >= SUCCESS for _, m in rows),
+        claims,
+        also=promise,
     )
 
 
@@ -331,12 +335,14 @@ def _check_published(rows: Rows[Published, Named]) -> Iterator[Check]:
         ),
         [(fewer, f"{numbers}; halving {HALVING:,}; at least {IN_TURN:,.0f}")],
     )
+    near = all(14 <= delta * n <= 14.5 for delta, n in clients.items())
+    evidence = ", ".join(f"{delta * n:.1f}" for delta, n in clients.items())
     yield every(
         "But whatever delta is, the records of 14 people are published as they are",
         [
             (
-                all(14 <= delta * n <= 14.5 for delta, n in clients.items()),
-                ", ".join(f"{delta * n:.1f}" for delta, n in clients.items()),
+                near,
+                evidence,
             )
         ],
     )
@@ -383,10 +389,11 @@ def _published_figure() -> Figure:
     clients = [(delta, common.published_parity_clients(D, delta, SUCCESS)) for delta in PUBLISHED]
     halving, in_turn = ([(delta, n) for delta in PUBLISHED] for n in (HALVING, IN_TURN))
     records = [(delta, delta * n) for delta, n in clients]
+    publishing = curve(
+        "local: records published with probability delta", clients, "theory", group="published"
+    )
     curves = [
-        curve(
-            "local: records published with probability delta", clients, "theory", group="published"
-        ),
+        publishing,
         curve("local, pure: halving", halving, "theory", group="halving"),
         curve("local, pure: at least, in turn", in_turn, "bound", group="halving"),
         curve("records that are published as they are", records, "theory", group="people"),

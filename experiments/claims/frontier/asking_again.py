@@ -161,7 +161,9 @@ class Laws(Row):
         generator = default_rng(seed)
         shrunk = VARIATION / response_gain(self.epsilon)
         best = channels.best_two_laws(self.epsilon, VARIATION)
-        two = np.array([[1 + shrunk, 1 - shrunk], [1 - shrunk, 1 + shrunk]]) / 2
+        likely = 1 + shrunk
+        unlikely = 1 - shrunk
+        two = np.array([[likely, unlikely], [unlikely, likely]]) / 2
         gain = best.value / (1 - math.sqrt(1 - shrunk**2))
         clients = channels.two_laws_clients(self.epsilon, VARIATION, 1 - SUCCESS)
         fewer = math.ceil(clients / gain)
@@ -215,10 +217,12 @@ def parity_distances(columns: Floats, d: int) -> Floats:
     """The mean over r of a report's (sqrt M_r - sqrt M)^2 / 2; the first 2^d symbols bear the label
     +1, the others -1."""
     plus, minus = np.split(columns, 2, axis=-1)
-    signs = np.array([character(r, np.arange(1 << d, dtype=np.uint64)) for r in range(1 << d)])
+    points = np.arange(1 << d, dtype=np.uint64)
+    signs = np.array([character(r, points) for r in range(1 << d)])
     labels = ((plus - minus) / 2) @ signs.T / 2**d
     random = ((plus + minus) / 2).mean(axis=-1, keepdims=True)
-    distances: Floats = ((np.sqrt(random + labels) - np.sqrt(random)) ** 2).mean(axis=-1) / 2
+    differences = np.sqrt(random + labels) - np.sqrt(random)
+    distances: Floats = (differences**2).mean(axis=-1) / 2
     return distances
 
 
@@ -226,10 +230,10 @@ def correct(reports: Floats, clients: int, trials: int, generator: Generator) ->
     """The trials, half of them under either law of a report, in which the right law is the likelier
     one; a fair coin decides a tie."""
     scores = np.log(reports[0] / reports[1])
-    sums = [
-        sign * (generator.multinomial(clients, law / law.sum(), size=trials // 2) @ scores)
-        for law, sign in zip(reports, (1, -1), strict=True)
-    ]
+    sums = []
+    for law, sign in zip(reports, (1, -1), strict=True):
+        counts = generator.multinomial(clients, law / law.sum(), size=trials // 2)
+        sums.append(sign * (counts @ scores))
     right = 0
     for total in sums:
         coins = generator.random(len(total)) < 0.5
@@ -251,13 +255,20 @@ class AskingAgain(Experiment):
 
     def points(self, scale: Scale) -> Points:
         count, trials = (100, 200_000) if scale == "quick" else (1000, 2_000_000)
+        protocols = (Drawn(n, turns, count) for n, turns in TURNS.items())
+        searches = (Worst(*search) for search in SEARCHES[scale])
+        people = grid(Person, (1, 2), (*EPSILONS, 3.0))
+        laws = (Laws(epsilon, trials) for epsilon in EPSILONS)
+        halving = (
+            Halving(d, 1000) for d in ((4, 6, 8, 10) if scale == "quick" else (4, 6, 8, 10, 12))
+        )
         return [
-            *(Drawn(n, turns, count) for n, turns in TURNS.items()),
-            *(Worst(*search) for search in SEARCHES[scale]),
+            *protocols,
+            *searches,
             *map(Curator, TURNS),
-            *grid(Person, (1, 2), (*EPSILONS, 3.0)),
-            *(Laws(epsilon, trials) for epsilon in EPSILONS),
-            *(Halving(d, 1000) for d in ((4, 6, 8, 10) if scale == "quick" else (4, 6, 8, 10, 12))),
+            *people,
+            *laws,
+            *halving,
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
@@ -294,13 +305,10 @@ NOTES = [
 
 def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check]:
     """What all reveal together, against the sum of what each reveals alone."""
-    cases = [
-        (
-            m.ratio <= limit(p) * (1 + 1e-9),
-            f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients",
-        )
-        for p, m in sheet[Drawn]
-    ]
+    cases = []
+    for p, m in sheet[Drawn]:
+        verdict = m.ratio <= limit(p) * (1 + 1e-9)
+        cases.append((verdict, f"{m.ratio:.3f} of {limit(p):.3f} with {p.clients} clients"))
     yield every(
         (
             "In protocols drawn at random and written out, all clients together are never "
@@ -308,13 +316,10 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
         ),
         cases,
     )
-    cases = [
-        (
-            NEAR * (p.clients == 2) <= m.ratio / limit(p) <= 1,
-            f"{m.ratio:.4f} of {limit(p):.4f} with {p.clients} clients",
-        )
-        for p, m in worst
-    ]
+    cases = []
+    for point, m in worst:
+        verdict = NEAR * (point.clients == 2) <= m.ratio / limit(point) <= 1
+        cases.append((verdict, f"{m.ratio:.4f} of {limit(point):.4f} with {point.clients} clients"))
     yield every(
         (
             "The worst protocols that a search finds stay below it too, and for two "
@@ -322,23 +327,19 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
         ),
         cases,
     )
-    cases = [
-        (
-            m.whole > pasting_constant() * m.parts,
-            f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum",
-        )
-        for p, m in sheet[Curator]
-    ]
+    cases = []
+    for curator, m in sheet[Curator]:
+        verdict = m.whole > pasting_constant() * m.parts
+        evidence = f"{curator.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum"
+        cases.append((verdict, evidence))
     yield every(
         "A curator's private answer, which does not factor, breaks it: the AND of all bits", cases
     )
-    cases = [
-        (
-            max(m.best / p.bound, m.masks / m.best) <= 1 + 1e-9,
-            f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
-        )
-        for p, m in sheet[Person]
-    ]
+    cases = []
+    for person, m in sheet[Person]:
+        share = m.best / person.bound
+        verdict = max(share, m.masks / m.best) <= 1 + 1e-9
+        cases.append((verdict, f"{share:.2f} (d = {person.d}, epsilon {person.epsilon:g})"))
     yield every(
         (
             "No report of one person carries more than the bound's share of a parity: the "
@@ -350,7 +351,10 @@ def _check_shares(sheet: Sheet, worst: Rows[Worst, Distances]) -> Iterator[Check
 
 def _check_parity(rows: Rows[Halving, Recovery]) -> Iterator[Check]:
     bounds = [least(d) for d in (*DRAWN, DRAWN[-1] + 1)]
-    units = {f"d = {p.d}": m.clients / least(p.d) / (1.9 if p.d >= 8 else 2.3) for p, m in rows}
+    units = {}
+    for p, m in rows:
+        most = 1.9 if p.d >= 8 else 2.3
+        units[f"d = {p.d}"] = m.clients / least(p.d) / most
     yield within(
         "With each bit the people that every protocol needs at least double; halving, which "
         "asks nobody twice, takes at most 2.3 times as many, and less than 1.9 times from d = "
@@ -360,15 +364,16 @@ def _check_parity(rows: Rows[Halving, Recovery]) -> Iterator[Check]:
         1.0,
         also=all(more >= 2 * fewer for fewer, more in pairwise(bounds)),
     )
+    successes = sum(m.successes for _, m in rows)
+    trials = sum(p.trials for p, _ in rows)
+    rates = {f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}
+    rates["all"] = Rate(successes, trials)
     yield measured(
         (
             "With the clients of its formula halving finds the parity in 89 to 94 % of the "
             "runs, at every d and in all"
         ),
-        {
-            **{f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows},
-            "all": Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows)),
-        },
+        rates,
         *HALVING,
     )
 
@@ -379,15 +384,19 @@ def _check_laws(rows: Rows[Laws, Tests]) -> Iterator[Check]:
     for p, m in rows:
         turn, again = p.bounds
         by_best = f"{m.fewer:,} by {m.reports} answers that carry {m.carried:.2f} times as much"
+        between = again < turn <= m.fewer <= 1.65 * turn
+        verdict = m.carried > 1 and between and m.fewer < 1.9 * again
         cases.append(
             (
-                m.carried > 1 and again < turn <= m.fewer <= 1.65 * turn and m.fewer < 1.9 * again,
+                verdict,
                 f"epsilon {p.epsilon:g}: {m.clients:,}, {by_best}",
             )
         )
+        two = Rate(m.two, p.trials)
+        best = Rate(m.best, p.trials)
         rates |= {
-            f"epsilon {p.epsilon:g}, yes or no": Rate(m.two, p.trials),
-            f"epsilon {p.epsilon:g}, best report": Rate(m.best, p.trials),
+            f"epsilon {p.epsilon:g}, yes or no": two,
+            f"epsilon {p.epsilon:g}, best report": best,
         }
     yield every(
         "One round tells two known laws apart by the best report with fewer people than yes "
@@ -421,14 +430,17 @@ def _parity_table(halving: Rows[Halving, Recovery]) -> Table:
     rows = []
     for p, m in halving:
         unit = response_gain(EPSILON) ** 2 * 2.0**p.d
+        rate = round(m.successes / p.trials, 3)
+        bound = least(p.d)
+        ratio = round(m.clients / unit, 2)
         rows.append(
             (
                 p.d,
-                round(least(p.d)),
+                round(bound),
                 m.clients,
-                round(m.successes / p.trials, 3),
-                round(least(p.d) / unit, 3),
-                round(m.clients / unit, 2),
+                rate,
+                round(bound / unit, 3),
+                ratio,
             )
         )
     headings = (
@@ -440,23 +452,19 @@ def _parity_table(halving: Rows[Halving, Recovery]) -> Table:
 
 def _ratio_table(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Table:
     largest = {p.clients: round(m.ratio, 4) for p, m in worst}
-    rows = [
-        (p.clients, round(m.ratio, 3), largest.get(p.clients, ""), round(limit(p), 4))
-        for p, m in protocols
-    ]
+    rows = []
+    for p, m in protocols:
+        worst_ratio = largest.get(p.clients, "")
+        rows.append((p.clients, round(m.ratio, 3), worst_ratio, round(limit(p), 4)))
     title = "What all clients together reveal, in units of the sum of what each reveals alone"
     return tabulate(title, "clients | largest drawn | largest found | proven limit", rows)
 
 
 def _laws_table(laws: Rows[Laws, Tests]) -> Table:
-    rows = [
-        (
-            p.epsilon,
-            *(round(n / p.unit, 3) for n in (m.clients, m.fewer, *p.bounds)),
-            round(m.carried, 3),
-        )
-        for p, m in laws
-    ]
+    rows = []
+    for p, m in laws:
+        figures = (round(count / p.unit, 3) for count in (m.clients, m.fewer, *p.bounds))
+        rows.append((p.epsilon, *figures, round(m.carried, 3)))
     return tabulate(
         f"Two laws at total variation {VARIATION:g}: people in C^2 / t^2 for {SUCCESS:.0%}",
         (
@@ -468,6 +476,8 @@ def _laws_table(laws: Rows[Laws, Tests]) -> Table:
 
 
 def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
+    formulas = ((d, parity_halving_clients(d, EPSILON, 1 - SUCCESS)) for d in DRAWN)
+    bounds = ((d, least(d)) for d in DRAWN)
     curves = [
         curve_of(
             "halving, which asks nobody twice, as it was run",
@@ -477,11 +487,11 @@ def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
         ),
         curve(
             "halving, formula",
-            ((d, parity_halving_clients(d, EPSILON, 1 - SUCCESS)) for d in DRAWN),
+            formulas,
             "theory",
             group="halving",
         ),
-        curve("asked again and again, proven limit", ((d, least(d)) for d in DRAWN), "bound"),
+        curve("asked again and again, proven limit", bounds, "bound"),
     ]
     return LogFigure(
         "asking-again-parity",
@@ -493,9 +503,11 @@ def _parity_figure(halving: Rows[Halving, Recovery]) -> Figure:
 
 
 def _ratio_figure(protocols: Rows[Drawn, Distances], worst: Rows[Worst, Distances]) -> Figure:
+    limits = ((p.clients, limit(p)) for p, _ in protocols)
+    ratios = {p.clients: m.ratio for p, m in worst}.items()
     curves = [
-        curve("proven limit", ((p.clients, limit(p)) for p, _ in protocols), "bound"),
-        curve("worst protocol found by search", {p.clients: m.ratio for p, m in worst}.items()),
+        curve("proven limit", limits, "bound"),
+        curve("worst protocol found by search", ratios),
         curve_of("largest of those drawn at random", "clients | ratio", protocols),
     ]
     title, axis = (
@@ -513,10 +525,8 @@ def _laws_figure(laws: Rows[Laws, Tests]) -> Figure:
         "asked again and again, proven limit",
     )
     heights = [[count / p.unit for count in (m.clients, m.fewer, *p.bounds)] for p, m in laws]
-    curves = [
-        curve(label, enumerate(bars), "bars")
-        for label, bars in zip(labels, zip(*heights, strict=True), strict=True)
-    ]
+    heights_by_label = zip(labels, zip(*heights, strict=True), strict=True)
+    curves = [curve(label, enumerate(bars), "bars") for label, bars in heights_by_label]
     ticks = tuple(f"epsilon {p.epsilon:g}" for p, _ in laws)
     return Figure(
         "asking-again-laws",

@@ -193,7 +193,9 @@ class Coins(Experiment):
     def finding(self, sheet: Sheet) -> Finding:
         least: Counts = {design: {} for design in (*HALVES, PUBLIC, PRIVATE)}
         by_test: Counts = {design: {} for design in (PUBLIC, PRIVATE)}
-        formula, alarms, finds = dict[tuple[str, int], int](), dict[str, Rate](), dict[str, Rate]()
+        formula = dict[tuple[str, int], int]()
+        alarms = dict[str, Rate]()
+        finds = dict[str, Rate]()
         for p, m in sheet.rows:
             formula[p.design, p.k] = m.predicted
             if p.design in least:
@@ -263,11 +265,9 @@ def needed(clients: list[int], errors: list[float], level: float, trials: int) -
     logs, at = np.log(shares[near]), math.log(level)
     parabola = np.polyfit(logs, np.log(people[near]), 2)
     weights = np.vander([at], 3)[0] @ np.linalg.pinv(np.vander(logs, 3))
-    shifts = (
-        weights
-        * np.polyval(np.polyder(parabola), logs)
-        * np.sqrt((1 - shares[near]) / (shares[near] * trials))
-    )
+    slopes = np.polyval(np.polyder(parabola), logs)
+    near_shares = shares[near]
+    shifts = weights * slopes * np.sqrt((1 - near_shares) / (near_shares * trials))
     return Positive(math.exp(np.polyval(parabola, at)), float(np.linalg.norm(shifts)))
 
 
@@ -308,10 +308,9 @@ def _pool(point: Test, shares: list[float]) -> Rate:
 def _check_gains(least: Counts) -> Check:
     """How many times fewer people a shared coin takes."""
     gains = {k: count / least[TEN][k] for k, count in least[PRIVATE].items()}
-    claims = {
-        f"k = {more} for {fewer}": Claimed(gains[more] / gains[fewer], low=1.25)
-        for fewer, more in pairwise(gains)
-    }
+    claims = {}
+    for fewer, more in pairwise(gains):
+        claims[f"k = {more} for {fewer}"] = Claimed(gains[more] / gains[fewer], low=1.25)
     statement = (
         "The more symbols, the more a shared coin saves: at least 1.25 times as much at each k as "
         "at the last, and more than 6.5 times at the most"
@@ -357,8 +356,9 @@ def _headline(least: Counts) -> str:
     k = max(least[TEN])
     if not (least[TEN][k].known and least[PRIVATE][k].known):
         return "No number of people was found that is enough both with a shared coin and without."
+    people = least[TEN][k].value
     return (
-        f"At k = {k:,}: {least[TEN][k].value:,.0f} people with halves that 10 groups share, "
+        f"At k = {k:,}: {people:,.0f} people with halves that 10 groups share, "
         f"{least[PRIVATE][k].value:,.0f} with rows drawn alone."
     )
 
@@ -390,7 +390,8 @@ def _errors(measurements: Rows[Test, Errors]) -> Table:
     rows = []
     for p, m in measurements:
         formulas = (round(error, 3) for error in p.formula(m.predicted))
-        rows.append((p.design, p.k, m.predicted, m.alarms[at], m.misses[at], *formulas))
+        alarms = m.alarms[at]
+        rows.append((p.design, p.k, m.predicted, alarms, m.misses[at], *formulas))
     return tabulate(
         "Errors at the stated threshold, with as many people as the formula gives",
         "design | symbols k | people | false alarms | misses | formula | formula, misses",

@@ -25,7 +25,6 @@ from local_dp.experiments.lab.parts import (
     Points,
     Refusal,
     Row,
-    Rows,
     Scale,
     Sheet,
     Table,
@@ -280,13 +279,16 @@ class Users(Row):
         except LocalDPError as error:
             return Refusal(str(error))
         (interaction, loss, _), *others = observations
+        law = (successes(way, n, 8 * self.runs, generator), 8 * self.runs)
+        charged = ratio <= exp_epsilon(randomizer.nano) and not others
+        users = (right, self.runs)
         crossing = CrossCheck(
             clients=n,
-            users=(right, self.runs),
-            law=(successes(way, n, 8 * self.runs, generator), 8 * self.runs),
+            users=users,
+            law=law,
             made=(answers, requests),
             loss=math.log(ratio),
-            charged=ratio <= exp_epsilon(randomizer.nano) and not others,
+            charged=charged,
             epsilon=EPSILON,
         )
         return Seen(crossing, interaction, protocol.model(), loss)
@@ -308,8 +310,9 @@ class KindsOfInteraction(Experiment):
     source = "Joseph, Mao, Neel, Roth 2019; Joseph, Mao, Roth 2020; docs/limits 12.1"
 
     def points(self, scale: Scale) -> Points:
+        small = (Users(Way(way, SMALL, rounds_of(way, SMALL)), USERS[scale]) for way in WAYS)
         users = [
-            *(Users(Way(way, SMALL, rounds_of(way, SMALL)), USERS[scale]) for way in WAYS),
+            *small,
             Users(Way(AGAIN, LARGE, LARGE), USERS[scale] // 2),
         ]
         ways = [Way(way, k, rounds_of(way, k)) for way in WAYS for k in LEVELS]
@@ -320,7 +323,7 @@ class KindsOfInteraction(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         searches, users = sheet[Count], sheet[Users]
-        losses: Rows[Loss, Ratios] = [(p, m) for p, m in sheet[Loss] if isinstance(m, Ratios)]
+        losses = [(p, m) for p, m in sheet[Loss] if isinstance(m, Ratios)]
         counts: Counts = {p.way: (m.search, m.predicted) for p, m in searches}
         table = _table(counts)
         crossings = (
@@ -405,21 +408,20 @@ def _check_names(users: dict[str, Seen | Refusal]) -> Check:
         "Each way is of its stated kind, as the server saw it, and nobody spends more than "
         f"{EPSILON:g}"
     )
+    names = ", ".join(
+        f"{way}: {interaction}, {model}" for way, (interaction, model, _) in observations.items()
+    )
     return Check(
         statement,
         observations == right,
-        ", ".join(
-            f"{way}: {interaction}, {model}"
-            for way, (interaction, model, _) in observations.items()
-        ),
+        names,
     )
 
 
 def _check_counts(counts: Counts) -> Iterator[Check]:
     """Asking again against asking in turn, and both against one round."""
-    again, turn, one_round = (
-        {k: least_count(_of(counts, way, k)) for k in LEVELS} for way in (AGAIN, IN_TURN, ONE_ROUND)
-    )
+    ways = (AGAIN, IN_TURN, ONE_ROUND)
+    again, turn, one_round = ({k: least_count(_of(counts, way, k)) for k in LEVELS} for way in ways)
     bounds = {k: ladder_one_round_least(k, EPSILON, BETA) for k in LEVELS}
     turns = {f"k = {k}": again[k] / turn[k] * k for k in (4, 8, 16)}
     above = {f"k = {k}": one_round[k] / bound for k, bound in bounds.items()}
@@ -441,12 +443,13 @@ def _check_counts(counts: Counts) -> Iterator[Check]:
 def _check_rounds(counts: Counts) -> Iterator[Check]:
     """The closed forms give factors of 1.6 and more for each step with the same people, and 1.24 in
     turn."""
+    ways = (IN_TURN, AGAIN)
     in_turn, again = (
-        [least_count(_of(counts, way, AT, rounds)) for rounds in ROUNDS] for way in (IN_TURN, AGAIN)
+        [least_count(_of(counts, way, AT, rounds)) for rounds in ROUNDS] for way in ways
     )
+    searches = pairwise(zip(ROUNDS, again, strict=True))
     steps = {
-        f"{more} rounds for {fewer}": before / after
-        for (fewer, before), (more, after) in pairwise(zip(ROUNDS, again, strict=True))
+        f"{more} rounds for {fewer}": before / after for (fewer, before), (more, after) in searches
     }
     worse = in_turn[-1] / in_turn[-2]
     yield measured(
@@ -499,7 +502,8 @@ def _figures(table: Table) -> Iterator[Figure]:
     )
     bound = ladder_one_round_least(AT, EPSILON, BETA)
     over_rounds.append(curve(BOUND, [(1, bound), (ROUNDS[-1], bound)], "bound"))
-    usual = replace(table, rows=[row for row in table.rows if row[2] == rounds_of(*row[:2])])
+    rows = [row for row in table.rows if row[2] == rounds_of(*row[:2])]
+    usual = replace(table, rows=rows)
     over_levels = usual.curves(
         "way | levels k | clients | 95 % from | to", ONE_ROUND, BY_SUM, IN_TURN, BELOW, AGAIN
     )

@@ -112,10 +112,10 @@ def forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     """The certificate with one weight altered, for each of them; with b altered; and with a figure
     that says more."""
     weights = certificate["weights"]
-    changes = [
-        {**certificate, "weights": [*weights[:place], weight + 1, *weights[place + 1 :]]}
-        for place, weight in enumerate(weights)
-    ]
+    changes = []
+    for place, weight in enumerate(weights):
+        forgery = [*weights[:place], weight + 1, *weights[place + 1 :]]
+        changes.append({**certificate, "weights": forgery})
     changes += [{**certificate, "b": b} for b in (certificate["b"] - 1, certificate["b"] + 1)]
     return [
         *changes,
@@ -145,9 +145,8 @@ class Blocks(Row):
     b: int
 
     def measure(self, seed: int) -> Sides:
-        return Sides(
-            [Side.of(margin(BlockClass(self.function, t, self.b or t * t))) for t in self.ts]
-        )
+        classes = (BlockClass(self.function, t, self.b or t * t) for t in self.ts)
+        return Sides([Side.of(margin(each)) for each in classes])
 
 
 class Values(Row):
@@ -221,10 +220,11 @@ class Vote(Row):
         squared = result.at_least**2
         fewest = margin_clients(squared, EPSILON, SUCCESS) - 1
         most = vote_clients(squared, EPSILON, SUCCESS)
+        multiples = (round(multiple * squared) for multiple in MULTIPLES)
         clients = sorted(
             [
                 fewest,
-                *(round(multiple * squared) for multiple in MULTIPLES),
+                *multiples,
                 enough(fewest + 1),
                 most,
             ]
@@ -355,21 +355,23 @@ def _check_sides(sheet: Sheet) -> Iterator[Check]:
     off = [abs(value / m.side.at_least - 1) for _, m in matrices for value in m.bounds]
     far = sum(value > CLOSE for value in off)
     sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
+    classes = f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart"
     yield Check(
         (
             "The law that bounds the margin complexity from below and the polynomial that "
             "bounds it from above agree to one part in a million"
         ),
         max(gaps) <= CLOSE,
-        f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart",
+        classes,
     )
+    evidence = f"{len(matrices)} matrices of {sizes} blocks: {far} of {len(off)} bounds differ"
     yield Check(
         (
             "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
             "written out for every concept and point give the same number"
         ),
         max(off) <= CLOSE,
-        f"{len(matrices)} matrices of {sizes} blocks: {far} of {len(off)} bounds differ",
+        evidence,
     )
 
 
@@ -390,7 +392,8 @@ def _votes_figure(votes: Rows[Vote, Votes]) -> Figure:
     curves = []
     for p, m in votes:
         counts = zip(m.clients, m.won, strict=True)
-        curves.append(curve(_name(p), ((n / m.squared, wins / m.trials) for n, wins in counts)))
+        shares = ((n / m.squared, wins / m.trials) for n, wins in counts)
+        curves.append(curve(_name(p), shares))
     ends = [(constant, 0.5), (constant, SUCCESS)]
     curves.append(curve("no method with fewer reaches 90 %", ends, "bound"))
     title = "One round is right more often than wrong"

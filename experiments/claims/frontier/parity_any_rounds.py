@@ -212,7 +212,8 @@ def parity_divergences(columns: Floats, d: int) -> Floats:
     """The mean over r of a report's M ln(M / M_r); the first 2^d symbols bear the label +1, the
     others -1."""
     plus, minus = np.split(columns, 2, axis=-1)
-    signs = np.array([character(r, np.arange(1 << d, dtype=np.uint64)) for r in range(1 << d)])
+    points = np.arange(1 << d, dtype=np.uint64)
+    signs = np.array([character(r, points) for r in range(1 << d)])
     labels = ((plus - minus) / 2) @ signs.T / 2**d
     random = ((plus + minus) / 2).mean(axis=-1, keepdims=True)
     return np.asarray((random * np.log(random / (random + labels))).mean(axis=-1))
@@ -231,25 +232,30 @@ class ParityAnyRounds(Experiment):
     source = "limits 12.3"
 
     def points(self, scale: Scale) -> Points:
+        sums = (
+            AddedUp(clients, turns, 20 if scale == "quick" else 200)
+            for clients, turns in TURNS.items()
+        )
+        people = grid(Person, (1, 2), (*EPSILONS, 3.0))
+        certificates = map(Certificate, (*TRIALS[scale], 16))
+        eliminations = (Eliminated(d, trials) for d, trials in TRIALS[scale].items())
         return [
-            *(
-                AddedUp(clients, turns, 20 if scale == "quick" else 200)
-                for clients, turns in TURNS.items()
-            ),
+            *sums,
             AddedUp(2, 0, 1),
-            *grid(Person, (1, 2), (*EPSILONS, 3.0)),
+            *people,
             Private(SETS[scale]),
-            *map(Certificate, (*TRIALS[scale], 16)),
-            *(Eliminated(d, trials) for d, trials in TRIALS[scale].items()),
+            *certificates,
+            *eliminations,
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
         certificates, runs = sheet[Certificate], sheet[Eliminated]
         checks = [*_bound_checks(sheet), *_run_checks(runs)]
         files = {f"certificate parity {p.d}": m.certificate for p, m in certificates}
+        table = table_of(f"Parity at epsilon {EPSILON:g}: clients for {SUCCESS:.0%}", COLUMNS, runs)
         return Finding(
             checks,
-            [table_of(f"Parity at epsilon {EPSILON:g}: clients for {SUCCESS:.0%}", COLUMNS, runs)],
+            [table],
             [_figure(runs)],
             NOTES,
             files,
@@ -278,13 +284,10 @@ COLUMNS = (
 
 
 def _bound_checks(sheet: Sheet) -> Iterator[Check]:
-    cases = [
-        (
-            (m.off < 1e-9) is (p.turns > 0),
-            f"{m.off:.1g} off with {p.clients} clients{'' if p.turns else ', a curator'}",
-        )
-        for p, m in sheet[AddedUp]
-    ]
+    cases = []
+    for protocol, m in sheet[AddedUp]:
+        whom = f"{protocol.clients} clients{'' if protocol.turns else ', a curator'}"
+        cases.append(((m.off < 1e-9) is (protocol.turns > 0), f"{m.off:.1g} off with {whom}"))
     yield every(
         (
             "In protocols drawn at random and written out, all clients together diverge "
@@ -292,13 +295,11 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         ),
         cases,
     )
-    cases = [
-        (
-            m.best <= p.bound * (1 + 1e-9),
-            f"{m.best / p.bound:.2f} (d = {p.d}, epsilon {p.epsilon:g})",
-        )
-        for p, m in sheet[Person]
-    ]
+    cases = []
+    for person, m in sheet[Person]:
+        below = m.best <= person.bound * (1 + 1e-9)
+        evidence = f"{m.best / person.bound:.2f} (d = {person.d}, epsilon {person.epsilon:g})"
+        cases.append((below, evidence))
     yield every(
         (
             "No report diverges more than the bound's share: the best channel's "
@@ -306,10 +307,13 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         ),
         cases,
     )
-    ratios = [(Fraction(m.ratio), Fraction(m.allowed)) for _, m in sheet[Private]]
+    cases = []
+    for _, m in sheet[Private]:
+        ratio, most = Fraction(m.ratio), Fraction(m.allowed)
+        cases.append((ratio <= most, f"{float(ratio):.9f} of {float(most):.9f}"))
     yield every(
         "Naming suspects is private for every list of survivors, by its whole weights",
-        ((ratio <= most, f"{float(ratio):.9f} of {float(most):.9f}") for ratio, most in ratios),
+        cases,
     )
     cases = []
     for p, m in sheet[Certificate]:
@@ -319,16 +323,21 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
 
 
 def _run_checks(rows: Rows[Eliminated, Runs]) -> Iterator[Check]:
-    means = {p.d: Positive(m.mean / p.unit, m.error / m.mean, p.trials - 1) for p, m in rows}
+    means = {}
+    for p, m in rows:
+        error = m.error / m.mean
+        means[p.d] = Positive(m.mean / p.unit, error, p.trials - 1)
     rates = {f"d = {p.d}": Rate(m.successes, p.trials) for p, m in rows}
-    rates["all"] = Rate(sum(m.successes for _, m in rows), sum(p.trials for p, _ in rows))
+    successes = sum(m.successes for _, m in rows)
+    rates["all"] = Rate(successes, sum(p.trials for p, _ in rows))
     limits = ", ".join(f"{MOST[d]:g} at d = {d}" for d in means)
+    claims = {f"d = {d}": Claimed(mean, least(d), MOST[d]) for d, mean in means.items()}
     yield holds(
         (
             "Elimination asks no fewer clients in the mean than the bound, and at most so "
             f"many C^2 2^d: {limits}"
         ),
-        {f"d = {d}": Claimed(mean, least(d), MOST[d]) for d, mean in means.items()},
+        claims,
     )
     yield measured(
         f"With them it finds the parity in {SUCCESS:.0%} of the runs, or more", rates, SUCCESS
@@ -351,10 +360,11 @@ def _figure(rows: Rows[Eliminated, Runs]) -> Figure:
         ends = (m.mean, m.mean - 2 * m.error, m.mean + 2 * m.error)
         means.append((float(p.d), *(n / p.unit for n in ends)))
     halving = [(float(d), parity_halving_clients(d, EPSILON, 1 - SUCCESS) / unit(d)) for d in DRAWN]
+    bounds = ((float(d), least(d)) for d in DRAWN)
     curves = [
         curve("elimination, measured mean", means),
         curve("halving, by formula", halving, "theory"),
-        curve("every protocol: no fewer than", ((float(d), least(d)) for d in DRAWN), "bound"),
+        curve("every protocol: no fewer than", bounds, "bound"),
     ]
     title = "Clients for a parity, however they are asked"
     return Figure("parity-any-rounds", title, "dimension d", "clients / (C^2 2^d)", curves)

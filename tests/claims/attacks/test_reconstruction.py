@@ -23,7 +23,8 @@ def decoders(decoder: Any) -> dict[str, Any]:
 
 def rounded_up(matrix: Floats, sums: Floats) -> Floats:
     """Least squares of sums that are higher by a fifth of n."""
-    solution: Floats = np.linalg.solve(matrix.T @ matrix, matrix.T @ (sums + 0.2 * matrix.shape[1]))
+    errors = matrix.T @ (sums + 0.2 * matrix.shape[1])
+    solution: Floats = np.linalg.solve(matrix.T @ matrix, errors)
     return solution
 
 

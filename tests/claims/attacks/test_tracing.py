@@ -25,7 +25,8 @@ QUICK = Quick(EXPERIMENT)
 def half_scored(shares: Any, means: Any, suspects: Any) -> Traced:
     """Scored against 1/2 in place of the strangers' shares."""
     weights = (2 * means - 1) / np.sqrt(shares * (1 - shares))
-    scores = (suspects - shares) @ weights / np.sqrt(np.sum(weights**2 * shares * (1 - shares)))
+    spread = np.sum(weights**2 * shares * (1 - shares))
+    scores = (suspects - shares) @ weights / np.sqrt(spread)
     return Traced(scores, np.ones(len(scores)))
 
 

@@ -171,13 +171,8 @@ def test_a_choice_that_is_not_the_mechanisms_is_not_shown(
 ) -> None:
     """Always the best, any at all, or at three quarters of epsilon: at the least size these succeed
     more or less often than 90 %."""
-    assert all(
-        shown(
-            occam._check_sizes(
-                once.measured("occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5))
-            )
-        ).values()
-    )
+    rows = once.measured("occam-size", occam.EXPERIMENT, [SIZE], lambda point: SIZE.measure(5))
+    assert all(shown(occam._check_sizes(rows)).values())
     monkeypatch.setattr(ExponentialMechanism, "release", choose)
     assert not all(shown(occam._check_sizes(sizes())).values())
 

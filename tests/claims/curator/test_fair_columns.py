@@ -70,10 +70,8 @@ def errors(way: Way, seeds: range) -> tuple[Floats, Floats]:
 def agrees(values: Floats, figure: float) -> bool:
     """Whether the mean is the documented one, within 6 standard errors and 2 % for rounding and the
     documented figure's own runs."""
-    return (
-        abs(float(values.mean()) - figure)
-        < 6 * float(values.std(ddof=1)) / math.sqrt(len(values)) + 0.02 * figure
-    )
+    margin = 6 * float(values.std(ddof=1)) / math.sqrt(len(values)) + 0.02 * figure
+    return abs(float(values.mean()) - figure) < margin
 
 
 def test_the_columns() -> None:

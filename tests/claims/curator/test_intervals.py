@@ -23,10 +23,8 @@ QUICK, MEASURE = Quick(EXPERIMENT), Local.measure
 def growing(local: Local, seed: int) -> Errors:
     """Errors that do not fall with more clients."""
     errors = MEASURE(replace(local, n=10_000), seed)
-    intervals, thresholds = (
-        [error * local.n / 10_000 for error in each]
-        for each in (errors.intervals, errors.thresholds)
-    )
+    kinds = (errors.intervals, errors.thresholds)
+    intervals, thresholds = ([error * local.n / 10_000 for error in each] for each in kinds)
     return Errors(intervals, thresholds, [])
 
 

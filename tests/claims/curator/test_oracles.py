@@ -152,12 +152,12 @@ def test_methods_in_the_place_of_others_are_not_shown(
     """RSPM that needs as few examples as another method, others that need as many as RSPM, a
     histogram with twice the error."""
     right = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
+    rows = [
+        (point, Errors(change(m.errors)) if isinstance(point, kind) else m) for point, m in right
+    ]
     failures = lost(
         EXPERIMENT.conclude(
-            [
-                (point, Errors(change(m.errors)) if isinstance(point, kind) else m)
-                for point, m in right
-            ],
+            rows,
             "quick",
         )
     )
@@ -172,17 +172,15 @@ def test_methods_in_the_place_of_others_are_not_shown(
 def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
     """Means of ten runs on eight columns, as documented: nearer than the product, not than the
     histogram; with one draw a round farther than either."""
-    rows = fair_table().bits[:, [0, 2, 4, 6, 8, 10, 12, 16]].astype(np.int64) @ (
-        1 << np.arange(oracles.COLUMNS)
-    )
+    columns = [0, 2, 4, 6, 8, 10, 12, 16]
+    rows = fair_table().bits[:, columns].astype(np.int64) @ (1 << np.arange(oracles.COLUMNS))
     generators = [np.random.default_rng([seed, n]) for seed in range(10)]
     errors = [
         oracles.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator)
         for generator in generators
     ]
-    errors_by_name = {
-        name: float(np.mean([each[name] for each in errors])) for name in (*means, oracles.ONE_DRAW)
-    }
+    names = (*means, oracles.ONE_DRAW)
+    errors_by_name = {name: float(np.mean([each[name] for each in errors])) for name in names}
     assert {name: round(errors_by_name[name], 4) for name in means} == means
     assert (
         errors_by_name[HISTOGRAM]

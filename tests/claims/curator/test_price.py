@@ -38,18 +38,14 @@ def square(of: Any) -> dict[str, Any]:
     return {"variance": property(lambda counts: least_variance(of(counts.k), counts.loss))}
 
 
-CUBE, NARROW = (
-    {"_radius": lambda k, nano: RADIUS(k, 2 * nano)},
-    {"_radius": lambda k, nano: RADIUS(k, nano * 10 // 11)},
-)
+CUBE = {"_radius": lambda k, nano: RADIUS(k, 2 * nano)}
+NARROW = {"_radius": lambda k, nano: RADIUS(k, nano * 10 // 11)}
 EACH = {"noise": lambda counts, draws: LaplaceCounts(counts.k, counts.epsilon).noise(draws)}
 WIDE = {
     "noise": lambda counts, draws: rounded_normals(draws, counts.variance * 121 // 100, counts.k)
 }
-FOR_ONE, TRIPLE = (
-    {"step": property(lambda counts: Fraction(counts.loss.nano))},
-    {"step": property(lambda counts: 3 * STEP.__get__(counts))},
-)
+FOR_ONE = {"step": property(lambda counts: Fraction(counts.loss.nano))}
+TRIPLE = {"step": property(lambda counts: 3 * STEP.__get__(counts))}
 LAW = ("has the mean", "closed forms that often")
 TWINS = [
     Twin(

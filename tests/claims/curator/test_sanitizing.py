@@ -52,10 +52,11 @@ def finding(*again: Any, scale: Scale = "quick", sparse: int = 0) -> Finding:
         for bits, least in sizes.items():
             n = sparse if sparse and tree == "sparse" else least
             count = ClientCount(n, n - 50, n + 50, 600)
+            search = Searched(count, (10**9, round(TREE_DELTAS[tree] * 10**18)))
             searches.append(
                 (
                     Thresholds(tree, bits, 600),
-                    Searched(count, (10**9, round(TREE_DELTAS[tree] * 10**18))),
+                    search,
                 )
             )
     rows = [
@@ -157,9 +158,7 @@ def test_right_releases_are_shown() -> None:
     records crosses elsewhere, which the full scale judges."""
     verdict = finding()
     assert verdict.verdict == finding(scale="full").verdict == "shown", lost(verdict)
-    rows = [
-        row for row in verdict.tables[0].rows if row[0] == "counts" and row[2] in (16, 32, 64, 128)
-    ]
+    rows = [row for row in verdict.tables[0].rows if row[0] == "counts" and row[2] > 8]
     assert [row[3] for row in rows if row[1].endswith("pure")] == [270, 490, 930, 1820]
     assert {row[3] for row in rows if row[1].startswith("thresholded")} == {340, 200}
     assert "All thresholds take 2.5 times as many records" in lost(

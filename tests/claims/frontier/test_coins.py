@@ -72,11 +72,9 @@ def test_moments_are_those_of_rows_written_out() -> None:
 def test_means_of_random_halves_have_the_proven_square() -> None:
     """4 alpha^2 / (k - 1), over all ways to choose a half of four symbols exactly and for 64 by a
     sample."""
-    signs = [
-        1 - 2 * np.array([(word >> place) & 1 for place in range(4)])
-        for word in (3, 5, 6, 9, 10, 12)
-    ]
-    shifts = [float(2 * ALPHA * (sign @ np.array([1, 1, -1, -1])) / 4) for sign in signs]
+    words = np.array([3, 5, 6, 9, 10, 12])
+    signs = 1 - 2 * (words[:, None] >> np.arange(4) & 1)
+    shifts = 2 * ALPHA * (signs @ [1, 1, -1, -1]) / 4
     assert np.mean(np.square(shifts)) == pytest.approx(4 * ALPHA**2 / 3)
     halves, _ = coins.moments(TEN, 64, 20_000, np.random.default_rng(1))
     # 200,000 squares: 0.3 % is one deviation

@@ -39,9 +39,10 @@ def forgets(speakers: Speakers, session: str, silence: int, places: Counts, valu
 
 def zero(randomizer: OneOfRounds, reports: Ints, values: Ints, cells: Ints) -> Words:
     """Silence is always 0, so a 1 shows who speaks: refused before any ratio is taken."""
+    zeros = np.uint64(randomizer.total) * (reports == 0)
     return np.where(
         values == 2,
-        np.uint64(randomizer.total) * (reports == 0),
+        zeros,
         WEIGHT(randomizer, reports, values, cells),
     )
 
@@ -104,7 +105,8 @@ def test_the_law_is_that_of_the_clients(way: Way) -> None:
             == population.path
         )
     share = kinds.successes(way, n, draws, np.random.default_rng(4)) / draws
-    assert abs(right / many - share) < 5 * math.sqrt(share * (1 - share) * (1 / many + 1 / draws))
+    variance = share * (1 - share) * (1 / many + 1 / draws)
+    assert abs(right / many - share) < 5 * math.sqrt(variance)
 
 
 def test_kinds_of_paths_are_all_paths() -> None:

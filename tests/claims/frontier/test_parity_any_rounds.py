@@ -32,15 +32,10 @@ def not_rounded(suspects: Suspects) -> Any:
     """The parts where an example that rules out fewer than half leaves these the weight of the
     half."""
     kind, fixed, weight, _, last = RIGHT(suspects)
-    weight = np.where(
-        kind == 1,
-        np.uint64(suspects.high * suspects.half) // np.maximum(fixed, 1).astype(np.uint64),
-        weight,
-    )
-    left = [
-        (suspects.total - int(f) * int(w)) // (suspects.alphabet - int(f))
-        for f, w in zip(fixed, weight, strict=True)
-    ]
+    half = np.uint64(suspects.high * suspects.half) // np.maximum(fixed, 1).astype(np.uint64)
+    weight = np.where(kind == 1, half, weight)
+    pairs = zip(fixed.tolist(), weight.tolist(), strict=True)
+    left = [(suspects.total - f * w) // (suspects.alphabet - f) for f, w in pairs]
     return kind, fixed, weight, np.array(left, dtype=np.uint64), last
 
 

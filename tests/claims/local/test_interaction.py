@@ -50,7 +50,8 @@ def promised(point: Any) -> Any:
     if isinstance(point, bits.OneBit):
         return bits.Replayed(point.count, point.count, "8")
     if isinstance(point, Placed):
-        return Learned(round(point.runs * sum(PLACED[point.learner, point.d][1:]) / 2))
+        hits = sum(PLACED[point.learner, point.d][1:])
+        return Learned(round(point.runs * hits / 2))
     if isinstance(point, (Users, ThresholdUsers)):
         return CrossCheck(1000, (80, 100), (320, 400))
     if isinstance(point, Least):

@@ -256,9 +256,8 @@ def test_the_game_is_played_to_its_end() -> None:
     """At d = 6 every share is exact: q + 1 of 64 parities by asking about q, all of them by 2^(6-k)
     + k bent queries just below 2^(-k/2), one at it."""
     play = ParityGame(6).measure(3)
-    assert {queries: Fraction(success) for queries, success in play.single} == {
-        q: Fraction(min(q + 1, 64), 64) for q in (1, 8, 62, 63, 64)
-    }
+    shares = {q: Fraction(min(q + 1, 64), 64) for q in (1, 8, 62, 63, 64)}
+    assert {queries: Fraction(success) for queries, success in play.single} == shares
     below = [(row.k, row.wins, row.queries) for row in play.cosets if row.below]
     assert below == [(k, 64, 2 ** (6 - k) + k) for k in (2, 4, 6)]
     assert [row.wins for row in play.cosets if not row.below] == [1, 1, 1]

@@ -292,9 +292,8 @@ def test_the_curators_errors_are_those_of_every_concept() -> None:
             (r >> place & 1) if hint else ((r & word).bit_count() + a) % 2
             for word, place, hint in zip(x, i, b, strict=True)
         ]
-        assert errors[number] == sum(
-            (1 - 2 * wrong) != label for wrong, label in zip(odd, y, strict=True)
-        )
+        wrongs = sum((1 - 2 * wrong) != label for wrong, label in zip(odd, y, strict=True))
+        assert errors[number] == wrongs
     assert errors[2 * truth.r + truth.a] == 0
 
 

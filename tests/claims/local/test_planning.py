@@ -30,14 +30,12 @@ def _exact_clients(epsilon: float, share: float, tau: float) -> float:
     def failure(n: int) -> float:
         reach = n * tau / gain
         above = binomial_tail(n, math.floor(n * chance + reach + 1e-9) + 1, chance)
-        return above + binomial_tail(n, n - math.ceil(n * chance - reach - 1e-9) + 1, 1 - chance)
+        fewest = n - math.ceil(n * chance - reach - 1e-9) + 1
+        return above + binomial_tail(n, fewest, 1 - chance)
 
     def around(n: float) -> float:
-        return float(
-            np.mean(
-                [failure(round(n * (1 + part))) for part in np.linspace(SIZES[0], SIZES[-1], 401)]
-            )
-        )
+        parts = np.linspace(SIZES[0], SIZES[-1], 401)
+        return float(np.mean([failure(round(n * (1 + part))) for part in parts]))
 
     low, high = 10.0, 1e7
     while high / low > 1.0001:

@@ -98,10 +98,8 @@ def loud(records: Records, epsilon: float, generator: np.random.Generator) -> fl
 def believed(records: Records, epsilon: float, generator: np.random.Generator) -> float:
     """Randomized response read without undoing its bias."""
     keep, ones = 1 / (1 + np.exp(-epsilon)), int(records["yes"].sum())
-    return float(
-        (generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep))
-        / len(records)
-    )
+    answers = generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep)
+    return float(answers / len(records))
 
 
 def stretched(way: str) -> RandomizedResponse:

@@ -235,9 +235,10 @@ def test_too_many_queries_lose_the_suite() -> None:
     """A learner that asks one query more than its formula is not shown; nor is one-round masked
     parity that survives the worst case."""
     first = next(iter(TASKS))
+    queries = TASKS[first].learner.queries + 1
     rows = with_runs(
         lambda point: point.task == first and point.oracle == "exact",
-        queries=TASKS[first].learner.queries + 1,
+        queries=queries,
     )
     assert not shown(rows)[3]
     assert not shown(spoil(Control, lambda each: ErrorRate(0.0)))[6]

@@ -103,21 +103,15 @@ def test_random_functions_refute_it_too() -> None:
     all masks on average, S a sum of 256 signs. The mean of 15 functions is within five standard
     errors (0.04 each) of that, failure probability below 1e-6; 64 functions reveal all (limits 3.1,
     E4)."""
-    shares = [
-        2 * float(played(random_learner(8, 2 ** (-16 / 3), 1, 1000 * seed), 8)[1]) - 1
-        for seed in range(15)
-    ]
-    tail = (
-        sum(
-            math.comb(256, ones)
-            for ones in range(257)
-            if abs(256 - 2 * ones) > 2 * 2 ** (-16 / 3) * 256
-        )
-        / 2**256
-    )
+    tolerance = 2 ** (-16 / 3)
+    learners = (random_learner(8, tolerance, 1, 1000 * seed) for seed in range(15))
+    shares = [2 * float(played(learner, 8)[1]) - 1 for learner in learners]
+    bound = tolerance * 256
+    subsets = sum(math.comb(256, ones) for ones in range(257) if abs(128 - ones) > bound)
+    tail = subsets / 2**256
     assert tail == pytest.approx(0.417, abs=1e-3)
     assert abs(sum(shares) / 15 - tail) < 5 * 0.04 / math.sqrt(15)
-    assert played(random_learner(8, 2 ** (-16 / 3), 64, 1), 8)[0] == 1
+    assert played(random_learner(8, tolerance, 64, 1), 8)[0] == 1
 
 
 def test_a_learner_that_reads_the_wrong_coset_loses() -> None:
@@ -180,12 +174,8 @@ def test_a_wrong_measurement_is_not_shown(
     """If a learner lost where it should win, won where it should lose, or a certificate misbehaved,
     the verdict is "not shown"."""
     assert place in dict(rows)
-    assert (
-        EXPERIMENT.conclude(
-            [(point, change(m) if point == place else m) for point, m in rows], "quick"
-        ).verdict
-        == "not shown"
-    )
+    swaps = [(point, change(m) if point == place else m) for point, m in rows]
+    assert EXPERIMENT.conclude(swaps, "quick").verdict == "not shown"
 
 
 @pytest.mark.long

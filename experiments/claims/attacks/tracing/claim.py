@@ -191,11 +191,13 @@ def _rounded_score(n: int) -> float:
     has p (1 - p) times that probability as its mean.
     """
     shares, most = np.linspace(0.01, 0.99, 1000), math.ceil(n / 2)
-    decides = math.comb(n - 1, most - 1) * shares ** (most - 1) * (1 - shares) ** (n - most)
+    ways = math.comb(n - 1, most - 1)
+    decides = ways * shares ** (most - 1) * (1 - shares) ** (n - most)
     ones = np.zeros(len(shares))
     for count in range(most, n + 1):
         ones += math.comb(n, count) * shares**count * (1 - shares) ** (n - count)
-    squares = (ones * (1 - shares) ** 2 + (1 - ones) * shares**2) / (shares * (1 - shares))
+    variances = shares * (1 - shares)
+    squares = (ones * (1 - shares) ** 2 + (1 - ones) * shares**2) / variances
     return float(decides.mean() / math.sqrt(squares.mean()))
 
 
@@ -256,8 +258,9 @@ class Traitors(Row):
             keys = keys_of(generator, users)
             attack, rows = traitor_tracing(code, keys, 0.5), keys.take(slice(0, c))
             pirates = Pirates(rows, STRATEGIES["coin flips"], generator)
+            exact = _exact(attack, rows, each)
             words = {
-                "exact means": _exact(attack, rows, each),
+                "exact means": exact,
                 "coin flips": pirates.answer(attack.queries),
                 "a curator": _from_curator(attack, rows, seed + each),
             }
@@ -304,16 +307,21 @@ class Tracing(Experiment):
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        means, codes, traitors, signed = sheet[Means], sheet[Codes], sheet[Traitors], sheet[Signed]
+        means = sheet[Means]
+        codes = sheet[Codes]
+        traitors = sheet[Traitors]
+        signed = sheet[Signed]
         lengths = [
             (p.name, p.length, m.bits, m.worst / p.runs, *wilson(m.worst, p.runs)) for p, m in codes
         ]
         shares = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
-        traces = [
-            (name, p.c, p.users, count, p.runs)
-            for p, m in traitors
-            for name, count in m.caught.items()
-        ]
+        traces = []
+        for p, m in traitors:
+            for name, count in m.caught.items():
+                traces.append((name, p.c, p.users, count, p.runs))
+        decoders = tabulate(
+            "traitor tracing", "decoder | traitors | of users | caught in | of runs", traces
+        )
         tables = [
             tabulate(
                 f"share found among {N} members and {N} strangers",
@@ -328,9 +336,7 @@ class Tracing(Experiment):
                 ),
                 lengths,
             ),
-            tabulate(
-                "traitor tracing", "decoder | traitors | of users | caught in | of runs", traces
-            ),
+            decoders,
             signed_table(signed),
         ]
         title, length = "Pirates accused, worst of eight strategies", "length / (c^2 ln(N / .01))"
@@ -425,7 +431,9 @@ def _check_strangers(means: Rows[Means, Traces]) -> Check:
 
 def _check_codes(codes: Rows[Codes, Accusations]) -> Iterator[Check]:
     full = [(p, m) for p, m in codes if p.length == max(LENGTHS)]
-    rates, alone, scores = dict[str, Claimed](), dict[str, Claimed](), dict[str, Positive]()
+    rates = dict[str, Claimed]()
+    alone = dict[str, Claimed]()
+    scores = dict[str, Positive]()
     for p, m in full:
         for name, count in m.caught.items():
             alone[f"{name}, c = {p.c}"] = Claimed(Rate(count, p.runs), 0.95)
@@ -433,7 +441,8 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> Iterator[Check]:
         rates[f"all, c = {p.c}"] = Claimed(total, 0.98)
         deviations = math.sqrt(max(LENGTHS) * math.log(20 * p.c / FAILURE))  # sqrt(d) / c
         scores[p.name] = positive_mean(m.scores) / deviations
-    times, falsely = sum(p.runs for p, _ in codes), sum(m.falsely for _, m in codes)
+    times = sum(p.runs for p, _ in codes)
+    falsely = sum(m.falsely for _, m in codes)
     yield holds(
         (
             "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
@@ -455,12 +464,13 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> Iterator[Check]:
         {"": Rate(falsely, times * len(STRATEGIES))},
         high=SPARED,
     )
+    accusations = Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))
     yield measured(
         (
             "Tardos's own score accuses somebody in 1 % of the runs at most, at these "
             "lengths, unless one row is copied whole"
         ),
-        {"": Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))},
+        {"": accusations},
         high=FAILURE,
     )
 

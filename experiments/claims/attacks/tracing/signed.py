@@ -73,22 +73,20 @@ class Signed(Row):
             np.repeat(np.arange(1 << signer.message, dtype=np.uint64), self.copies)
         )
         workload = Marginals.ways(signer.d, 3)
-        truth, valid = (
-            workload.answers(table),
-            signer.verifies(np.arange(1 << signer.d, dtype=np.uint64)),
-        )
+        truth = workload.answers(table)
+        valid = signer.verifies(np.arange(1 << signer.d, dtype=np.uint64))
 
         def judge(weights: Floats) -> Judged:
             total = float(weights.sum())
             if not total:
                 return None
             counts = weights * (table.size / total)
-            return float(weights[valid].sum()) / total, Errors.of(
-                workload.of_histogram(counts), truth, table.size
-            ).largest
+            errors = Errors.of(workload.of_histogram(counts), truth, table.size)
+            return float(weights[valid].sum()) / total, errors.largest
 
+        rows = table.histogram.astype(np.float64)
         ways = {
-            TABLE: table.histogram.astype(np.float64),
+            TABLE: rows,
             MWEM: _synthesize(table, workload, seed),
             HISTOGRAM: _frequent(table, seed),
         }
@@ -120,11 +118,10 @@ def _frequent(table: BinaryTable, seed: int) -> Floats:
 
 def signed_table(signed: Rows[Signed, Verified]) -> Table:
     """Each way's rows, in the mean over runs."""
-    each = [(p.copies, name, _releases(runs)) for p, m in signed for name, runs in m.shares.items()]
-    rows = [
-        (copies, name, *(np.mean(figures, axis=0).tolist() if figures else (None, None)))
-        for copies, name, figures in each
-    ]
+    rows = []
+    for (way, copies), releases in _releases(signed).items():
+        means = np.mean(releases, axis=0).tolist() if releases else (None, None)
+        rows.append((copies, way, *means))
     return tabulate(
         "rows that verify",
         "records to a message | rows of | share that verifies | largest error of a 3-way marginal",
@@ -132,37 +129,38 @@ def signed_table(signed: Rows[Signed, Verified]) -> Table:
     )
 
 
-def _releases(runs: list[Judged]) -> list[tuple[float, float]]:
-    return [each for each in runs if each is not None]
+def _releases(signed: Rows[Signed, Verified]) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    """By way and copies: the runs that have rows."""
+    releases = {}
+    for p, m in signed:
+        for way, runs in m.shares.items():
+            releases[way, p.copies] = [run for run in runs if run is not None]
+    return releases
 
 
 def check_signed(signed: Rows[Signed, Verified]) -> Check:
     """A signed table's own rows all verify, and a histogram has rows where many share one, and only
     there."""
-    releases = {
-        (way, p.copies): _releases(runs) for p, m in signed for way, runs in m.shares.items()
-    }
-    once, often = (
-        {way: releases.get((way, copies), []) for way in (TABLE, MWEM, HISTOGRAM, NOTHING)}
-        for copies in COPIES
-    )
-    copies_share = [share for share, _ in (*once[TABLE], *often[TABLE], *often[HISTOGRAM])]
-    errors = [
-        synthetic / random
-        for (_, synthetic), (_, random) in zip(often[MWEM], often[NOTHING], strict=False)
-    ]
-    shares = {
-        copies: mean([share for share, _ in each[MWEM]])
-        for copies, each in zip(COPIES, (once, often), strict=True)
-    }
+    releases = _releases(signed)
+    ways = (TABLE, MWEM, HISTOGRAM, NOTHING)
+    once, often = ({way: releases.get((way, copies), []) for way in ways} for copies in COPIES)
+    copied_runs = (*once[TABLE], *often[TABLE], *often[HISTOGRAM])
+    copies_share = [share for share, _ in copied_runs]
+    pairs = zip(often[MWEM], often[NOTHING], strict=False)
+    errors = [synthetic / random for (_, synthetic), (_, random) in pairs]
+    by_copies = zip(COPIES, (once, often), strict=True)
+    shares = {copies: mean([share for share, _ in each[MWEM]]) for copies, each in by_copies}
     claims = {
         f"{copies} to a message": Claimed(share, high=RARE) for copies, share in shares.items()
     }
+    copying = set(copies_share) == {1.0} and bool(often[HISTOGRAM]) and not once[HISTOGRAM]
+    evidence = f"of a histogram {len(once[HISTOGRAM])} and {len(often[HISTOGRAM])} runs have rows"
+    all_claims = {**claims, "error": Claimed(mean(errors), high=CLOSER)}
     return holds(
         f"Of rows made from marginals at most {RARE:.1%} verify. Where many share a row, they err "
         f"at most {CLOSER:g} times as much as rows at random, and a private release may copy the "
         "table's rows; where nobody shares one, it has no rows",
-        {**claims, "error": Claimed(mean(errors), high=CLOSER)},
-        f"of a histogram {len(once[HISTOGRAM])} and {len(often[HISTOGRAM])} runs have rows",
-        also=set(copies_share) == {1.0} and bool(often[HISTOGRAM]) and not once[HISTOGRAM],
+        all_claims,
+        evidence,
+        also=copying,
     )

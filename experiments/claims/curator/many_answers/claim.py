@@ -96,22 +96,26 @@ class ManyAnswers(Experiment):
 
     def points(self, scale: Scale) -> Points:
         trials = RUNS[scale]
+        by_queries = (Queries(k, trials) for k in QUERIES[scale])
+        tables = (Small(n, SMALL_ROWS, 2 * trials) for n in SMALL_SIZES)
+        marginals = (AllMarginals(n, COLUMNS, trials) for n in SIZES[scale])
         return [
             *map(Privacy, runs.PROVED),
-            *(Queries(k, trials) for k in QUERIES[scale]),
-            *(Small(n, SMALL_ROWS, 2 * trials) for n in SMALL_SIZES),
-            *(AllMarginals(n, COLUMNS, trials) for n in SIZES[scale]),
+            *by_queries,
+            *tables,
+            *marginals,
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
         queries: Sized = {p.k: m for p, m in sheet[Queries]}
         small: Sized = {p.n: m for p, m in sheet[Small]}
         marginals: Sized = {p.n: m for p, m in sheet[AllMarginals]}
+        by_queries, by_records, by_marginals = TITLES
         tables = [
-            _table(TITLES[0], "queries", queries),
+            _table(by_queries, "queries", queries),
             _halts(queries),
-            _table(TITLES[1], "records", small),
-            _table(TITLES[2], "records", marginals),
+            _table(by_records, "records", small),
+            _table(by_marginals, "records", marginals),
         ]
         checks = [
             _check_privacy({p.what: m.share for p, m in sheet[Privacy]}),
@@ -166,15 +170,13 @@ NOTES = [
 
 def _headline(queries: Sized, marginals: Sized) -> str:
     """The largest errors at the most queries, and at the most records that MWEM is compared on."""
+
+    def means(m: Errors, *names: str) -> str:
+        return ", ".join(f"{np.mean(m.errors[name]):.2g} ({name})" for name in names)
+
     k, n = max(queries), max(marginals)
-    first = ", ".join(
-        f"{np.mean(queries[k].errors[name]):.2g} ({name})"
-        for name in (HISTOGRAM, GAUSSIAN, LAPLACE, PMW)
-    )
-    second = ", ".join(
-        f"{np.mean(marginals[n].errors[name]):.2g} ({name})"
-        for name in (NEAREST, CONCENTRATED, GAUSSIAN, PRODUCT)
-    )
+    first = means(queries[k], HISTOGRAM, GAUSSIAN, LAPLACE, PMW)
+    second = means(marginals[n], NEAREST, CONCENTRATED, GAUSSIAN, PRODUCT)
     return (
         f"{k:,} random queries are off by {first}; the 3-way marginals of {n:,} records by "
         f"{second}."
@@ -205,7 +207,8 @@ def _check_weights(queries: Sized) -> Iterator[Check]:
         claims[name] = Claimed(positive_mean(errors), *bounds)
     shares = [share for m in queries.values() for share in m.answered[PMW]]
     claims["runs that answered all"] = Claimed(Rate(shares.count(1), len(shares)), 0.95)
-    root, factors = math.sqrt(many / few), (f"{name}: {x:.1f}" for name, x in growth.items())
+    root = math.sqrt(many / few)
+    factors = (f"{name}: {x:.1f}" for name, x in growth.items())
     yield measured(
         (
             "the largest error of noise on each answer is that of its law, within 2 % (in "
@@ -222,14 +225,16 @@ def _check_weights(queries: Sized) -> Iterator[Check]:
         ),
         claims,
     )
+    pmw_growth = ratio(queries[many].errors[PMW], queries[few].errors[PMW])
+    evidence = f"sqrt(k): {root:.1f}; by their laws, {', '.join(factors)}"
     yield measured(
         (
             "from the fewest queries to the most noise on each answer grows as sqrt(k) and "
             "more, errors of PMW by less than a fifth"
         ),
-        {PMW: ratio(queries[many].errors[PMW], queries[few].errors[PMW])},
+        {PMW: pmw_growth},
         high=1.2,
-        more=f"sqrt(k): {root:.1f}; by their laws, {', '.join(factors)}",
+        more=evidence,
         also=min(growth.values()) > root,
     )
 

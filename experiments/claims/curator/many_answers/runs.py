@@ -145,9 +145,10 @@ class Queries(Row):
             }
             histogram = queries.shares(noisy_histogram(database, draws))
             _add(errors, _largest({**noisy, HISTOGRAM: histogram}, truth))
+            deviation = math.sqrt(gaussian.variance)
             laws = {
                 LAPLACE: largest_exponential(k) / laplace.part.epsilon,
-                GAUSSIAN: largest_normal(k) * math.sqrt(gaussian.variance),
+                GAUSSIAN: largest_normal(k) * deviation,
             }
             _add(predictions, {name: law / RECORDS for name, law in laws.items()})
             for name, share in WEIGHTS.items():
@@ -188,7 +189,8 @@ def boosting_terms(rounds: int, samples: int) -> BoostingTerms:
     """At (EPSILON, DELTA), about half of the squares of all losses for the samples: the scores of
     round t move by t."""
     squares = samples * sum(t * t for t in range(1, rounds)) + rounds * samples
-    each, step = 0.1 / math.sqrt(squares), math.log((1 + 2 * ETA) / (1 - 2 * ETA)) / 2
+    each = 0.1 / math.sqrt(squares)
+    step = math.log((1 + 2 * ETA) / (1 - 2 * ETA)) / 2
     base = CountedBase(each * math.sqrt(squares / (rounds * samples)))
     return BoostingTerms(rounds, samples, MARGIN, math.ceil(4 * step / each), step, base).within(
         BUDGET
@@ -247,8 +249,9 @@ class Small(Row):
             draws = seeded(seed, n << 8 | trial)
             database = default_rng([seed, n, trial]).multinomial(n, np.arange(1, 9) / 36)
             truth = queries.counts(database)
+            noise = LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws)
             answers: dict[str, Floats | Counts] = {
-                LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
+                LAPLACE: noise,
                 HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
             }
             for rows in self.rows:
@@ -353,16 +356,18 @@ def _prove_weights() -> float:
     queries = CountingQueries(np.array([(True, False)] * 3))
     weights = MultiplicativeWeights(queries, 1, Terms(0.9, 3, EPSILON, 0.5))
     worst = worst_transcripts(weights.algorithm(), _counts(2, 1))
-    return max(
-        epsilon_of(ratio) / (4 * (len(transcript) // 2) + len(transcript) % 2)
-        for transcript, ratio in worst.items()
-    )
+    shares = []
+    for transcript, ratio in worst.items():
+        changes, queries_after = divmod(len(transcript), 2)
+        shares.append(epsilon_of(ratio) / (4 * changes + queries_after))
+    return max(shares)
 
 
 def _counts(points: int, n: int) -> SmallDatabases[Any, Any]:
     """All tables of n records of so many points, as counts."""
+    universe = [(point,) for point in range(points)]
     return SmallDatabases(
-        [(point,) for point in range(points)],
+        universe,
         n,
         lambda records: table(np.array(records).ravel(), points),
     )
@@ -375,8 +380,9 @@ def _worst(game: Any, databases: SmallDatabases[Any, Any]) -> float:
 
 def _tables(n: int) -> SmallDatabases[Any, Any]:
     """All tables of n records of two bits."""
+    universe = [(row,) for row in range(4)]
     return SmallDatabases(
-        [(row,) for row in range(4)],
+        universe,
         n,
         lambda records: BinaryTable(2, np.array(records, dtype=np.uint64).ravel()),
     )

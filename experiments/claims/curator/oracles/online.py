@@ -51,17 +51,14 @@ class Regret(Row):
     sequence: str
 
     def measure(self, seed: int) -> Regrets:
-        losses, draws = (
-            sequence(self.sequence, default_rng([seed, SEQUENCES.index(self.sequence)])),
-            seeded(seed),
-        )
-        noisy = {
-            epsilon: [
-                float(losses.regret(separator_noise(Parities(D), epsilon, ROUNDS, draws)))
-                for _ in range(RUNS)
-            ]
-            for epsilon in SCALES
-        }
+        losses = sequence(self.sequence, default_rng([seed, SEQUENCES.index(self.sequence)]))
+        draws = seeded(seed)
+
+        def regret(epsilon: float) -> float:
+            noise = separator_noise(Parities(D), epsilon, ROUNDS, draws)
+            return float(losses.regret(noise))
+
+        noisy = {epsilon: [regret(epsilon) for _ in range(RUNS)] for epsilon in SCALES}
         return Regrets(noisy, {epsilon: losses.gumbel_regret(epsilon) for epsilon in SCALES})
 
 
@@ -106,21 +103,19 @@ def _bound(method: str, epsilon: float) -> float:
 def online_finding(
     regrets: Rows[Regret, Regrets], spreads: Rows[Spread, Spreads]
 ) -> tuple[list[Check], list[Table], list[Figure]]:
-    means = {
-        (p.sequence, epsilon): mean(each)
-        for p, m in regrets
-        for epsilon, each in m.perturbed.items()
-    }
-    exact = {(p.sequence, epsilon): each for p, m in regrets for epsilon, each in m.gumbel.items()}
+    means, exact = {}, {}
+    for p, m in regrets:
+        for epsilon in SCALES:
+            means[p.sequence, epsilon] = mean(m.perturbed[epsilon])
+            exact[p.sequence, epsilon] = m.gumbel[epsilon]
     root = math.sqrt(ROUNDS)
-    rows = [
-        (f"{RSPM}, {name}", 1 / epsilon, *(each / root for each in figure.stated))
-        for (name, epsilon), figure in means.items()
-    ]
-    rows += [
-        (f"{GUMBEL}, {name}", 1 / epsilon, each / root, each / root, each / root)
-        for (name, epsilon), each in exact.items()
-    ]
+    rows = []
+    for (name, epsilon), average in means.items():
+        estimate, low, high = (each / root for each in average.stated)
+        rows.append((f"{RSPM}, {name}", 1 / epsilon, estimate, low, high))
+    for (name, epsilon), regret in exact.items():
+        share = regret / root
+        rows.append((f"{GUMBEL}, {name}", 1 / epsilon, share, share, share))
     table = tabulate(
         "regret over sqrt(T) of private minimisers of prefixes",
         "learner and sequence | 1 / epsilon | regret | 95 % from | to",
@@ -163,18 +158,17 @@ def _check_gumbel(exact: dict[tuple[str, float], float]) -> Check:
 
 
 def _check_perturbed(means: dict[tuple[str, float], Normal]) -> Check:
+    claims = {}
+    for (name, epsilon), figure in means.items():
+        third = ROUNDS / 6 if epsilon == _best() else math.inf
+        bound = min(_bound(RSPM, epsilon), third)
+        claims[f"{name}, epsilon {epsilon:g}"] = Claimed(figure, high=bound)
     return holds(
         (
             "so is that of RSPM, and at the scale with the least bound it is a third of what the "
             "leader without noise loses, T / 2, at most"
         ),
-        {
-            f"{name}, epsilon {epsilon:g}": Claimed(
-                figure,
-                high=min(_bound(RSPM, epsilon), ROUNDS / 6 if epsilon == _best() else math.inf),
-            )
-            for (name, epsilon), figure in means.items()
-        },
+        claims,
     )
 
 

@@ -2,7 +2,9 @@
 price of PRSMA."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from local_dp.curator.mechanism import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.oracle_efficient import separated
@@ -95,18 +97,14 @@ class Alone(Row):
             if self.way == BELIEVED
             else attempt.law
         )
-        laws: list[dict[int | separated.Fail, int]] = [
-            dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)
-        ]
+        laws = [dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)]
         pairs = ((laws[0], laws[1]), (laws[1], laws[0]))
-        return Deltas(
-            [
-                float(
-                    max(hockey_stick(*pair, exp_epsilon(nano_epsilon(epsilon))) for pair in pairs)
-                )
-                for epsilon in EPSILONS
-            ]
-        )
+        return Deltas([_delta(pairs, nano_epsilon(epsilon)) for epsilon in EPSILONS])
+
+
+def _delta(pairs: Iterable[tuple[Any, Any]], nano: int) -> float:
+    """The least delta at this epsilon of any pair of laws."""
+    return float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs))
 
 
 class Cost(Row):
@@ -126,14 +124,13 @@ class Robust(Row):
 
     def measure(self, seed: int) -> Cost:
         release = RobustRelease(_attempt(), 1, Terms(self.epsilon, self.delta))
+        examples = [(0, 0), (0, 1)]
         databases: SmallDatabases[tuple[int, int], Labelled] = SmallDatabases(
-            [(0, 0), (0, 1)], release.terms.pieces, Labelled.of
+            examples, release.terms.pieces, Labelled.of
         )
         pairs = list(databases.laws(release))
         nanos = (release.loss.nano, *map(nano_epsilon, EPSILONS))
-        worst, *deltas = (
-            float(max(hockey_stick(*pair, exp_epsilon(nano)) for pair in pairs)) for nano in nanos
-        )
+        worst, *deltas = (_delta(pairs, nano) for nano in nanos)
         return Cost(
             release.terms.pieces,
             release.terms.runs,
@@ -162,8 +159,6 @@ class Price(Row):
         release = RobustRelease(_attempt(), 1, Terms(1 / self.parts, 1e-3))
         other: dict[int | separated.Fail, int] = {0: 1, 1: 3}
         others = [other] * release.terms.enough
-        ratio = (
-            release.answer_law([*others, {0: 2, 1: 2}])[0]
-            / release.answer_law([*others, {separated.FAIL: 1}])[0]
-        )
+        survival = release.answer_law([*others, {0: 2, 1: 2}])[0]
+        ratio = survival / release.answer_law([*others, {separated.FAIL: 1}])[0]
         return Change(math.log(ratio), release.loss.epsilon)

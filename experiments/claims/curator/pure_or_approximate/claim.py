@@ -128,7 +128,8 @@ class Series:
 
     def __str__(self) -> str:
         """The numbers at the first size from 2^16 on and at the last."""
-        first, last = next(bits for bits in self.bits if bits >= START), self.bits[-1]
+        first = next(bits for bits in self.bits if bits >= START)
+        last = self.bits[-1]
         return (
             f"{self.numbers[first]:,.0f} people at 2^{first}, {self.numbers[last]:,.0f} at 2^{last}"
         )
@@ -156,8 +157,9 @@ class PureOrApproximate(Experiment):
     )
 
     def points(self, scale: Scale) -> Points:
+        exact = ((key, (BITS, 40 if scale == "quick" else 100)) for key in EXACT)
         plan = [
-            *((key, (BITS, 40 if scale == "quick" else 100)) for key in EXACT),
+            *exact,
             *(QUICK if scale == "quick" else FULL).items(),
         ]
         return [
@@ -175,25 +177,25 @@ class PureOrApproximate(Experiment):
         series: Learners = {}
         for key in dict.fromkeys(p.key for p, _ in learners):
             rows = [(p, m.least) for p, m in learners if p.key == key]
+            numbers: dict[int, float] = {p.bits: least.n for p, least in rows}
             series[key] = Series(
-                {p.bits: least.n for p, least in rows},
+                numbers,
                 {p.bits: least.figure(p.samples) for p, least in rows},
             )
         bounds = {of: Series({p.bits: m.n for p, m in proven if p.of == of}, {}) for of in SIZES}
         separations = {of: _check_separation(of, series, bounds[of]) for of in SIZES}
-        flat = {
-            key: _check_flat(key, each)
-            for key, each in series.items()
-            if key[1] not in ("pure", "dyadic", "RecConcave")
-        }
+        kinds = ("pure", "dyadic", "RecConcave")
+        flat = {key: _check_flat(key, each) for key, each in series.items() if key[1] not in kinds}
         beyond = _check_beyond(series)
         table, figures = _table(learners, bounds), [_figure(of, learners, proven) for of in SIZES]
+        growth = (_check_grows(key, each) for key, each in series.items() if key[1] == "dyadic")
+        crossings = (_check_crossing(key, series) for key in CROSSED)
         checks = [
             *_check_numbers(learners),
             *separations.values(),
             *flat.values(),
-            *(_check_grows(key, each) for key, each in series.items() if key[1] == "dyadic"),
-            *(_check_crossing(key, series) for key in CROSSED),
+            *growth,
+            *crossings,
             beyond,
         ]
         title = "Learned from a number of people that does not grow with the domain"
@@ -227,7 +229,8 @@ NOTES = [
 def _headline(series: Learners, bounds: dict[str, Series]) -> str:
     texts = []
     for of, bits in SIZES.items():
-        need, best = bounds[of].numbers[bits], series[BEST[of]].numbers[bits]
+        need = bounds[of].numbers[bits]
+        best = series[BEST[of]].numbers[bits]
         with_delta = (
             f"{best:,.0f} people with a delta of {BEST[of][2]:g}, in the worst of the laws tried"
         )
@@ -243,7 +246,9 @@ def _check_numbers(learners: Rows[Learner, Records]) -> Iterator[Check]:
     the mean chance (Hoeffding 1956). Mean chances have a long lower tail, in which Student's law
     errs to the safe side.
     """
-    wrong, claims, others = list[str](), dict[str, Claimed](), dict[str, Normal]()
+    wrong = list[str]()
+    claims = dict[str, Claimed]()
+    others = dict[str, Normal]()
     for p, m in learners:
         if (m.nano, m.atto) != (round(EPSILON * NANO), round(p.delta * ATTO)):
             wrong.append(f"{LABELS[p.key]} at {p.bits} bits")
@@ -251,9 +256,9 @@ def _check_numbers(learners: Rows[Learner, Records]) -> Iterator[Check]:
     for key in dict.fromkeys(p.key for p, _ in learners):
         rows = [(p.runs, m.right, m.expected) for p, m in learners if p.key == key]
         trials, right, expected = (sum(each) for each in zip(*rows, strict=True))
-        claims[f"{LABELS[key]} ({key[0]}), {expected / trials:.3f} expected"] = Claimed(
-            Rate(right, trials), expected / trials, expected / trials
-        )
+        share = expected / trials
+        rate = Rate(right, trials)
+        claims[f"{LABELS[key]} ({key[0]}), {share:.3f} expected"] = Claimed(rate, share, share)
     enough = (
         "The least number for a threshold, pure, is an exact sum over one distribution, and "
         "enough in all the others"
@@ -276,7 +281,9 @@ def _check_numbers(learners: Rows[Learner, Records]) -> Iterator[Check]:
 def _check_separation(of: str, series: Learners, proven: Series) -> Check:
     """The proven number against the run one: at one size, further apart with every size from there
     on, and kept by the pure learner that is run."""
-    pure, best, bits = series[of, "pure", 0.0].numbers, series[BEST[of]], SIZES[of]
+    pure = series[of, "pure", 0.0].numbers
+    best = series[BEST[of]]
+    bits = SIZES[of]
     bound, times = proven.numbers, APART[of]
     near = all(
         bound[size] <= number <= 5 * bound[size] for size, number in pure.items() if size >= START
@@ -285,24 +292,19 @@ def _check_separation(of: str, series: Learners, proven: Series) -> Check:
         f"No purely private proper learner of {of} of 2^{bits} needs less than {times:g} times "
         "the records of one with a delta: proven against run"
     )
-    evidence = (
-        f"proven {bound[bits]:,.0f}, run pure {pure[bits]:,.0f}, with delta {BEST[of][2]:g} "
-        f"{best.numbers[bits]:,.0f}"
-    )
+    need, own, least = bound[bits], pure[bits], best.numbers[bits]
+    evidence = f"proven {need:,.0f}, run pure {own:,.0f}, with delta {BEST[of][2]:g} {least:,.0f}"
     if not best.exact:
         return measured(
             statement,
-            {"in units of the proven": best.figures[bits] / bound[bits]},
+            {"in units of the proven": best.figures[bits] / need},
             high=1 / times,
             more=evidence,
             also=near,
         )
     ratios = [bound[size] / number for size, number in best.numbers.items()]
-    return Check(
-        statement,
-        bound[bits] >= times * best.numbers[bits] and ratios == sorted(ratios) and near,
-        evidence,
-    )
+    verdict = need >= times * least and ratios == sorted(ratios) and near
+    return Check(statement, verdict, evidence)
 
 
 def _check_flat(key: Key, series: Series) -> Check:
@@ -318,11 +320,11 @@ def _check_flat(key: Key, series: Series) -> Check:
 def _check_grows(key: Key, series: Series) -> Check:
     first, last = series.bits[0], series.bits[-1]
     doublings, growth = math.log2(last / first), series.grown
-    error = math.hypot(
-        *(series.numbers[bits] * series.figures[bits].error for bits in (first, last))
-    )
+    errors = (series.numbers[bits] * series.figures[bits].error for bits in (first, last))
+    error = math.hypot(*errors)
+    slope = (series.numbers[last] - series.numbers[first]) / doublings
     each = Normal(
-        (series.numbers[last] - series.numbers[first]) / doublings,
+        slope,
         error / doublings,
         growth.degrees,
     )
@@ -351,8 +353,8 @@ def _check_crossing(key: Key, series: Learners) -> Check:
     if learner.exact:
         return Check(statement, ratios[many].value <= most and ratios[few].value > 1, where)
     claims = {
-        f"2^{bits}": Claimed(ratio, *((1.0, math.inf) if bits == few else (-math.inf, most)))
-        for bits, ratio in ratios.items()
+        f"2^{few}": Claimed(ratios[few], 1.0),
+        f"2^{many}": Claimed(ratios[many], high=most),
     }
     return holds(statement, claims, where)
 
@@ -363,11 +365,9 @@ def _check_beyond(series: Learners) -> Check:
     for (of, kind, delta), concave in series.items():
         dyadic = series.get((of, "dyadic", delta))
         if kind == "RecConcave" and dyadic:
-            ratios |= {
-                f"2^{bits}, delta {delta:g}": each / dyadic.figures[bits]
-                for bits, each in concave.figures.items()
-                if bits in dyadic.figures
-            }
+            for bits, figure in concave.figures.items():
+                if bits in dyadic.figures:
+                    ratios[f"2^{bits}, delta {delta:g}"] = figure / dyadic.figures[bits]
     return measured(
         (
             f"RecConcave at depth 2, tuned, takes at least {BEYOND} times as many records as "
@@ -383,11 +383,11 @@ def _table(learners: Rows[Learner, Records], bounds: dict[str, Series]) -> Table
     rows = []
     order = list(dict.fromkeys(p.key for p, _ in learners))
     for p, m in sorted(learners, key=lambda row: order.index(row[0].key)):
-        proven, least = bounds[p.of].numbers[p.bits] if p.kind == "pure" else None, m.least
+        proven = bounds[p.of].numbers[p.bits] if p.kind == "pure" else None
+        least = m.least
         right = f"{m.right / p.runs:.3f} of {m.expected / p.runs:.3f}"
-        rows.append(
-            (p.of, LABELS[p.key], p.bits, least.n, least.low, least.high, proven, least.law, right)
-        )
+        interval = (least.n, least.low, least.high)
+        rows.append((p.of, LABELS[p.key], p.bits, *interval, proven, least.law, right))
     return tabulate(
         "Least records for 90 % success, alpha 0.1, epsilon 1",
         (
@@ -403,18 +403,20 @@ def _figure(of: str, learners: Rows[Learner, Records], proven: Rows[Proven, Boun
     curves = []
     for key in dict.fromkeys(p.key for p, _ in learners if p.of == of):
         leasts = [(p.bits, m.least) for p, m in learners if p.key == key]
+        intervals = ((bits, least.n, least.low, least.high) for bits, least in leasts)
         curves.append(
             curve(
                 LABELS[key],
-                ((bits, least.n, least.low, least.high) for bits, least in leasts),
+                intervals,
                 group=LABELS[key],
             )
         )
     bounds = [(p.bits, m) for p, m in proven if p.of == of]
+    minima = ((bits, m.n) for bits, m in bounds)
     curves.append(
         curve(
             "proven for pure, proper learners",
-            ((bits, m.n) for bits, m in bounds),
+            minima,
             "bound",
             group=LABELS[of, "pure", 0.0],
         )
@@ -438,14 +440,14 @@ def _regions(
         of: str, kinds: Iterable[str], name: str, further: str, *also: Check
     ) -> list[tuple[str, str]]:
         keys = [key for key in flat if key[0] == of and key[1] in kinds]
-        if not keys or not all(check.shown for check in (*(flat[key] for key in keys), *also)):
+        checks = (*(flat[key] for key in keys), *also)
+        if not keys or not all(check.shown for check in checks):
             return []
+        runs = [*(f"run: {LABELS[key]}: {series[key]}" for key in keys), further]
         return [
             (
                 name,
-                "\n".join(
-                    [*(f"run: {LABELS[key]}: {series[key]}" for key in keys), further]
-                ).rstrip(),
+                "\n".join(runs).rstrip(),
             )
         ]
 
@@ -462,6 +464,7 @@ def _regions(
         separations["thresholds"],
         beyond,
     )
+    stable = place("points", ("stable",), "Points, named", need, separations["points"])
     return [
         Region(
             "Pure",
@@ -471,7 +474,7 @@ def _regions(
         Region(
             "Approximate",
             "epsilon and a delta",
-            place("points", ("stable",), "Points, named", need, separations["points"]),
+            stable,
         ),
         Region("Only labels secret", "or some points public", labels),
     ]

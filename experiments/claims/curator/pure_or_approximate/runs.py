@@ -81,8 +81,9 @@ class Case:
         """The numbers of the points of `size` people, one after the other; more people are the same
         ones and others."""
         ends = np.cumsum(self.shares)
+        places = np.searchsorted(ends / ends[-1], generator.random(size), side="right")
         people: Ints = np.minimum(
-            np.searchsorted(ends / ends[-1], generator.random(size), side="right"),
+            places,
             len(self.points) - 1,
         )
         return people
@@ -92,8 +93,9 @@ class Case:
         counts: Counts = np.bincount(people, minlength=len(self.points)).astype(np.int64)
         present = counts > 0
         ones = np.where(self.ones, counts, 0)
+        support = [point for point, there in zip(self.points, present, strict=True) if there]
         values = np.array(
-            [point for point, there in zip(self.points, present, strict=True) if there],
+            support,
             dtype=np.uint64 if self.bits <= 64 else object,
         )
         return LabelledMultiset(self.bits, values, (counts - ones)[present], ones[present])
@@ -140,11 +142,10 @@ def _pure_case(bits: int, delta: float, target: int) -> Case:
 
     def chance(sample: LabelledMultiset) -> float:
         every = AllPoints(sample.labelled(1))
-        return (
-            float(learner.choice.share(every, np.arange(len(every.sizes)) == 0))
-            if len(every.sizes) > 1
-            else 0.0
-        )
+        size = len(every.sizes)
+        if size <= 1:
+            return 0.0
+        return float(learner.choice.share(every, np.arange(size) == 0))
 
     return _needle(learner, bits, target, chance)
 
@@ -165,11 +166,12 @@ def _needle(
     target: int,
     chance: Callable[[LabelledMultiset], float],
 ) -> Case:
+    shares = (1 - ALPHA, ALPHA)
     return Case(
         learner,
         bits,
         (0, target),
-        (1 - ALPHA, ALPHA),
+        shares,
         (False, True),
         chance,
         lambda result: bool(result == target),
@@ -232,10 +234,8 @@ def threshold_cases(kind: str, bits: int, delta: float, generator: Random) -> Ca
     """One learner on the five hard distributions around a random odd threshold."""
     laws = hard_thresholds(bits, ALPHA, random_target(bits, generator))
     first = "needle" if kind in ("pure", "labels", "semi-private") else "staircase"
-    return {
-        name: _threshold_case(kind, delta, laws[name], generator)
-        for name in sorted(laws, key=lambda name: name != first)
-    }
+    names = sorted(laws, key=lambda name: name != first)
+    return {name: _threshold_case(kind, delta, laws[name], generator) for name in names}
 
 
 def _threshold_case(kind: str, delta: float, law: HardThreshold, generator: Random) -> Case:
@@ -340,7 +340,8 @@ class Learner(Row):
 
     def measure(self, seed: int) -> Records:
         of, kind, bits, delta = self.of, self.kind, self.bits, self.delta
-        generator = default_rng([seed, bits, len(of), len(kind), round(-math.log10(delta or 1))])
+        digits = round(-math.log10(delta or 1))
+        generator = default_rng([seed, bits, len(of), len(kind), digits])
         cases = point_cases if of == "points" else threshold_cases
         banks = [cases(kind, bits, delta, generator) for _ in range(self.samples)]
         if (of, kind) in MOST:
@@ -349,13 +350,15 @@ class Learner(Row):
             success = _exact(of, kind, bits, delta)
             n = least_records(success, SUCCESS)
             first, *others = banks[0]
+            chance = success(n)
+            chances = {law: mean(_chances_in(banks, law, n, generator)) for law in others}
             least = Least(
                 n,
                 n,
                 n,
                 first,
-                success(n),
-                {law: mean(_chances_in(banks, law, n, generator)) for law in others},
+                chance,
+                chances,
             )
         loss = banks[0][least.law].learner.loss
         return Records(
@@ -397,16 +400,20 @@ def needle_success(bits: int, m: int) -> float:
 
     J + K ~ Bin(m, 2 alpha), and J ~ Bin(J + K, 1/2).
     """
-    around = m * ALPHA + np.arange(-1, 2, 2) * (9 * math.sqrt(m * ALPHA) + 30)
-    near = np.arange(max(0, math.floor(around[0])), min(m, math.ceil(around[1])) + 1)
+    margin = 9 * math.sqrt(m * ALPHA) + 30
+    around = m * ALPHA + np.arange(-1, 2, 2) * margin
+    most = min(m, math.ceil(around[1]))
+    near = np.arange(max(0, math.floor(around[0])), most + 1)
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, m + 1)))])
     j, k = near[:, None], near[None, :]
     rest = m - j - k
-    ways = factorials[m] - factorials[j] - factorials[k] - factorials[np.maximum(rest, 0)]
-    logs = np.where(
-        rest >= 0, ways + (j + k) * math.log(ALPHA) + rest * math.log(1 - 2 * ALPHA), -np.inf
-    )
-    others = (bits - 1) * math.log(2) + np.logaddexp(-EPSILON * j / 2, -EPSILON * k / 2)
+    rest_factorials = factorials[np.maximum(rest, 0)]
+    ways = factorials[m] - factorials[j] - factorials[k] - rest_factorials
+    outside = rest * math.log(1 - 2 * ALPHA)
+    law = ways + (j + k) * math.log(ALPHA) + outside
+    logs = np.where(rest >= 0, law, -np.inf)
+    scores = np.logaddexp(-EPSILON * j / 2, -EPSILON * k / 2)
+    others = (bits - 1) * math.log(2) + scores
     return float((np.exp(logs) / (1 + np.exp(np.minimum(others, 700.0)))).sum())
 
 
@@ -446,15 +453,16 @@ def _standard_error(chances: Callable[[int], Floats], n: int) -> float:
     """Of the least number: that of the mean chance, by what a record changes, over a tenth of the
     records on both sides."""
     step = max(1, n // 10)
-    slope = float(chances(n + step).mean() - chances(n - step).mean()) / (2 * step)
-    return float(chances(n).std(ddof=1)) / math.sqrt(len(chances(n))) / max(slope, 1e-9)
+    rise = chances(n + step).mean() - chances(n - step).mean()
+    slope = float(rise) / (2 * step)
+    deviation = float(chances(n).std(ddof=1))
+    return deviation / math.sqrt(len(chances(n))) / max(slope, 1e-9)
 
 
 def _chances_in(banks: list[Cases], law: str, n: int, generator: Generator) -> Floats:
     """The chances in one distribution, each on a sample of n records."""
-    return np.array(
-        [bank[law].chance(bank[law].sample(bank[law].order(n, generator))) for bank in banks]
-    )
+    cases = (bank[law] for bank in banks)
+    return np.array([case.chance(case.sample(case.order(n, generator))) for case in cases])
 
 
 def _runs(banks: list[Cases], least: Least, runs: int, generator: Generator) -> tuple[int, float]:
