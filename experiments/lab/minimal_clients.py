@@ -174,12 +174,12 @@ def exact_recovery(
 
     def successes(n: int, runs: int) -> int:
         algorithm = protocol.algorithm(epsilon, n)
-        found = 0
+        hits = 0
         for concept_seed in generator.integers(1 << 62, size=runs).tolist():
             population = protocol.synthetic(n, concept_seed)
             result = run(algorithm, AggregateOracle(population, generator, epsilon))
-            found += protocol.true_error(result, population) == 0
-        return found
+            hits += protocol.true_error(result, population) == 0
+        return hits
 
     return successes
 
@@ -333,7 +333,7 @@ class _Line:
 
     def _likelihood(self, place: float, log_slope: float) -> float:
         total = -(((log_slope - math.log(_SLOPE[0])) / _SLOPE[1]) ** 2) / 2
-        for x, point in self._placed():
+        for x, point in self._positions():
             right, _ = _success(_level(self.target) + math.exp(log_slope) * (x - place))
             total += point.successes * math.log(right) + (
                 point.trials - point.successes
@@ -348,7 +348,7 @@ class _Line:
         slope = math.exp(log_slope)
         first, second = 0.0, (math.log(_SLOPE[0]) - log_slope) / _SLOPE[1] ** 2
         own, both, other = 1e-9, 0.0, 1 / _SLOPE[1] ** 2
-        for x, point in self._placed():
+        for x, point in self._positions():
             away = slope * (x - place)
             right, density = _success(level + away)
             pull, weight = (
@@ -359,7 +359,7 @@ class _Line:
             own, both, other = own + weight, both + weight * away, other + weight * away**2
         return (first, second), (own, both, other)
 
-    def _placed(self) -> list[tuple[float, Trials]]:
+    def _positions(self) -> list[tuple[float, Trials]]:
         return [(2 * (math.sqrt(point.n / self.centre) - 1), point) for point in self.points]
 
 

@@ -119,7 +119,7 @@ def run_experiments(
     seed: int,
     out: Path,
     progress: Progress = lambda name, done, total: None,
-    concluded: Callable[[str, str], None] = lambda name, verdict: None,
+    announce: Callable[[str, str], None] = lambda name, verdict: None,
     workers: int | None = None,
     cluster: str = "",
     drawing: Drawing = DEFAULT,
@@ -154,7 +154,7 @@ def run_experiments(
         progress(name, len(job.points) - left[job.module], len(job.points))
         if not left[job.module]:
             findings[name] = job.conclude()
-            concluded(name, findings[name].verdict)
+            announce(name, findings[name].verdict)
 
     for job in jobs:
         finish(job)
@@ -187,8 +187,8 @@ def stored(point: Any) -> Data:
 def measure(module: str, scale: Scale, place: int, seed: int) -> Data:
     """One of the points of a module's experiment, in the calling process."""
     experiment = load(module)
-    measured: Data = plain(experiment.measure(experiment.points(scale)[place], seed))
-    return measured
+    measurement: Data = plain(experiment.measure(experiment.points(scale)[place], seed))
+    return measurement
 
 
 def measure_apart(module: str, scale: Scale, place: int, seed: int, stamp: str) -> Data:
@@ -217,21 +217,21 @@ def measure_apart(module: str, scale: Scale, place: int, seed: int, stamp: str) 
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        told: list[str] = []
-        listening = threading.Thread(target=lambda stream=process.stderr: told.extend(stream))
+        messages: list[str] = []
+        listening = threading.Thread(target=lambda stream=process.stderr: messages.extend(stream))
         listening.start()
         process.stdin.write(task + "\n")
         process.stdin.flush()  # but not closed: the process ends itself when this stream ends
         answer = process.stdout.read()
         listening.join()
     if process.returncode:
-        last = "".join(told[-1:]).strip() or f"it ended with code {process.returncode}"
+        last = "".join(messages[-1:]).strip() or f"it ended with code {process.returncode}"
         raise LocalDPError(
             f"a worker of the cluster could not measure point {place} of {module}: {last}"
         )
     with reading("the answer of a worker", "run the same command to go on"):
-        found: Data = json.loads(answer)
-    return found
+        measurement: Data = json.loads(answer)
+    return measurement
 
 
 def main() -> None:
@@ -249,8 +249,8 @@ def main() -> None:
             f"{task['stamp']}; install the same version"
         )
     with redirect_stdout(sys.stderr):
-        measured = measure(task["module"], task["scale"], task["place"], task["seed"])
-    print(canonical(measured), flush=True)
+        measurement = measure(task["module"], task["scale"], task["place"], task["seed"])
+    print(canonical(measurement), flush=True)
     os._exit(0)  # not by way of the watching thread, which still reads
 
 

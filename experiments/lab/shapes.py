@@ -60,7 +60,7 @@ class Table:
         )
 
     def curves(
-        self, columns: str, *names: str, style: Style = "measured", grouped: bool = False
+        self, columns: str, *names: str, style: Style = "measured", group: bool = False
     ) -> list[Curve]:
         """A curve for each of the names, or for all, through the rows with a number in each of the
         columns "name | x | y" or "name | x | y | low | high"."""
@@ -71,7 +71,7 @@ class Table:
             if None not in point and (name in points or not names):
                 points.setdefault(name, []).append(tuple(point))
         return [
-            curve(name, each, style, group=name if grouped else "")
+            curve(name, each, style, group=name if group else "")
             for name, each in points.items()
             if each
         ]

@@ -44,15 +44,15 @@ class Normal:
 
     def below(self, bound: float, alpha: float) -> bool:
         """Whether the truth is certainly below the bound."""
-        return self._moved(self.quantile(alpha)) < bound
+        return self._shift(self.quantile(alpha)) < bound
 
     def above(self, bound: float, alpha: float) -> bool:
-        return self._moved(-self.quantile(alpha)) > bound
+        return self._shift(-self.quantile(alpha)) > bound
 
     def caught(self, bound: float, alpha: float, side: int) -> float:
         """The truth nearest to the bound, below it (side -1) or above (+1), that is refused with
         probability 0.99."""
-        return replace(self, value=bound)._moved(
+        return replace(self, value=bound)._shift(
             side * (self.quantile(alpha) + self.quantile(1 - POWER))
         )
 
@@ -60,14 +60,14 @@ class Normal:
         """How far a wrong truth is from a bound: a number that grows with it, and the words."""
         return abs(truth - bound), f"{abs(truth - bound):.2g} beyond {bound:.4g}"
 
-    def _moved(self, errors: float) -> float:
+    def _shift(self, errors: float) -> float:
         return self.value + errors * self.error
 
     @property
     def stated(self) -> tuple[float, float, float]:
         """The figure and its 95 % interval: (value, low, high)."""
         quantile = self.quantile((1 - intervals.LEVEL) / 2)
-        return self.value, self._moved(-quantile), self._moved(quantile)
+        return self.value, self._shift(-quantile), self._shift(quantile)
 
     def __str__(self) -> str:
         return "{:.4g} [{:.4g}, {:.4g}]".format(*self.stated)
@@ -85,7 +85,7 @@ class Positive(Normal):
         factor = max(truth / bound, bound / truth)
         return factor, f"a factor of {factor:.2f}"
 
-    def _moved(self, errors: float) -> float:
+    def _shift(self, errors: float) -> float:
         return self.value * math.exp(errors * self.error)
 
     def __mul__(self, factor: float) -> Self:
@@ -135,12 +135,12 @@ class Rate:
         if side > 0:
             return 1 - self.caught(1 - bound, alpha, -1)
         counts = np.arange(self.trials)
-        refused = (
+        refusals = (
             int(np.count_nonzero(special.bdtr(counts, self.trials, bound) < alpha))
             if bound < 1
             else self.trials
         )
-        return float(special.bdtri(refused - 1, self.trials, POWER)) if refused else 0.0
+        return float(special.bdtri(refusals - 1, self.trials, POWER)) if refusals else 0.0
 
     def distance(self, bound: float, truth: float) -> tuple[float, str]:
         return abs(truth - bound), f"a rate of {truth:.3f} for {bound:.3f}"

@@ -96,13 +96,13 @@ def _module(module: str) -> tuple[str, frozenset[str]] | None:
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return None
     source = Path(spec.origin).read_text(encoding="utf-8")
-    found: set[str] = set()
+    imports: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return source, frozenset(name for name in found if name.split(".")[0] == _OURS)
+            imports |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return source, frozenset(name for name in imports if name.split(".")[0] == _OURS)
 
 
 @cache
@@ -132,7 +132,7 @@ class MeasurementStore:
     def __init__(self, folder: Path, stamp: str, name: str = "measurements.jsonl") -> None:
         self.path = folder / name
         self.stamp = stamp
-        self._known: dict[Key, Data] = {}
+        self._measurements: dict[Key, Data] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         lines = (
@@ -140,8 +140,8 @@ class MeasurementStore:
             if self.path.exists()
             else []
         )
-        kept = [line for line in lines if self._read(line)]
-        write_text(self.path, "".join(line + "\n" for line in kept))
+        valid = [line for line in lines if self._read(line)]
+        write_text(self.path, "".join(line + "\n" for line in valid))
 
     def _read(self, line: str) -> bool:
         try:
@@ -149,7 +149,7 @@ class MeasurementStore:
             entry = json.loads(line, parse_constant=int)
             if entry["code"] != self.stamp:
                 return False
-            self._known[entry["seed"], canonical(entry["point"])] = entry["measurement"]
+            self._measurements[entry["seed"], canonical(entry["point"])] = entry["measurement"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
         return True
@@ -161,7 +161,7 @@ class MeasurementStore:
 
     def get(self, point: Data, seed: int) -> Data | None:
         """What was measured at `point`, or None."""
-        return self._known.get((seed, canonical(point)))
+        return self._measurements.get((seed, canonical(point)))
 
     def add(self, point: Data, seed: int, measurement: Data) -> None:
         """Stores one measurement at once, as one appended line."""
@@ -171,7 +171,7 @@ class MeasurementStore:
         with writing(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(line + "\n")
         entry: dict[str, Any] = json.loads(line)  # what a resumed run would read
-        self._known[seed, canonical(point)] = entry["measurement"]
+        self._measurements[seed, canonical(point)] = entry["measurement"]
 
 
 _DRAWN = ("svg", "png", "pdf")

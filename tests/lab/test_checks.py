@@ -62,18 +62,18 @@ def test_rates_by_their_whole_law(trials: int, bound: float) -> None:
     """Summed over all counts: a true bound is refused with probability alpha at most, what is
     caught with 0.99, and nothing nearer."""
     counts = np.arange(trials + 1)
-    refused = np.array([Rate(count, trials).below(bound, ALPHA) for count in counts.tolist()])
-    assert stats.binom.pmf(counts, trials, bound)[refused].sum() <= ALPHA
-    caught = Rate(0, trials).caught(bound, ALPHA, -1)
-    if refused.any():
-        assert stats.binom.pmf(counts, trials, caught)[refused].sum() == pytest.approx(
+    refusals = np.array([Rate(count, trials).below(bound, ALPHA) for count in counts.tolist()])
+    assert stats.binom.pmf(counts, trials, bound)[refusals].sum() <= ALPHA
+    limit = Rate(0, trials).caught(bound, ALPHA, -1)
+    if refusals.any():
+        assert stats.binom.pmf(counts, trials, limit)[refusals].sum() == pytest.approx(
             POWER, abs=1e-9
         )
     else:
-        assert caught == 0.0  # so few trials refuse nothing
+        assert limit == 0.0  # so few trials refuse nothing
     above = np.array([Rate(count, trials).above(1 - bound, ALPHA) for count in counts.tolist()])
-    assert (above == refused[::-1]).all()
-    assert Rate(0, trials).caught(1 - bound, ALPHA, 1) == pytest.approx(1 - caught)
+    assert (above == refusals[::-1]).all()
+    assert Rate(0, trials).caught(1 - bound, ALPHA, 1) == pytest.approx(1 - limit)
 
 
 def test_a_certain_success_may_not_fail_once() -> None:
@@ -88,23 +88,23 @@ def test_means_and_ratios_refuse_as_often_as_stated(runs: int) -> None:
     99 %."""
     generator = np.random.default_rng(5)
 
-    def drawn(centre: float) -> np.ndarray:
+    def draw(centre: float) -> np.ndarray:
         return generator.normal(centre, 0.1, (DRAWS, runs))
 
-    at = sum(mean(values).below(1.0, OFTEN) for values in drawn(1.0))
+    at = sum(mean(values).below(1.0, OFTEN) for values in draw(1.0))
     assert abs(at / DRAWS - OFTEN) < SLACK
-    ratios = [ratio(top, bottom) for top, bottom in zip(drawn(1.0), drawn(1.0), strict=True)]
+    ratios = [ratio(top, bottom) for top, bottom in zip(draw(1.0), draw(1.0), strict=True)]
     assert abs(sum(each.above(1.0, OFTEN) for each in ratios) / DRAWS - OFTEN) < SLACK
-    known = Positive(1.0, 0.1 * math.sqrt(2 / runs), 2 * runs - 2)
-    caught = known.caught(1.0, OFTEN, 1)
-    found = sum(
+    law = Positive(1.0, 0.1 * math.sqrt(2 / runs), 2 * runs - 2)
+    limit = law.caught(1.0, OFTEN, 1)
+    hits = sum(
         ratio(top, bottom).above(1.0, OFTEN)
-        for top, bottom in zip(drawn(caught), drawn(1.0), strict=True)
+        for top, bottom in zip(draw(limit), draw(1.0), strict=True)
     )
-    assert found / DRAWS > POWER - 0.01
+    assert hits / DRAWS > POWER - 0.01
     nearer = sum(
         ratio(top, bottom).above(1.0, OFTEN)
-        for top, bottom in zip(drawn(math.sqrt(caught)), drawn(1.0), strict=True)
+        for top, bottom in zip(draw(math.sqrt(limit)), draw(1.0), strict=True)
     )
     assert nearer / DRAWS < 0.8
 
@@ -349,7 +349,7 @@ def test_a_channel_or_a_law_that_differs_is_not_shown() -> None:
     """Reports at twice the epsilon charged, or records that do not follow the law, part the two
     rates."""
 
-    def doubled() -> Nonadaptive[LocalQuery, Tally, bool]:
+    def double() -> Nonadaptive[LocalQuery, Tally, bool]:
         (query,) = majority().queries
         return Nonadaptive(
             (LocalQuery(query.query, _Doubled(1.0), query.cohort),), majority().decode
@@ -359,7 +359,7 @@ def test_a_channel_or_a_law_that_differs_is_not_shown() -> None:
         def law(self, query: Query) -> Floats:
             return super().law(query)[::-1]
 
-    assert not shown(doubled(), least=0.0)[0]
+    assert not shown(double(), least=0.0)[0]
     assert not shown(
         majority(), lambda seed: Lying(people(seed).kinds, [0.44, 0.56], N, seed), least=0.0
     )[0]
@@ -376,7 +376,7 @@ class SuccessCurve:
     def truth(self) -> float:
         return 500 * normal_quantile(1 - 0.9 ** (1 / self.decisions)) ** 2
 
-    def drawn(self, generator: np.random.Generator) -> Callable[[int, int], int]:
+    def sampler(self, generator: np.random.Generator) -> Callable[[int, int], int]:
         """Successes among fresh runs."""
         return lambda n, runs: int(
             generator.binomial(runs, (1 - normal_tail(math.sqrt(n / 500))) ** self.decisions)
@@ -388,16 +388,16 @@ def test_search_finds_a_known_count_from_any_guess(guess: int) -> None:
     """From guesses 80 times too low and 180 times too high the answer is within 12 % of the truth:
     4.9 standard errors, failure probability 1e-6 each."""
     curve = SuccessCurve(1)
-    found = minimal_clients(curve.drawn(np.random.default_rng(1)), guess, trials=20_000)
-    assert found.n == pytest.approx(curve.truth, rel=0.12)
+    count = minimal_clients(curve.sampler(np.random.default_rng(1)), guess, trials=20_000)
+    assert count.n == pytest.approx(curve.truth, rel=0.12)
 
 
 def coverage(curve: SuccessCurve, truth: float, trials: int, repetitions: int) -> tuple[int, float]:
     """How many of the intervals hold the truth, and the mean of n / truth - 1."""
-    drawn = [curve.drawn(np.random.default_rng(seed)) for seed in range(repetitions)]
-    runs = [minimal_clients(successes, round(0.7 * truth), trials=trials) for successes in drawn]
-    return sum(found.low <= truth <= found.high for found in runs), float(
-        np.mean([found.n / truth for found in runs])
+    samplers = [curve.sampler(np.random.default_rng(seed)) for seed in range(repetitions)]
+    runs = [minimal_clients(successes, round(0.7 * truth), trials=trials) for successes in samplers]
+    return sum(count.low <= truth <= count.high for count in runs), float(
+        np.mean([count.n / truth for count in runs])
     ) - 1
 
 
@@ -416,29 +416,29 @@ def test_intervals_cover(decisions: int) -> None:
     """Of 400 intervals at least 355 cover the truth (Pr[Binomial(400, .95) < 355] < 1e-6) and the
     bias is below 2 %; nine tenths of them, wrong twins, fail."""
     curve = SuccessCurve(decisions)
-    covered, bias = coverage(curve, curve.truth, 2500, 400)
-    assert covered >= 355
+    hits, bias = coverage(curve, curve.truth, 2500, 400)
+    assert hits >= 355
     assert abs(bias) < 0.02
-    shifted, _ = coverage(
+    misses, _ = coverage(
         curve, 1.1 * curve.truth if decisions > 1 else 1.35 * curve.truth, 2500, 100
     )
-    assert shifted < 89
+    assert misses < 89
 
 
 def test_ends_follow_the_count_and_the_runs() -> None:
     """Of about 20 clients the ends are given to a tenth; sixteen times the runs give about a
     quarter of the interval."""
     generator = np.random.default_rng(6)
-    found = minimal_clients(
+    count = minimal_clients(
         lambda n, runs: int(generator.binomial(runs, 1 - normal_tail(math.sqrt(n / 12)))),
         20,
         trials=40_000,
     )
-    assert found.low < 12 * normal_quantile(0.1) ** 2 < found.high
-    assert {found.low, found.high} != {round(found.low), round(found.high)}
-    assert found.high - found.low < 2
+    assert count.low < 12 * normal_quantile(0.1) ** 2 < count.high
+    assert {count.low, count.high} != {round(count.low), round(count.high)}
+    assert count.high - count.low < 2
     few, many = (
-        minimal_clients(SuccessCurve(1).drawn(np.random.default_rng(3)), 1600, trials=trials)
+        minimal_clients(SuccessCurve(1).sampler(np.random.default_rng(3)), 1600, trials=trials)
         for trials in (2_000, 32_000)
     )
     assert (many.high - many.low) < 0.4 * (few.high - few.low)

@@ -293,28 +293,30 @@ def binomial_coverage(n: int, chances: Floats, z: float = Z95, *, whole: bool = 
         np.searchsorted(high, chances),
         np.searchsorted(low, chances, side="right"),
     )
-    covered: Floats = stats.binom.cdf(last - 1, n, chances) - stats.binom.cdf(first - 1, n, chances)
-    return covered
+    coverage: Floats = stats.binom.cdf(last - 1, n, chances) - stats.binom.cdf(
+        first - 1, n, chances
+    )
+    return coverage
 
 
-def exact_range(n: int, seen: tuple[float, float]) -> tuple[float, float]:
+def exact_range(n: int, chances: tuple[float, float]) -> tuple[float, float]:
     """The least and the largest exact coverage over all truths, on both sides of each of its jumps;
     reports are seen with chances between `seen`."""
     ends = np.sort(np.concatenate(score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, whole=True)))
-    jumps = ends[(seen[0] < ends) & (ends < seen[1])][:: 1 + len(ends) // 10_000]
-    covered = binomial_coverage(
-        n, np.clip(np.concatenate([jumps - 1e-9, jumps + 1e-9, seen]), *seen), whole=True
+    jumps = ends[(chances[0] < ends) & (ends < chances[1])][:: 1 + len(ends) // 10_000]
+    coverage = binomial_coverage(
+        n, np.clip(np.concatenate([jumps - 1e-9, jumps + 1e-9, chances]), *chances), whole=True
     )
-    return float(covered.min()), float(covered.max())
+    return float(coverage.min()), float(coverage.max())
 
 
-def holds_from(seen: tuple[float, float]) -> int:
+def holds_from(chances: tuple[float, float]) -> int:
     """The least n of a geometric grid from which on the exact coverage stays in the band for every
     truth: from where n p (1 - p) is 80, downwards."""
-    n = reached = math.ceil(80 / min(p * (1 - p) for p in seen))
-    while COUNTED[0] <= exact_range(n, seen)[0] and exact_range(n, seen)[1] <= COUNTED[1]:
-        reached, n = n, min(n - 1, math.floor(n / 1.04))
-    return reached
+    n = limit = math.ceil(80 / min(p * (1 - p) for p in chances))
+    while COUNTED[0] <= exact_range(n, chances)[0] and exact_range(n, chances)[1] <= COUNTED[1]:
+        limit, n = n, min(n - 1, math.floor(n / 1.04))
+    return limit
 
 
 def reported(channel: Any) -> tuple[float, float]:
@@ -335,9 +337,9 @@ def test_two_valued_reports_are_covered_exactly(epsilon: float) -> None:
         *((frequency_randomizer(epsilon, k), Frequency(k=k)) for k in (8, 64)),
     ]
     for channel, protocol in kinds:
-        seen = reported(channel)
-        assert min(exact_range(n, seen)[0] for n in (50, 200)) >= COVERED
-        low, high = exact_range(protocol.clients(epsilon), seen)
+        chances = reported(channel)
+        assert min(exact_range(n, chances)[0] for n in (50, 200)) >= COVERED
+        low, high = exact_range(protocol.clients(epsilon), chances)
         assert COUNTED[0] <= low <= high <= COUNTED[1]
 
 
@@ -347,11 +349,11 @@ def test_the_exact_coverage_is_the_binomial_sum() -> None:
     chances = np.array([0.003, 0.2, 0.5, 0.93])
     for n, z, whole in product((1, 7, 60), (Z95, 1.64), (False, True)):
         low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n, z, whole=whole)
-        summed = [
+        sums = [
             float(stats.binom.pmf(np.arange(n + 1), n, p)[(low <= p) & (p <= high)].sum())
             for p in chances
         ]
-        assert np.allclose(binomial_coverage(n, chances, z, whole=whole), summed, atol=1e-12)
+        assert np.allclose(binomial_coverage(n, chances, z, whole=whole), sums, atol=1e-12)
     assert not np.allclose(
         binomial_coverage(60, chances, 1.64), binomial_coverage(60, chances), atol=1e-3
     )
@@ -363,22 +365,22 @@ def test_from_how_many_clients_a_survey_keeps_to_the_band(
 ) -> None:
     """The documented least counts: exact coverage over every share leaves the band just below them
     and not at twice or four times as many."""
-    seen = reported(BinaryRR(epsilon))
-    assert holds_from(seen) == from_clients
+    chances = reported(BinaryRR(epsilon))
+    assert holds_from(chances) == from_clients
     for n in (from_clients, 2 * from_clients, 4 * from_clients):
-        low, high = exact_range(n, seen)
+        low, high = exact_range(n, chances)
         assert COUNTED[0] <= low <= high <= COUNTED[1]
-    assert exact_range(min(from_clients - 1, int(from_clients / 1.04)), seen)[1] > COUNTED[1]
+    assert exact_range(min(from_clients - 1, int(from_clients / 1.04)), chances)[1] > COUNTED[1]
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 2.5, 3.0])
 def test_the_default_count_keeps_to_the_band(epsilon: float) -> None:
     """From the least default on, the exact coverage is in the band for every share, up to epsilon
     3; with half of it it is not. No tolerance asks for fewer."""
-    seen, least = reported(BinaryRR(epsilon)), levelled_clients(epsilon)
-    low, high = exact_range(least, seen)
+    chances, least = reported(BinaryRR(epsilon)), levelled_clients(epsilon)
+    low, high = exact_range(least, chances)
     assert COUNTED[0] <= low <= high <= COUNTED[1]
-    assert exact_range(least // 2, seen)[1] > COUNTED[1]
+    assert exact_range(least // 2, chances)[1] > COUNTED[1]
     assert (
         Survey(tolerance=0.5).clients(epsilon)
         == Mean(tolerance=0.5).clients(epsilon)
@@ -473,9 +475,9 @@ def test_a_table_is_covered_more_often() -> None:
             for count in counts.tolist()
         ]
     ).T
-    covered = float(law[(low <= 0.5) & (high >= 0.5)].sum())
-    assert abs(covered - expected) < 0.005
-    assert covered > BAND[1]
+    coverage = float(law[(low <= 0.5) & (high >= 0.5)].sum())
+    assert abs(coverage - expected) < 0.005
+    assert coverage > BAND[1]
 
 
 def test_success_rates_are_covered_on_average() -> None:

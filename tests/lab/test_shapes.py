@@ -88,10 +88,10 @@ def held(column: Floats, runs: int) -> int:
         Records({protocol.column: column}), [1.0] * len(column), protocol.clients(1.0), 0
     )
     counts = np.zeros(2, dtype=np.int64)
-    for found in results(protocol, population, runs):
+    for result in results(protocol, population, runs):
         pairs = (
-            (found.estimate, protocol.truth_of(found, population)),
-            (found.outside, protocol.beyond(found.bounds).truth(population)),
+            (result.estimate, protocol.truth_of(result, population)),
+            (result.outside, protocol.beyond(result.bounds).truth(population)),
         )
         counts += [
             bool(low <= truth <= high)
@@ -168,7 +168,7 @@ def test_the_claim_of_before_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held(SHAPES["lognormal, sigma 1.5"], 30) < 15
 
 
-def _found(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
+def _find(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
     protocol, clients = MeanFound(column="x"), 50_000
     population = Resampled(Records({"x": SHAPES[name]}), clients, 1)
     results = [
@@ -178,7 +178,7 @@ def _found(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
         )
         for seed in range(seeds)
     ]
-    return [(float(found.estimate.value), found.bounds) for found in results]
+    return [(float(result.estimate.value), result.bounds) for result in results]
 
 
 @wrong(
@@ -200,19 +200,19 @@ def test_a_column_of_yes_and_no_has_its_ends(
 ) -> None:
     """Bounds hold 0 and 1 in every run, and the median answer is the share. Without the rule for
     zeros some runs clip the ones away."""
-    found = _found(name)
-    assert all(bounds.low <= 0 and bounds.high >= 1 for _, bounds in found)
-    assert abs(np.median([value for value, _ in found]) - share) < 0.03
+    estimates = _find(name)
+    assert all(bounds.low <= 0 and bounds.high >= 1 for _, bounds in estimates)
+    assert abs(np.median([value for value, _ in estimates]) - share) < 0.03
     monkeypatch.setattr(room, "ZERO", len(EDGES))  # a magnitude that nobody has
-    assert any(bounds.high < 1 for _, bounds in _found(name))
+    assert any(bounds.high < 1 for _, bounds in _find(name))
 
 
 TWINS: list[Callable[[Any], Any]] = [
     # says other bounds than it clipped to
-    lambda found: replace(found, bounds=Range(2 * found.bounds.low, 2 * found.bounds.high)),
-    lambda found: replace(found, estimate=found.estimate.on_scale(1.0, 2.0)),  # 1 too high
+    lambda result: replace(result, bounds=Range(2 * result.bounds.low, 2 * result.bounds.high)),
+    lambda result: replace(result, estimate=result.estimate.on_scale(1.0, 2.0)),  # 1 too high
     # half the share outside
-    lambda found: replace(found, outside=found.outside.on_scale(0.0, 0.5)),
+    lambda result: replace(result, outside=result.outside.on_scale(0.0, 0.5)),
 ]
 
 
@@ -227,13 +227,13 @@ def test_wrong_answers_fall(place: int, monkeypatch: pytest.MonkeyPatch) -> None
 
     def wrong(self: MeanFound, epsilon: float, clients: int) -> Any:
         algorithm = play(self, epsilon, clients)
-        return type(algorithm)(lambda: _changed(algorithm.play(), twin))
+        return type(algorithm)(lambda: _change(algorithm.play(), twin))
 
     monkeypatch.setattr(MeanFound, "algorithm", wrong)
     assert held(column, 60) < 48
 
 
-def _changed(play: Any, twin: Callable[[Any], Any]) -> Any:
+def _change(play: Any, twin: Callable[[Any], Any]) -> Any:
     return twin((yield from play))
 
 
