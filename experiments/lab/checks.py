@@ -61,7 +61,9 @@ class Claimed:
         """Whether a truth in these bounds would give the figure with probability `alpha` at most,
         on either side."""
         tests = {-1: self.figure.below, 1: self.figure.above}
-        return not self.figure.known or any(tests[side](bound, alpha) for bound, side in self.sides)
+        if not self.figure.known:
+            return True
+        return any(tests[side](bound, alpha) for bound, side in self.sides)
 
     def caught(self, alpha: float) -> Iterable[tuple[float, str]]:
         """On either side, how far a truth lies from the bounds that is refuted with probability
