@@ -292,7 +292,7 @@ _HEAD, _ROW, _GAP = 1.0, 0.95, 0.4
 
 def _region_lines(region: Region, drawing: Drawing) -> list[tuple[str, bool]]:
     """The lines of a region, and which begin what is placed there."""
-    entries = []
+    entries: list[tuple[str, bool]] = []
     for name, evidence in region.placed:
         start = len(entries)
         for text in (name, *evidence.splitlines()):

@@ -32,12 +32,10 @@ CAUCHY: Floats = np.tan(np.pi * (UNIFORM - 0.5))
 
 def weighted(*parts: tuple[Any, float]) -> Floats:
     """A column of POINTS numbers: each part, a number or a column, on its share of them."""
-    return np.concatenate(
-        [
-            np.resize(np.asarray(values, dtype=np.float64), round(share * POINTS))
-            for values, share in parts
-        ]
-    )
+    columns = []
+    for values, share in parts:
+        columns.append(np.resize(np.asarray(values, dtype=np.float64), round(share * POINTS)))
+    return np.concatenate(columns)
 
 
 SHAPES: dict[str, Floats] = {
@@ -66,10 +64,7 @@ SHAPES: dict[str, Floats] = {
 }
 
 # the coverage claimed, and the chance that any of all the tests here fails where it is true
-LEVEL, FAILURE = (
-    0.94,
-    1e-4,
-)
+LEVEL, FAILURE = 0.94, 1e-4
 LOOKS = 2 * (len(SHAPES) + 11) + 2
 CAUGHT = 0.8  # a coverage that 300 runs reject with probability 0.99
 
@@ -84,19 +79,15 @@ def held(column: Floats, runs: int) -> int:
     """In how many runs the mean of the clipped values, and the share outside, each lie in their
     interval: the fewer."""
     protocol = MeanFound()
-    population = Finite(
-        Records({protocol.column: column}), [1.0] * len(column), protocol.clients(1.0), 0
-    )
+    records = Records({protocol.column: column})
+    population = Finite(records, [1.0] * len(column), protocol.clients(1.0), 0)
     counts = np.zeros(2, dtype=np.int64)
     for result in results(protocol, population, runs):
-        pairs = (
-            (result.estimate, protocol.truth_of(result, population)),
-            (result.outside, protocol.beyond(result.bounds).truth(population)),
-        )
-        counts += [
-            bool(low <= truth <= high)
-            for (low, high), truth in ((estimate.interval(), truth) for estimate, truth in pairs)
-        ]
+        outside = protocol.beyond(result.bounds).truth(population)
+        truths = protocol.truth_of(result, population), outside
+        for at, estimate in enumerate((result.estimate, result.outside)):
+            low, high = estimate.interval()
+            counts[at] += bool(low <= truths[at] <= high)
     return int(counts.min())
 
 
@@ -144,19 +135,15 @@ def test_the_score_of_a_learner_without_bounds_holds() -> None:
     label, *features = (
         np.random.default_rng(place).permutation(column) for place, column in enumerate(shapes)
     )
-    people = Finite(
-        Records({"label": label, "x": features[0] + label, "z": features[1]}),
-        [1.0] * POINTS,
-        300_000,
-        0,
-    )
+    records = Records({"label": label, "x": features[0] + label, "z": features[1]})
+    people = Finite(records, [1.0] * POINTS, 300_000, 0)
     for learner, text in (("logistic-regression", "label > 0"), ("linear-regression", "label")):
         protocol = Learn(learner=learner, label=text, features=("x", "z"))
-        lessons = results(protocol, people, 300)
-        assert sum(
-            each.score.low <= protocol.true_score(each, people) <= each.score.high
-            for each in lessons
-        ) >= least(300), learner
+        hits = 0
+        for lesson in results(protocol, people, 300):
+            truth = protocol.true_score(lesson, people)
+            hits += lesson.score.low <= truth <= lesson.score.high
+        assert hits >= least(300), learner
 
 
 @pytest.mark.long
@@ -168,17 +155,15 @@ def test_the_claim_of_before_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held(SHAPES["lognormal, sigma 1.5"], 30) < 15
 
 
-def _find(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
+def _find(name: str) -> list[tuple[float, Range]]:
     protocol, clients = MeanFound(column="x"), 50_000
     population = Resampled(Records({"x": SHAPES[name]}), clients, 1)
-    results = [
-        run(
-            protocol.algorithm(1.0, clients),
-            AggregateOracle(population, np.random.default_rng(seed), 1.0),
-        )
-        for seed in range(seeds)
-    ]
-    return [(float(result.estimate.value), result.bounds) for result in results]
+    pairs = []
+    for seed in range(20):
+        oracle = AggregateOracle(population, np.random.default_rng(seed), 1.0)
+        result = run(protocol.algorithm(1.0, clients), oracle)
+        pairs.append((float(result.estimate.value), result.bounds))
+    return pairs
 
 
 @wrong(
