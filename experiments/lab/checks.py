@@ -176,7 +176,7 @@ def crossing(pure: Mapping[int, float], other: Mapping[int, float]) -> float:
         return math.inf
     sizes = np.arange(max(min(pure), min(other)), min(max(pure), max(other)) + 1)
     first, second = (
-        np.interp(sizes, *map(list, zip(*sorted(numbers.items()), strict=True)))
+        np.interp(sizes, sorted(numbers), [numbers[bits] for bits in sorted(numbers)])
         for numbers in (pure, other)
     )
     return next((float(bits) for bits in sizes[first > second]), math.inf)

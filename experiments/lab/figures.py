@@ -46,11 +46,9 @@ _STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
-    "axes.grid.axis": "both",
     "axes.axisbelow": True,
     "grid.color": RULE,
     "grid.linewidth": 0.7,
-    "legend.fontsize": "medium",
     "xtick.color": MUTED,
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
@@ -191,8 +189,8 @@ def _scale_axes(axes: "Axes", figure: Figure, drawing: Drawing) -> None:
     if figure.x_ticks:
         _name_categories(axes, figure.x_ticks, drawing)
         return
-    measured = [curve for curve in figure.curves if curve.style == "measured"]
-    positions = sorted({float(x) for curve in measured for x in curve.x})
+    curves = [curve for curve in figure.curves if curve.style == "measured"]
+    positions = sorted({float(x) for curve in curves for x in curve.x})
     small = all(position.is_integer() and position <= 4096 for position in positions)
     if small and 2 <= len(positions) <= 9:
         _tick_at(axes, positions, figure.log_x)

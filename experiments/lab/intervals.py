@@ -26,15 +26,15 @@ def relative_error(values: Sequence[float] | Floats) -> float:
     return float(np.std(values, ddof=1) / (math.sqrt(len(values)) * np.mean(values)))
 
 
-def about(value: float, error: float, z: float = Z95) -> tuple[float, float]:
+def about(value: float, error: float) -> tuple[float, float]:
     """The normal interval of a value with this standard error: (low, high)."""
-    return value - z * error, value + z * error
+    return value - Z95 * error, value + Z95 * error
 
 
-def about_log(value: float, error: float, z: float = Z95) -> tuple[float, float]:
+def about_log(value: float, error: float) -> tuple[float, float]:
     """The normal interval of a positive value whose logarithm has this standard error: (low,
     high)."""
-    return value * math.exp(-z * error), value * math.exp(z * error)
+    return value * math.exp(-Z95 * error), value * math.exp(Z95 * error)
 
 
 def slope(x: Floats, y: Floats, errors: Floats) -> tuple[float, float]:

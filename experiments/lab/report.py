@@ -129,21 +129,21 @@ def _inline_svg(folder: Path, figure: StoredFigure, prefix: str) -> str:
 _PROPERTIES = {"ink": INK, "muted": MUTED, "rule": RULE, "paper": PAPER} | COLOURS
 
 
-def figure_of(folder: Path, name: str, figure: StoredFigure, number: int) -> str:
-    """A figure of the experiment `name`, with how to read it and the files that hold it."""
+def _files(name: str, figure: StoredFigure) -> str:
+    """How to read a figure of the experiment `name`, and links to the files that hold it."""
     files = (figure["svg"], figure["png"], figure["pdf"])
     links = " · ".join(f'<a href="{escape(name)}/{file}">{file}</a>' for file in files)
-    more = f'{prose(figure["key"])} <span class="files">{links}</span>'
-    return _with_caption(folder, name, figure, number, more)
+    return f'{prose(figure["key"])} <span class="files">{links}</span>'
 
 
 def lead_figure(folder: Path, name: str, figure: StoredFigure, number: int) -> str:
     """A figure on the index: its caption links to the page of its experiment."""
     more = f'From <a href="{escape(page_of(name))}">{escape(name)}</a>.'
-    return _with_caption(folder, name, figure, number, more)
+    return figure_of(folder, name, figure, number, more)
 
 
-def _with_caption(folder: Path, name: str, figure: StoredFigure, number: int, more: str) -> str:
+def figure_of(folder: Path, name: str, figure: StoredFigure, number: int, more: str) -> str:
+    """A figure of the experiment `name` with its number and more in its caption."""
     prefix = f"{name}-{figure['svg'].removesuffix('.svg')}"
     svg = _inline_svg(folder / name, figure, f"{prefix}-")
     return (
@@ -257,7 +257,7 @@ def _experiment_page(part: _Part, results: Results) -> str:
     a check was lost."""
     name, checks = results["name"], results["checks"]
     figures = [
-        figure_of(part.folder, name, figure, number)
+        figure_of(part.folder, name, figure, number, _files(name, figure))
         for number, figure in enumerate(results["figures"], 1)
     ]
     successes = sum(check["shown"] for check in checks)
@@ -288,9 +288,9 @@ def _experiment_page(part: _Part, results: Results) -> str:
 def _details(results: Results) -> Iterator[str]:
     """The checks, the tables, the notes, and how to repeat the run."""
     checks, tables = results["checks"], results["tables"]
-    lost = results["verdict"] != "shown"
+    unfold = results["verdict"] != "shown"
     body = f'<ul class="checks">{"".join(map(check_of, checks))}</ul>'
-    yield _section(f"What was checked ({len(checks)})", body, lost)
+    yield _section(f"What was checked ({len(checks)})", body, unfold)
     fold = len(tables) > 1
     body = "".join(table_of(table, number, fold) for number, table in enumerate(tables, 1))
     yield _section("Tables", body, not results["figures"])

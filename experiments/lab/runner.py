@@ -169,9 +169,7 @@ def measure_apart(module: str, scale: Scale, place: int, seed: int, stamp: str) 
 
     Raises LocalDPError with its last line if it fails.
     """
-    task = canonical(
-        {"module": module, "scale": scale, "place": place, "seed": seed, "stamp": stamp}
-    )
+    task = canonical([module, scale, place, seed, stamp])
     environment = {
         **os.environ,
         **ENVIRONMENT,
@@ -208,20 +206,20 @@ def measure_apart(module: str, scale: Scale, place: int, seed: int, stamp: str) 
 
 def main() -> None:
     """Reads one task, measures it, prints the measurement."""
-    task = json.loads(sys.stdin.readline())
+    module, scale, place, seed, stamp = json.loads(sys.stdin.readline())
 
     def watch() -> None:
         sys.stdin.read()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    if (own := code_stamp(task["module"])) != task["stamp"]:
+    if (own := code_stamp(module)) != stamp:
         raise InputError(
-            f"its code of {task['module']} has the stamp {own}, and the run's has "
-            f"{task['stamp']}; install the same version"
+            f"its code of {module} has the stamp {own}, and the run's has {stamp}; install the "
+            "same version"
         )
     with redirect_stdout(sys.stderr):
-        measurement = measure(task["module"], task["scale"], task["place"], task["seed"])
+        measurement = measure(module, scale, place, seed)
     print(canonical(measurement), flush=True)
     os._exit(0)  # not by way of the watching thread, which still reads
 

@@ -151,7 +151,7 @@ _ROOT = (
 )
 
 
-def drawing(folder: Path, name: str, prefix: str = "", more: str = "") -> str:
+def drawing(folder: Path, name: str, prefix: str, more: str) -> str:
     """A stored figure as markup, made again; its names begin with the prefix, and its outermost
     element has `more`. Raises InputError for any other content."""
     path = folder / name

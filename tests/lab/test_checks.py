@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,7 +233,7 @@ def test_the_intervals_are_what_they_say() -> None:
     assert check.shown, check.evidence
 
 
-def search(**fields: float) -> object:
+def search(**fields: Any) -> object:
     """A search for a least count that puts these fields in place of its own."""
     return lambda *arguments, **settings: replace(minimal_clients(*arguments, **settings), **fields)
 
