@@ -19,8 +19,12 @@ def every(
     """Whether each computed case (whether it is true, its figures) is true, and there is one. The
     evidence joins the figures and `more`."""
     cases = list(cases)
-    evidence = "; ".join([*(text for _, text in cases if text), *filter(None, [more])])
-    return Check(statement, bool(cases) and also and all(true for true, _ in cases), evidence)
+    passes = bool(cases) and also and all(true for true, _ in cases)
+    return Check(statement, passes, _evidence(*(text for _, text in cases), more))
+
+
+def _evidence(*texts: str) -> str:
+    return "; ".join(filter(None, texts))
 
 
 def within(
@@ -30,17 +34,14 @@ def within(
     high: float = math.inf,
     *,
     spec: str = ".3g",
-    more: str = "",
     also: bool = True,
 ) -> Check:
     """Whether each computed figure lies from `low` to `high`, and there is one. The evidence lists
     them in the format `spec`."""
-    return every(
-        statement,
-        ((low <= figure <= high, f"{name}: {figure:{spec}}") for name, figure in figures.items()),
-        more,
-        also=also,
-    )
+    cases = [
+        (low <= figure <= high, f"{name}: {figure:{spec}}") for name, figure in figures.items()
+    ]
+    return every(statement, cases, also=also)
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,16 @@ class Claimed:
 
     @property
     def sides(self) -> list[tuple[float, int]]:
-        return [
-            (bound, side)
-            for bound, side in ((self.low, -1), (self.high, 1))
-            if math.isfinite(bound)
-        ]
+        sides = (self.low, -1), (self.high, 1)
+        return [(bound, side) for bound, side in sides if math.isfinite(bound)]
 
     def refuted(self, alpha: float) -> bool:
         """Whether a truth in these bounds would give the figure with probability `alpha` at most,
         on either side."""
         tests = {-1: self.figure.below, 1: self.figure.above}
-        return not self.figure.known or any(tests[side](bound, alpha) for bound, side in self.sides)
+        if not self.figure.known:
+            return True
+        return any(tests[side](bound, alpha) for bound, side in self.sides)
 
     def caught(self, alpha: float) -> Iterable[tuple[float, str]]:
         """On either side, how far a truth lies from the bounds that is refuted with probability
@@ -81,37 +81,26 @@ def holds(
     more: str = "",
     *,
     also: bool = True,
-    alpha: float = ALPHA,
 ) -> Check:
     """Whether what is claimed of each named figure is not refuted, and there is one; `also` is what
     must be true besides.
 
-    Where all claims are true the check fails with probability `alpha` at most: every look has an
+    Where all claims are true the check fails with probability ALPHA at most: every look has an
     equal share of it. `catches` is what the weakest look catches, by kind of figure.
     """
-    share = alpha / max(1, sum(len(claimed.sides) for claimed in claims.values()))
-    shown = bool(claims) and also and not any(claimed.refuted(share) for claimed in claims.values())
+    share = ALPHA / max(1, sum(len(claim.sides) for claim in claims.values()))
+    passes = bool(claims) and also
     weakest: dict[type, tuple[float, str]] = {}
-    for claimed in claims.values():
-        for size in claimed.caught(share):
-            weakest[type(claimed.figure)] = max(size, weakest.get(type(claimed.figure), size))
-    figures = (
-        (name, claimed.figure if claimed.figure.known else "not measured")
-        for name, claimed in claims.items()
-    )
-    evidence = "; ".join(
-        [
-            *(f"{name}: {figure}" if name else str(figure) for name, figure in figures),
-            *filter(None, [more]),
-        ]
-    )
-    return Check(
-        statement,
-        shown,
-        evidence,
-        alpha,
-        "; ".join(text for _, text in weakest.values()) or "nothing",
-    )
+    texts = []
+    for name, claim in claims.items():
+        passes = passes and not claim.refuted(share)
+        kind = type(claim.figure)
+        for size in claim.caught(share):
+            weakest[kind] = max(size, weakest.get(kind, size))
+        figure = str(claim.figure) if claim.figure.known else "not measured"
+        texts.append(f"{name}: {figure}" if name else figure)
+    catches = "; ".join(text for _, text in weakest.values()) or "nothing"
+    return Check(statement, passes, _evidence(*texts, more), ALPHA, catches)
 
 
 def measured(
@@ -124,12 +113,8 @@ def measured(
     also: bool = True,
 ) -> Check:
     """`holds` where the same is claimed of every figure."""
-    return holds(
-        statement,
-        {name: Claimed(figure, low, high) for name, figure in figures.items()},
-        more,
-        also=also,
-    )
+    claims = {name: Claimed(figure, low, high) for name, figure in figures.items()}
+    return holds(statement, claims, more, also=also)
 
 
 def drawn(
@@ -146,24 +131,16 @@ def drawn(
         for name, (counts, law) in laws.items()
         for count, share in zip(counts, law, strict=True)
     ]
-    check = holds(
-        statement,
-        {f"{place}": Claimed(rate, share, share) for place, (_, rate, share) in enumerate(looks)},
-        also=also,
-    )
+    claims = [Claimed(rate, share, share) for _, rate, share in looks]
+    check = holds(statement, {str(place): claim for place, claim in enumerate(claims)}, also=also)
     if not looks:
         return replace(check, evidence=more or "nothing was drawn")
     name, rate, share = max(looks, key=lambda look: look[1].errors_off(look[2]))
-    furthest = (
-        f"furthest: {name}: {rate}, by its law {share:.4f}, {rate.errors_off(share):.1f} standard "
-        "errors"
+    evidence = (
+        f"{len(looks)} outcomes of {len(laws)} laws; furthest: {name}: {rate}, by its law "
+        f"{share:.4f}, {rate.errors_off(share):.1f} standard errors"
     )
-    return replace(
-        check,
-        evidence="; ".join(
-            [f"{len(looks)} outcomes of {len(laws)} laws", furthest, *filter(None, [more])]
-        ),
-    )
+    return replace(check, evidence=_evidence(evidence, more))
 
 
 def alike(first: Rate, second: Rate, alpha: float) -> tuple[bool, float]:
@@ -173,16 +150,16 @@ def alike(first: Rate, second: Rate, alpha: float) -> tuple[bool, float]:
     count as different with probability `alpha` at most.
     """
     total, runs = first.successes + second.successes, first.trials + second.trials
-    counts = np.arange(max(0, total - second.trials), min(total, first.trials) + 1)
+    least = max(0, total - second.trials)
+    counts = np.arange(least, min(total, first.trials) + 1)
     logs = _log_choose(first.trials, counts) + _log_choose(second.trials, total - counts)
     law = np.exp(logs - logs.max())
-    place, law = first.successes - int(counts[0]), law / law.sum()
+    place, law = first.successes - least, law / law.sum()
     same = min(law[: place + 1].sum(), law[place:].sum()) >= alpha / 2
-    pooled = (total + 1) / (runs + 2)
-    errors = -special.ndtri(alpha / 2) + special.ndtri(POWER)
-    return bool(same), float(
-        errors * math.sqrt(pooled * (1 - pooled) * (1 / first.trials + 1 / second.trials))
-    )
+    rate = (total + 1) / (runs + 2)
+    errors = special.ndtri(POWER) - special.ndtri(alpha / 2)
+    error = math.sqrt(rate * (1 - rate) * (1 / first.trials + 1 / second.trials))
+    return bool(same), float(errors * error)
 
 
 def _log_choose(n: int, counts: Ints) -> Floats:

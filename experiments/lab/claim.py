@@ -103,10 +103,10 @@ class Experiment(ABC):
     def conclude(self, rows: Iterable[tuple[Any, Any]], scale: Scale) -> Finding:
         """The finding, or which searches for a least number of clients failed."""
         sheet = Sheet(list(rows), scale)
-        found = [(point, each) for point, row in sheet.rows for each in (row, *vars(row).values())]
-        failures = [
-            f"{point}: {each.failed}" for point, each in found if getattr(each, "failed", "")
-        ]
+        failures = []
+        for point, row in sheet.rows:
+            whys = (getattr(each, "failed", "") for each in (row, *vars(row).values()))
+            failures += [f"{point}: {why}" for why in whys if why]
         if failures:
             return Finding(
                 [reached_check(sheet.rows, failures)],
@@ -116,10 +116,9 @@ class Experiment(ABC):
 
     def read(self, point: Any, measurement: Any) -> Any:
         """A point's measurement from plain JSON data. Raises ValueError."""
+        measure = getattr(point, "measure", self.measure)
         try:
-            return _adapter(
-                get_type_hints(getattr(point, "measure", self.measure))["return"]
-            ).validate_python(measurement)
+            return _adapter(get_type_hints(measure)["return"]).validate_python(measurement)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

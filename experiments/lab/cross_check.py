@@ -32,22 +32,15 @@ class CrossCheck:
     clients: int
     users: tuple[int, int]  # (successes, runs) client by client
     law: tuple[int, int]  # the same, drawn from the law
-    asked: tuple[
-        tuple[int, int], ...
-        # (how many, one past the last) of every run: the budget sees to it that nobody is asked
-        # twice
-    ] = ()
+    # (how many, one past the last) of every run: the budget sees to it that nobody is asked twice
+    asked: tuple[tuple[int, int], ...] = ()
     everybody: bool = True
-    made: tuple[int, int] = (
-        0,
-        0,
-        # reports that a client made and the server digested, of those requested; a tally drawn from
-        # its law has no digest
-    )
+    # reports that a client made and the server digested, of those requested; a tally drawn from its
+    # law has no digest
+    made: tuple[int, int] = (0, 0)
     loss: float = 0.0  # the largest exact one of its randomizers
-    charged: bool = (
-        True  # whether no randomizer loses more than is charged, decided in whole numbers
-    )
+    # whether no randomizer loses more than is charged, decided in whole numbers
+    charged: bool = True
     epsilon: float = math.inf
 
 
@@ -82,7 +75,7 @@ def exact_trial(protocol: LocalProtocol[Any], epsilon: float, clients: int) -> T
 
     return Trial(
         protocol.algorithm(epsilon, clients),
-        lambda drawn: protocol.synthetic(clients, drawn),
+        lambda seed: protocol.synthetic(clients, seed),
         exact,
         clients,
         epsilon,
@@ -99,44 +92,41 @@ def cross_check(
     Refusal: a check that is not shown. Cost: users * clients reports.
     """
     try:
-        return _measured(make(), seed, users, laws)
+        return _measure(make(), seed, users, laws)
     except LocalDPError as error:
         return Refusal(str(error))
 
 
-def _measured(trial: Trial, seed: int, users: int, laws: int) -> CrossCheck:
+def _measure(trial: Trial, seed: int, users: int, laws: int) -> CrossCheck:
     generator = np.random.default_rng([seed, trial.clients])
     losses: dict[Randomizer, Fraction] = {}  # each randomizer is enumerated once
-    asked, successes, made = set(), {"users": 0, "law": 0}, [0, 0]
+    cohorts, successes = set(), {"users": 0, "law": 0}
+    reports = requests = 0
     for kind, runs in (("users", users), ("law", laws)):
-        for drawn in generator.integers(1 << 62, size=runs).tolist():
-            population = trial.population(drawn)
-            oracle: AggregateOracle | PopulationOracle = AggregateOracle(
-                population, generator, trial.epsilon
-            )
+        for draw in generator.integers(1 << 62, size=runs).tolist():
+            population = trial.population(draw)
+            oracle: AggregateOracle | PopulationOracle
             if kind == "users":
-                oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, trial.epsilon)
+                oracle = PopulationOracle(population, KeyedNoise(draw), draw, trial.epsilon)
+            else:
+                oracle = AggregateOracle(population, generator, trial.epsilon)
             queries: list[LocalQuery] = []
-            watched = Watched(oracle, before=queries.extend)
-            successes[kind] += trial.succeeds(run(trial.algorithm, watched), population)
+            watcher = Watched(oracle, before=queries.extend)
+            successes[kind] += trial.succeeds(run(trial.algorithm, watcher), population)
             clients = sum(len(query.cohort) for query in queries)
-            asked.add((clients, max(query.cohort.stop for query in queries)))
+            cohorts.add((clients, max(query.cohort.stop for query in queries)))
             if kind == "users":
-                made = [
-                    made[0] + sum(summary.n for summary in oracle.rounds if summary.digest),
-                    made[1] + clients,
-                ]
-            losses |= {
-                randomizer: exact_ratio(randomizer)
-                for randomizer in {query.randomizer for query in queries} - losses.keys()
-            }
+                reports += sum(summary.n for summary in oracle.rounds if summary.digest)
+                requests += clients
+            for randomizer in {query.randomizer for query in queries} - losses.keys():
+                losses[randomizer] = exact_ratio(randomizer)
     return CrossCheck(
         clients=trial.clients,
         users=(successes["users"], users),
         law=(successes["law"], laws),
-        asked=tuple(sorted(asked)),
+        asked=tuple(sorted(cohorts)),
         everybody=trial.everybody,
-        made=(made[0], made[1]),
+        made=(reports, requests),
         loss=math.log(max(losses.values())),
         charged=all(ratio <= exp_epsilon(randomizer.nano) for randomizer, ratio in losses.items()),
         epsilon=trial.epsilon,
@@ -151,31 +141,28 @@ def cross_check_shown(
 
     `what` names protocol and point.
     """
-    statement = f"{what}: {way} it succeeds as often as drawn from its law" + (
-        f", not below {least:.0%}" if least else ""
-    )
+    statement = f"{what}: {way} it succeeds as often as drawn from its law"
+    if least:
+        statement += f", not below {least:.0%}"
     if isinstance(crossing, Refusal):
         return Check(statement, False, f"refused: {crossing.refused}")
     users, law = Rate(*crossing.users), Rate(*crossing.law)
     same, difference = alike(users, law, ALPHA / 2)
-    counted = all(
-        last <= crossing.clients and (asked == crossing.clients or not crossing.everybody)
-        for asked, last in crossing.asked
-    )
-    made, owed = crossing.made
-    private = crossing.loss <= float(crossing.epsilon) * (1 + 1e-12) and crossing.charged
+    reports, requests = crossing.made
+    passes = same and not users.below(least, ALPHA / 2) and reports == requests
     evidence = f"{crossing.clients:,} clients: {users} runs {way}, {law} from the law"
     if crossing.asked:
-        fewest, most = (
-            min(asked for asked, _ in crossing.asked),
-            max(asked for asked, _ in crossing.asked),
-        )
-        evidence += (
-            f"; asked {f'{fewest:,} to ' if fewest < most else ''}{most:,} of {crossing.clients:,}"
-        )
-    if made < owed:
-        evidence += f"; {made:,} of {owed:,} reports made by a client"
+        sizes, ends = zip(*crossing.asked, strict=True)
+        fewest, most = min(sizes), max(sizes)
+        passes = passes and max(ends) <= crossing.clients
+        if crossing.everybody:
+            passes = passes and fewest == most == crossing.clients
+        number = f"{fewest:,} to {most:,}" if fewest < most else f"{most:,}"
+        evidence += f"; asked {number} of {crossing.clients:,}"
+    if reports < requests:
+        evidence += f"; {reports:,} of {requests:,} reports made by a client"
     if crossing.loss:
         evidence += f"; largest exact loss {crossing.loss:.6f}"
-    shown = same and not users.below(least, ALPHA / 2) and counted and made == owed and private
-    return Check(statement, shown, evidence, ALPHA, f"a difference of {difference:.3f}")
+    private = crossing.loss <= float(crossing.epsilon) * (1 + 1e-12) and crossing.charged
+    catches = f"a difference of {difference:.3f}"
+    return Check(statement, passes and private, evidence, ALPHA, catches)

@@ -17,10 +17,9 @@ _MARKS = {
 def lines(text: str, width: int) -> str:
     """The text, typeset, in lines of at most `width` characters. Exponents are raised; otherwise a
     dollar sign is a dollar sign."""
-    escaped = wrap(shown(typeset(text), "block").replace(" = ", "\xa0=\xa0"), width).replace(
-        "$", r"\$"
-    )
-    return EXPONENT.sub(lambda found: rf"$^{{\mathregular{{{found[1] or found[2]}}}}}$", escaped)
+    plain = shown(typeset(text), "block").replace(" = ", "\xa0=\xa0")
+    safe = wrap(plain, width).replace("$", r"\$")
+    return EXPONENT.sub(lambda match: rf"$^{{\mathregular{{{match[1] or match[2]}}}}}$", safe)
 
 
 def key(figure: Figure | Regions) -> str:
@@ -30,41 +29,32 @@ def key(figure: Figure | Regions) -> str:
             "What lies in a region lies in all around it. Numbers say whether they were measured, "
             "computed or proven."
         )
-    parts = [
-        said
-        for style, said in _MARKS.items()
-        if any(curve.style == style for curve in figure.curves)
-    ]
-    parts += (
-        ["bands and whiskers are 95 % intervals"]
-        if any(curve.low is not None for curve in figure.curves)
-        else []
-    )
-    said = "; ".join(parts)
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
+    styles = {curve.style for curve in figure.curves}
+    parts = [meaning for style, meaning in _MARKS.items() if style in styles]
+    if any(curve.low is not None for curve in figure.curves):
+        parts.append("bands and whiskers are 95 % intervals")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def alt_text(figure: Figure | Regions) -> str:
     """The figure in words, for a reader who does not see it."""
     if isinstance(figure, Regions):
         parts = [
-            f"{region.title} ({region.subtitle}): {_placed(region.placed) or 'nothing'}"
+            f"{region.title} ({region.subtitle}): {_listing(region.placed) or 'nothing'}"
             for region in figure.regions
         ]
         return typeset(f"{figure.title}. Nested regions, the innermost first. {'. '.join(parts)}.")
-    axes = (
-        f"{figure.y_label}{' (logarithmic)' if figure.log_y else ''} against "
-        f"{figure.x_label}{' (logarithmic)' if figure.log_x else ''}"
+    y, x = (
+        f"{label} (logarithmic)" if log else label
+        for label, log in ((figure.y_label, figure.log_y), (figure.x_label, figure.log_x))
     )
-    return typeset(
-        f"{figure.title}. {axes}. "
-        + "; ".join(_in_words(curve, figure.x_ticks) for curve in figure.curves)
-        + "."
-    )
+    curves = "; ".join(_in_words(curve, figure.x_ticks) for curve in figure.curves)
+    return typeset(f"{figure.title}. {y} against {x}. {curves}.")
 
 
-def _placed(placed: list[tuple[str, str]]) -> str:
-    return ", ".join(f"{name} ({'; '.join(evidence.splitlines())})" for name, evidence in placed)
+def _listing(items: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} ({'; '.join(evidence.splitlines())})" for name, evidence in items)
 
 
 def _in_words(curve: Curve, ticks: tuple[str, ...]) -> str:
@@ -72,8 +62,7 @@ def _in_words(curve: Curve, ticks: tuple[str, ...]) -> str:
     if not points:
         return f"{curve.label}: no points"
     if ticks:
-        return f"{curve.label}: " + ", ".join(
-            f"{ticks[int(x)]} {y:.3g}" for x, y in points if 0 <= int(x) < len(ticks)
-        )
+        heights = (f"{ticks[int(x)]} {y:.3g}" for x, y in points if 0 <= int(x) < len(ticks))
+        return f"{curve.label}: {', '.join(heights)}"
     (x0, y0), (x1, y1) = min(points), max(points)
     return f"{curve.label} ({curve.style}): from {y0:.3g} at {x0:g} to {y1:.3g} at {x1:g}"

@@ -26,15 +26,15 @@ def relative_error(values: Sequence[float] | Floats) -> float:
     return float(np.std(values, ddof=1) / (math.sqrt(len(values)) * np.mean(values)))
 
 
-def about(value: float, error: float, z: float = Z95) -> tuple[float, float]:
+def about(value: float, error: float) -> tuple[float, float]:
     """The normal interval of a value with this standard error: (low, high)."""
-    return value - z * error, value + z * error
+    return value - Z95 * error, value + Z95 * error
 
 
-def about_log(value: float, error: float, z: float = Z95) -> tuple[float, float]:
+def about_log(value: float, error: float) -> tuple[float, float]:
     """The normal interval of a positive value whose logarithm has this standard error: (low,
     high)."""
-    return value * math.exp(-z * error), value * math.exp(z * error)
+    return value * math.exp(-Z95 * error), value * math.exp(Z95 * error)
 
 
 def slope(x: Floats, y: Floats, errors: Floats) -> tuple[float, float]:
@@ -51,7 +51,8 @@ def quantile(values: Sequence[float], share: float) -> tuple[float, float, float
     low, high), each one of the values."""
     low, high = quantile_ranks(len(values), share)
     ordered = sorted(values)
-    return ordered[math.ceil(share * len(values)) - 1], ordered[low - 1], ordered[high - 1]
+    middle = math.ceil(share * len(values))
+    return ordered[middle - 1], ordered[low - 1], ordered[high - 1]
 
 
 @cache
@@ -65,10 +66,8 @@ def quantile_ranks(n: int, share: float) -> tuple[int, int]:
     """
     fewer = _fewer(n, share)
     middle = int(np.searchsorted(fewer, (1 - LEVEL) / 2))
-    pairs = [
-        (r, int(np.argmin(np.abs(fewer - fewer[r] - LEVEL))))
-        for r in range(max(1, middle - 1), middle + 1)
-    ]
+    ranks = range(max(1, middle - 1), middle + 1)
+    pairs = [(r, int(np.argmin(np.abs(fewer - fewer[r] - LEVEL)))) for r in ranks]
     best = min(pairs, key=lambda ranks: abs(quantile_coverage(n, share, ranks) - LEVEL))
     if abs(quantile_coverage(n, share, best) - LEVEL) > WITHIN:
         raise InputError(
@@ -89,11 +88,6 @@ def _fewer(n: int, share: float) -> Floats:
     """Pr[Binomial(n, share) < r] for r = 0..n."""
     count = np.arange(n)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    mass = np.exp(
-        logs[n]
-        - logs[count]
-        - logs[n - count]
-        + count * math.log(share)
-        + (n - count) * math.log1p(-share)
-    )
+    ways = logs[n] - logs[count] - logs[n - count]
+    mass = np.exp(ways + count * math.log(share) + (n - count) * math.log1p(-share))
     return np.concatenate([[0.0], np.cumsum(mass)])

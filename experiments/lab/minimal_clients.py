@@ -4,6 +4,7 @@ search, then a fresh sample with a confidence interval."""
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,11 @@ _WITHIN_95 = 1.9207294
 # success is taken for the chance that this many threshold decisions are all right: between one
 # decision and the 65 of masked parity at d = 64
 _BITS = 8
-_SLOPE = (
-    0.9,
-    1.0,
-    # supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one
-    # decision, 1.8 for 65, 7 for the steepest
-)
+# supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one
+# decision, 1.8 for 65, 7 for the steepest
+_SLOPE = (0.9, 1.0)
 # where the search puts runs, in units of the line from the target: successes of .81 to .95
-_PILOT = (
-    -0.3,
-    -0.15,
-    0.0,
-    0.15,
-    0.3,
-)
+_PILOT = (-0.3, -0.15, 0.0, 0.15, 0.3)
 # of the fresh sample, in standard errors of its level: wide enough to know the slope, too narrow
 # for a bend to matter
 _HALF_WIDTH = 9.0
@@ -43,6 +35,7 @@ _WIDEST = 0.33
 _REACH = 0.8
 _STEPS = 40
 _WHOLE = 1000  # from here on the ends of intervals are whole
+Successes = Callable[[int, int], int]  # (n, runs): how many of the runs with n clients succeed
 
 
 class NoEnd(InputError):
@@ -83,7 +76,7 @@ class MinimalClients:
 
 
 def minimal_clients(
-    success: Callable[[int, int], int],
+    success: Successes,
     guess: int,
     *,
     target: float = 0.9,
@@ -108,8 +101,8 @@ def minimal_clients(
         )
     points = _bracket(success, guess, target, max(60, trials // 25), least)
     line = _Line(tuple(points), math.sqrt(points[-1].n * points[-2].n), target)
-    for part in (trials // 8, trials // 8):
-        points += _spread(success, line, _PILOT, part, least)
+    for _ in range(2):
+        points += _spread(success, line, _PILOT, trials // 8, least)
         line = _Line(tuple(points), line.best()[0], target)
     fresh = trials - 2 * (trials // 8)
     half_width = min(_HALF_WIDTH * _level_error(target, fresh), _WIDEST)
@@ -136,11 +129,11 @@ def no_count(why: str) -> ClientCount:
 
 
 def measured_clients(
-    success: Callable[[int, int], int],
+    success: Successes,
     guess: int,
     *,
     target: float = 0.9,
-    trials: int = 3000,
+    trials: int,
     least: int = 2,
 ) -> ClientCount:
     """`minimal_clients` as a measurement, which failed where success is never reached or a run is
@@ -150,11 +143,12 @@ def measured_clients(
     curve of one decision, the flattest, that is 9 % of the searches with 300 trials, 0.08 % with
     1,800, and none of 6,000 with 3,000.
     """
+    search = partial(minimal_clients, success, guess, target=target, least=least)
     try:
         try:
-            count = minimal_clients(success, guess, target=target, trials=trials, least=least)
+            count = search(trials=trials)
         except NoEnd:
-            count = minimal_clients(success, guess, target=target, trials=20 * trials, least=least)
+            count = search(trials=20 * trials)
     except LocalDPError as error:
         return no_count(str(error))
     return ClientCount(count.n, count.low, count.high, count.trials)
@@ -165,21 +159,19 @@ def own_seed(label: str, seed: int, d: int) -> int:
     return int.from_bytes(stream_key(label, seed, d)[:8], "little")
 
 
-def exact_recovery(
-    protocol: LocalProtocol[Any], epsilon: float, seed: int
-) -> Callable[[int, int], int]:
+def exact_recovery(protocol: LocalProtocol[Any], epsilon: float, seed: int) -> Successes:
     """For `minimal_clients`: how often the protocol finds its hidden concept exactly, each run with
     a fresh concept and tallies drawn from their law."""
     generator = np.random.default_rng([seed])
 
     def successes(n: int, runs: int) -> int:
         algorithm = protocol.algorithm(epsilon, n)
-        found = 0
+        hits = 0
         for concept_seed in generator.integers(1 << 62, size=runs).tolist():
             population = protocol.synthetic(n, concept_seed)
             result = run(algorithm, AggregateOracle(population, generator, epsilon))
-            found += protocol.true_error(result, population) == 0
-        return found
+            hits += protocol.true_error(result, population) == 0
+        return hits
 
     return successes
 
@@ -190,13 +182,11 @@ def _end(place: float) -> float:
     return round(place, 1) if place < _WHOLE else round(place)
 
 
-def _runs(success: Callable[[int, int], int], n: int, runs: int) -> Trials:
+def _runs(success: Successes, n: int, runs: int) -> Trials:
     return Trials(n, runs, success(n, runs))
 
 
-def _bracket(
-    success: Callable[[int, int], int], guess: int, target: float, runs: int, least: int
-) -> list[Trials]:
+def _bracket(success: Successes, guess: int, target: float, runs: int, least: int) -> list[Trials]:
     """Points at steps of 1.5 from the guess, until the target lies between two of them."""
     points = [_runs(success, guess, runs)]
     up = points[0].share < target
@@ -214,7 +204,7 @@ def _bracket(
 
 
 def _spread(
-    success: Callable[[int, int], int],
+    success: Successes,
     line: "_Line",
     levels: Sequence[float],
     runs: int,
@@ -223,20 +213,20 @@ def _spread(
     """`runs` shared out over sizes so far, in units of the line, from where it reaches the
     target."""
     centre, slope = line.best()
-    places = [min(max(level / slope, -_REACH), _REACH) for level in levels]
-    return [
-        _runs(success, max(least, round(centre * (1 + x / 2) ** 2)), max(1, runs // len(places)))
-        for x in places
-    ]
+    each = max(1, runs // len(levels))
+    points = []
+    for level in levels:
+        x = min(max(level / slope, -_REACH), _REACH)
+        points.append(_runs(success, max(least, round(centre * (1 + x / 2) ** 2)), each))
+    return points
 
 
 def _success(level: float) -> tuple[float, float]:
     """Phi(level)^8 and its derivative, the level kept from where its logarithm fails."""
     level = min(max(level, -1.0), 6.0)
     bit = normal_tail(-level)
-    return bit**_BITS, _BITS * bit ** (_BITS - 1) * math.exp(-level * level / 2) / math.sqrt(
-        2 * math.pi
-    )
+    derivative = _BITS * bit ** (_BITS - 1) * math.exp(-level * level / 2) / math.sqrt(2 * math.pi)
+    return bit**_BITS, derivative
 
 
 def _level(share: float) -> float:
@@ -265,12 +255,10 @@ class _Line:
         for _ in range(_STEPS):
             score, (own, both, other) = self._scores(aim + level, log_slope, 0.0)
             size = own * other - both**2
-            step = (
-                _bounded((other * score[0] - both * score[1]) / size),
-                _bounded((own * score[1] - both * score[0]) / size),
-            )
-            level, log_slope = level + step[0], log_slope + step[1]
-            if max(map(abs, step)) < 1e-9:
+            step = _bounded((other * score[0] - both * score[1]) / size)
+            log_step = _bounded((own * score[1] - both * score[0]) / size)
+            level, log_slope = level + step, log_slope + log_step
+            if max(abs(step), abs(log_step)) < 1e-9:
                 break
         slope = math.exp(log_slope)
         return self._size(min(max(-level / slope, -1.0), 2.0)), slope
@@ -280,11 +268,8 @@ class _Line:
         point of the greatest."""
         n, slope = self.best()
         place = 2 * (math.sqrt(n / self.centre) - 1)
-        return (
-            n,
-            self._size(self._crossing(place, -1.6, math.log(slope))),
-            self._size(self._crossing(place, 4.0, math.log(slope))),
-        )
+        low, high = (self._crossing(place, end, math.log(slope)) for end in (-1.6, 4.0))
+        return n, self._size(low), self._size(high)
 
     def _crossing(self, place: float, end: float, log_slope: float) -> float:
         """Where, between `place` and `end`, the profile likelihood has fallen that far: by false
@@ -294,7 +279,8 @@ class _Line:
         def beyond(x: float) -> float:
             return math.sqrt(max(0.0, top - self._profile(x, log_slope))) - math.sqrt(_WITHIN_95)
 
-        (inside, low), (outside, high) = (place, -math.sqrt(_WITHIN_95)), (end, beyond(end))
+        inside, low = place, -math.sqrt(_WITHIN_95)
+        outside, high = end, beyond(end)
         if high < 0:
             raise NoEnd(
                 f"success hardly grows with n near n = {self._size(place):.0f}: its interval has "
@@ -306,15 +292,13 @@ class _Line:
             value = beyond(x)
             if abs(value) < 1e-5:
                 return x
+            # an end that stays twice counts half (Illinois), or it would stay for ever
             if value < 0:
-                # an end that stays twice counts half (Illinois), or it would stay for ever
-                inside, low, high = (
-                    x,
-                    value,
-                    high / 2 if last < 0 else high,
-                )
+                high = high / 2 if last < 0 else high
+                inside, low = x, value
             else:
-                outside, high, low = x, value, low / 2 if last > 0 else low
+                low = low / 2 if last > 0 else low
+                outside, high = x, value
             last = value
         return inside
 
@@ -333,11 +317,10 @@ class _Line:
 
     def _likelihood(self, place: float, log_slope: float) -> float:
         total = -(((log_slope - math.log(_SLOPE[0])) / _SLOPE[1]) ** 2) / 2
-        for x, point in self._placed():
+        for x, point in self._positions():
             right, _ = _success(_level(self.target) + math.exp(log_slope) * (x - place))
-            total += point.successes * math.log(right) + (
-                point.trials - point.successes
-            ) * math.log1p(-right)
+            failures = point.trials - point.successes
+            total += point.successes * math.log(right) + failures * math.log1p(-right)
         return total
 
     def _scores(
@@ -348,18 +331,20 @@ class _Line:
         slope = math.exp(log_slope)
         first, second = 0.0, (math.log(_SLOPE[0]) - log_slope) / _SLOPE[1] ** 2
         own, both, other = 1e-9, 0.0, 1 / _SLOPE[1] ** 2
-        for x, point in self._placed():
+        for x, point in self._positions():
             away = slope * (x - place)
             right, density = _success(level + away)
-            pull, weight = (
-                (point.successes - point.trials * right) * density / (right * (1 - right)),
-                point.trials * density**2 / (right * (1 - right)),
-            )
-            first, second = first + pull, second + pull * away
-            own, both, other = own + weight, both + weight * away, other + weight * away**2
+            variance = right * (1 - right)
+            pull = (point.successes - point.trials * right) * density / variance
+            weight = point.trials * density**2 / variance
+            first += pull
+            second += pull * away
+            own += weight
+            both += weight * away
+            other += weight * away**2
         return (first, second), (own, both, other)
 
-    def _placed(self) -> list[tuple[float, Trials]]:
+    def _positions(self) -> list[tuple[float, Trials]]:
         return [(2 * (math.sqrt(point.n / self.centre) - 1), point) for point in self.points]
 
 

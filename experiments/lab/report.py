@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import Any
 
 from local_dp.errors import InputError
 from local_dp.experiments.lab.catalogue import NAMES
@@ -72,43 +72,42 @@ def _marked_up(value: Any, place: int, column: tuple[str, bool]) -> str:
     """One cell of a column (its heading, whether it holds numbers): the first names its row; on a
     narrow screen each brings its heading along."""
     heading, numeric = column
-    named = f' data-heading="{escape(typeset(heading))}"' + " class=number" * numeric
+    attributes = f' data-heading="{escape(typeset(heading))}"'
+    if numeric:
+        attributes += " class=number"
     if isinstance(value, int | float) and not isinstance(value, bool):
-        named += f' data-value="{value!r}"'
+        attributes += f' data-value="{value!r}"'
     tag, role = ('th scope="row"', "rowheader") if place == 0 else ("td", "cell")
-    return f'<{tag} role="{role}"{named}><span>{prose(cell(value))}</span></{tag[:2]}>'
+    return f'<{tag} role="{role}"{attributes}><span>{prose(cell(value))}</span></{tag[:2]}>'
 
 
-def table_of(table: StoredTable, number: int, folded: bool) -> str:
+def table_of(table: StoredTable, number: int, fold: bool) -> str:
     """A table under its title, which unfolds it; it scrolls inside its frame, should it be wider
     than the page.
 
     Its roles are spelt out, for they are lost where rows become blocks.
     """
-    columns, rows = table["columns"], table["rows"]
-    numeric = [
-        bool(rows)
-        and all(isinstance(row[place], int | float) or row[place] is None for row in rows)
-        for place in range(len(columns))
-    ]
-    kinds = list(zip(columns, numeric, strict=True))
-    head = "".join(
-        f'<th scope="col" role="columnheader"{" class=number" * number}>{prose(name)}</th>'
-        for name, number in kinds
-    )
-    body = "\n".join(
-        '<tr role="row">'
-        + "".join(_marked_up(value, place, kinds[place]) for place, value in enumerate(row))
-        + "</tr>"
-        for row in rows
-    )
+    rows = table["rows"]
+    columns = []
+    head = ""
+    for place, heading in enumerate(table["columns"]):
+        cells = [row[place] for row in rows if row[place] is not None]
+        numeric = bool(rows) and all(isinstance(value, int | float) for value in cells)
+        columns.append((heading, numeric))
+        kind = " class=number" if numeric else ""
+        head += f'<th scope="col" role="columnheader"{kind}>{prose(heading)}</th>'
+    lines = []
+    for row in rows:
+        marks = (_marked_up(value, place, columns[place]) for place, value in enumerate(row))
+        lines.append(f'<tr role="row">{"".join(marks)}</tr>')
+    body = "\n".join(lines)
     title, label = prose(table["title"]), escape(typeset(table["title"]))
-    summary = (
-        f'<summary><b>Table {number}.</b> {title} <span class="rows">({len(rows)} '
-        f"{'row' if len(rows) == 1 else 'rows'})</span></summary>"
-    )
+    count = "1 row" if len(rows) == 1 else f"{len(rows)} rows"
+    start = "<details>" if fold else "<details open>"
     return (
-        f'<details{"" if folded else " open"}>{summary}<div class="scroll" tabindex="0" '
+        f'{start}<summary><b>Table {number}.</b> {title} <span class="rows">({count})</span>'
+        f"</summary>"
+        f'<div class="scroll" tabindex="0" '
         f'role="region" aria-label="{label}">'
         f'<table class="sortable" role="table" aria-label="{label}"><thead role="rowgroup"><tr '
         f'role="row">{head}</tr></thead>\n'
@@ -116,41 +115,35 @@ def table_of(table: StoredTable, number: int, folded: bool) -> str:
     )
 
 
-_DRAWN: tuple[Literal["svg", "png", "pdf"], ...] = ("svg", "png", "pdf")
-
-
 def _inline_svg(folder: Path, figure: StoredFigure, prefix: str) -> str:
     """A drawing as part of the page: names made unique, colours handed to the page's style sheet,
     which has a light and a dark set."""
-    svg = drawing(
-        folder, figure["svg"], prefix, f' role="img" aria-label="{escape(typeset(figure["alt"]))}"'
-    )
-    for colour, name in (
-        {colour: name for name, colour in COLOURS.items()}
-        | {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"}
-    ).items():
+    label = f' role="img" aria-label="{escape(typeset(figure["alt"]))}"'
+    svg = drawing(folder, figure["svg"], prefix, label)
+    for name, colour in _PROPERTIES.items():
         svg = svg.replace(colour, f"var(--{name})")
     return svg
 
 
-def figure_of(folder: Path, name: str, figure: StoredFigure, number: int) -> str:
-    """A figure of the experiment `name`, with how to read it and the files that hold it."""
-    links = " · ".join(
-        f'<a href="{escape(name)}/{figure[kind]}">{figure[kind]}</a>' for kind in _DRAWN
-    )
-    return _captioned(
-        folder, name, figure, number, f'{prose(figure["key"])} <span class="files">{links}</span>'
-    )
+# the colours of drawings as properties of the style sheet; "plain-0" is ink too
+_PROPERTIES = {"ink": INK, "muted": MUTED, "rule": RULE, "paper": PAPER} | COLOURS
+
+
+def _files(name: str, figure: StoredFigure) -> str:
+    """How to read a figure of the experiment `name`, and links to the files that hold it."""
+    files = (figure["svg"], figure["png"], figure["pdf"])
+    links = " · ".join(f'<a href="{escape(name)}/{file}">{file}</a>' for file in files)
+    return f'{prose(figure["key"])} <span class="files">{links}</span>'
 
 
 def lead_figure(folder: Path, name: str, figure: StoredFigure, number: int) -> str:
     """A figure on the index: its caption links to the page of its experiment."""
-    return _captioned(
-        folder, name, figure, number, f'From <a href="{escape(page_of(name))}">{escape(name)}</a>.'
-    )
+    more = f'From <a href="{escape(page_of(name))}">{escape(name)}</a>.'
+    return figure_of(folder, name, figure, number, more)
 
 
-def _captioned(folder: Path, name: str, figure: StoredFigure, number: int, more: str) -> str:
+def figure_of(folder: Path, name: str, figure: StoredFigure, number: int, more: str) -> str:
+    """A figure of the experiment `name` with its number and more in its caption."""
     prefix = f"{name}-{figure['svg'].removesuffix('.svg')}"
     svg = _inline_svg(folder / name, figure, f"{prefix}-")
     return (
@@ -191,18 +184,14 @@ def page_of(name: str) -> str:
 
 def _colours() -> str:
     """The colours of the figures as properties of a style sheet, lighter on a dark screen."""
-    light, dark = (
-        (
-            ":root { "
-            f"{' '.join(f'--{name}: {shade.format(colour)};' for name, colour in COLOURS.items())} "
-            "}"
-        )
-        for shade in _SHADES
+    light = " ".join(f"--{name}: {colour};" for name, colour in COLOURS.items())
+    dark = " ".join(
+        f"--{name}: color-mix(in srgb, {colour}, white 40%);" for name, colour in COLOURS.items()
     )
-    return f"{light}\n@media screen and (prefers-color-scheme: dark) {{ {dark} }}\n"
-
-
-_SHADES = ("{}", "color-mix(in srgb, {}, white 40%)")
+    return (
+        f":root {{ {light} }}\n"
+        f"@media screen and (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
+    )
 
 
 def _page(
@@ -210,10 +199,11 @@ def _page(
 ) -> str:
     """A whole page, of this kind: its title, the line above it, the text below it, the contents."""
     script = _part("report.js")
+    digest = hashlib.sha256(script.encode()).digest()
     return Template(_part("report.html")).substitute(
         style=_colours() + _part("report.css"),
         script=script,
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        script_digest=base64.b64encode(digest).decode(),
         kind=kind,
         contents="\n".join(f"<li>{each}</li>" for each in contents),
         title=prose(title),
@@ -229,19 +219,19 @@ class _Part:
 
     chapter: Chapter
     folder: Path
-    found: Mapping[str, Results]
+    results: Mapping[str, Results]
 
     def lead(self) -> tuple[str, StoredFigure] | None:
         """The experiment and the figure that open the chapter: the first curves of the one named
         for it, else of any, else any figure."""
-        names = sorted(self.found, key=lambda name: name != self.chapter.lead)
-        figures = [(name, figure) for name in names for figure in self.found[name]["figures"]]
+        names = sorted(self.results, key=lambda name: name != self.chapter.lead)
+        figures = [(name, figure) for name in names for figure in self.results[name]["figures"]]
         return min(figures, key=lambda each: each[1]["kind"] != "curves", default=None)
 
     def siblings(self, here: str) -> list[str]:
         """Links to the pages of the chapter, with their verdicts."""
         links = []
-        for name, results in self.found.items():
+        for name, results in self.results.items():
             current = " aria-current=page" if name == here else ""
             verdict = results["verdict"]
             links.append(
@@ -252,112 +242,92 @@ class _Part:
 
     def tally(self) -> str:
         """How many of the verdicts are "shown"."""
-        return (
-            f"{sum(results['verdict'] == 'shown' for results in self.found.values())} of "
-            f"{len(self.found)} shown"
-        )
+        verdicts = [results["verdict"] for results in self.results.values()]
+        return f"{verdicts.count('shown')} of {len(verdicts)} shown"
 
 
-def _folded(title: str, body: str, opened: bool = False) -> str:
+def _section(title: str, body: str, unfold: bool = False) -> str:
     """A part of a page below a title that unfolds it."""
-    return (
-        f"<details class=part{' open' * opened}><summary><h2>{title}</h2></summary>{body}</details>"
-        if body
-        else ""
-    )
+    start = "<details class=part open>" if unfold else "<details class=part>"
+    return f"{start}<summary><h2>{title}</h2></summary>{body}</details>" if body else ""
 
 
-def _experiment(told: _Part, results: Results) -> str:
+def _experiment_page(part: _Part, results: Results) -> str:
     """An experiment's page: its headline, one figure, the verdict; then the details, folded unless
     a check was lost."""
-    name, folder = results["name"], told.folder
-    checks, tables, figures = results["checks"], results["tables"], results["figures"]
-    files = [RESULTS, *(table["csv"] for table in tables), *results["certificates"]]
-    notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
-    links = ", ".join(
-        f'<a href="{escape(name)}/{escape(file)}">{escape(file)}</a>' for file in files
-    )
-    checked = (
-        " The certificates can be checked with <code>local-dp certify FILE</code>."
-        if results["certificates"]
-        else ""
-    )
-    first, *more = [
-        figure_of(folder, name, figure, number) for number, figure in enumerate(figures, 1)
-    ] or [""]
-    parts = (
-        _folded("More figures", "".join(more)),
-        _folded(
-            f"What was checked ({len(checks)})",
-            f'<ul class="checks">{"".join(map(check_of, checks))}</ul>',
-            results["verdict"] != "shown",
-        ),
-        _folded(
-            "Tables",
-            "".join(
-                table_of(table, number, len(tables) > 1) for number, table in enumerate(tables, 1)
-            ),
-            not figures,
-        ),
-        _folded("Notes", f'<ul class="notes">{notes}</ul>' if notes else ""),
-        _folded(
-            "To repeat it",
-            (
-                f'<pre><code>{escape(results["command"])}</code></pre><p class="files">Data: '
-                f"{links}.{checked}</p>"
-            ),
-        ),
-    )
-    lost = sum(not check["shown"] for check in checks)
+    name, checks = results["name"], results["checks"]
+    figures = [
+        figure_of(part.folder, name, figure, number, _files(name, figure))
+        for number, figure in enumerate(results["figures"], 1)
+    ]
+    successes = sum(check["shown"] for check in checks)
     verdict = (
-        f'<p class="verdict">{badge(results["verdict"])} {len(checks) - lost} of {len(checks)} '
-        "checks came out true.</p>"
+        f'<p class="verdict">{badge(results["verdict"])} {successes} of {len(checks)} checks came '
+        "out true.</p>"
     )
     claim = (
         f'<div class="claim"><p>{prose(results["claim"])}</p><p '
         f'class="eyebrow">{prose(results["source"])}</p></div>'
     )
-    body = "\n".join(filter(None, [first, verdict, claim, *parts]))
+    parts = (*figures[:1], verdict, claim, _section("More figures", "".join(figures[1:])))
     chapter = (
         f'<a href="{PAGE}">{_TITLE}</a> · <a '
-        f'href="{PAGE}#{told.chapter.name}">{prose(told.chapter.title)}</a> · '
+        f'href="{PAGE}#{part.chapter.name}">{prose(part.chapter.title)}</a> · '
         f"<code>{escape(name)}</code>"
     )
     return _page(
-        body,
+        "\n".join(filter(None, (*parts, *_details(results)))),
         "experiment",
         results["title"],
         chapter,
         results["headline"],
-        [f'<a href="{PAGE}">All experiments</a>', *told.siblings(name)],
+        [f'<a href="{PAGE}">All experiments</a>', *part.siblings(name)],
     )
+
+
+def _details(results: Results) -> Iterator[str]:
+    """The checks, the tables, the notes, and how to repeat the run."""
+    checks, tables = results["checks"], results["tables"]
+    unfold = results["verdict"] != "shown"
+    body = f'<ul class="checks">{"".join(map(check_of, checks))}</ul>'
+    yield _section(f"What was checked ({len(checks)})", body, unfold)
+    fold = len(tables) > 1
+    body = "".join(table_of(table, number, fold) for number, table in enumerate(tables, 1))
+    yield _section("Tables", body, not results["figures"])
+    notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
+    yield _section("Notes", f'<ul class="notes">{notes}</ul>' if notes else "")
+    files = [RESULTS, *(table["csv"] for table in tables), *results["certificates"]]
+    folder = escape(results["name"])
+    links = ", ".join(f'<a href="{folder}/{escape(file)}">{escape(file)}</a>' for file in files)
+    body = f'<pre><code>{escape(results["command"])}</code></pre><p class="files">Data: {links}.'
+    if results["certificates"]:
+        body += " The certificates can be checked with <code>local-dp certify FILE</code>."
+    yield _section("To repeat it", f"{body}</p>")
 
 
 def _line(results: Results) -> str:
     """One experiment on the index: its verdict, with the number of checks that were lost, its title
     and its headline."""
-    lost = sum(not check["shown"] for check in results["checks"])
-    passed = (
-        f' <span class="passed">{lost} of {len(results["checks"])} checks lost</span>'
-        if lost
-        else ""
-    )
+    checks = results["checks"]
+    failures = sum(not check["shown"] for check in checks)
+    remark = f"{failures} of {len(checks)} checks lost"
+    remark = f' <span class="passed">{remark}</span>' if failures else ""
     title = f'<a href="{escape(page_of(results["name"]))}">{prose(results["title"])}</a>'
     return (
-        f"<li>{badge(results['verdict'])} {title}{passed}<p "
+        f"<li>{badge(results['verdict'])} {title}{remark}<p "
         f'class="headline">{prose(results["headline"])}</p></li>'
     )
 
 
-def _opening(told: _Part, numbers: Iterator[int]) -> str:
+def _opening(part: _Part, numbers: Iterator[int]) -> str:
     """A chapter on the index: what it asks, what was found, one figure."""
-    name, title, lead = told.chapter.name, prose(told.chapter.title), told.lead()
-    lines = "".join(map(_line, told.found.values()))
-    figure = lead_figure(told.folder, *lead, next(numbers)) if lead else ""
+    name, title, lead = part.chapter.name, prose(part.chapter.title), part.lead()
+    lines = "".join(_line(results) for results in part.results.values())
+    figure = lead_figure(part.folder, *lead, next(numbers)) if lead else ""
     return (
         f'<section class="opening" id="{name}" aria-labelledby="{name}-title"><h2 '
         f'id="{name}-title">{title}</h2>'
-        f'<p>{prose(told.chapter.summary)}</p><div class="beside">{figure}<ul '
+        f'<p>{prose(part.chapter.summary)}</p><div class="beside">{figure}<ul '
         f'class="found">{lines}</ul></div></section>'
     )
 
@@ -365,22 +335,20 @@ def _opening(told: _Part, numbers: Iterator[int]) -> str:
 def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
     """The map, and each chapter in short."""
     numbers = itertools.count(1)
-    drawn = [
-        (told, figure)
-        for told in chapters
-        if _MAP in told.found
-        for figure in told.found[_MAP]["figures"]
-        if figure["kind"] == "regions"
-    ]
-    figure = "".join(
-        lead_figure(told.folder, _MAP, figure, next(numbers)) for told, figure in drawn[:1]
-    )
+    drawing = ""
+    for part in chapters:
+        for figure in part.results[_MAP]["figures"] if _MAP in part.results else ():
+            if figure["kind"] == "regions" and not drawing:
+                drawing = lead_figure(part.folder, _MAP, figure, next(numbers))
     body = [
-        Template(_part("models.html")).substitute(figure=figure),
-        *(_opening(told, numbers) for told in chapters),
+        Template(_part("models.html")).substitute(figure=drawing),
+        *(_opening(part, numbers) for part in chapters),
     ]
     checks = [
-        check for told in chapters for results in told.found.values() for check in results["checks"]
+        check
+        for part in chapters
+        for results in part.results.values()
+        for check in results["checks"]
     ]
     chance = sum(check["chance"] for check in checks)
     body.append(
@@ -388,18 +356,12 @@ def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
         f"chance with probability {chance:.1g} at most.</p>"
     )
     if missing:
-        body.append(
-            f'<p class="missing">{badge(NOT_RUN)} '
-            f"{', '.join(f'<code>{escape(name)}</code>' for name in missing)}</p>"
-        )
+        names = ", ".join(f"<code>{escape(name)}</code>" for name in missing)
+        body.append(f'<p class="missing">{badge(NOT_RUN)} {names}</p>')
     contents = ['<a href="#models">The map, in plain words</a>']
-    contents += [
-        (
-            f'<a href="#{told.chapter.name}">{prose(told.chapter.title)}</a> '
-            f"<span>{told.tally()}</span>"
-        )
-        for told in chapters
-    ]
+    for part in chapters:
+        link = f'<a href="#{part.chapter.name}">{prose(part.chapter.title)}</a>'
+        contents.append(f"{link} <span>{part.tally()}</span>")
     return _page(
         "\n".join(body),
         "index",
@@ -410,54 +372,44 @@ def _index(chapters: Sequence[_Part], missing: Sequence[str]) -> str:
     )
 
 
-def _read(folder: Path, names: Sequence[str]) -> Iterator[Results]:
-    """The results of a folder: the experiments called `names` in this order, then any others."""
-    others = sorted(
-        path.parent.name for path in folder.glob(f"*/{RESULTS}") if path.parent.name not in names
-    )
-    known = {chapter.name for chapter in CHAPTERS}
-    for name in (*names, *others):
-        if (results := read_results(folder / name)) is not None:
-            if results["chapter"] not in known:
-                raise InputError(
-                    f"the results in {folder / name} are an earlier version's; run the experiment "
-                    "again"
-                )
-            yield results
+def _read(folder: Path) -> Iterator[Results]:
+    """The results of a folder: those in the catalogue in its order, then any others."""
+    names = {path.parent.name for path in folder.glob(f"*/{RESULTS}")}
+    chapters = {chapter.name for chapter in CHAPTERS}
+    for name in (*NAMES, *sorted(names.difference(NAMES))):
+        results = read_results(folder / name)
+        if results is None:
+            continue
+        if results["chapter"] not in chapters:
+            raise InputError(
+                f"the results in {folder / name} are an earlier version's; run the experiment again"
+            )
+        yield results
 
 
-def build_pages(folder: Path, names: Sequence[str] = NAMES) -> dict[str, str]:
+def build_pages(folder: Path) -> dict[str, str]:
     """The pages of a folder of results by their file names, the index first, then a page for each
     experiment that was run.
 
     Raises InputError if there are no results, or if they cannot be read.
     """
+    make = f"with: local-dp experiment all --quick --out {folder}"
     if not folder.is_dir():
-        raise InputError(
-            f"there is no folder {folder}; make one with: local-dp experiment all --quick --out "
-            f"{folder}"
-        )
-    found = {results["name"]: results for results in _read(folder, names)}
-    if not found:
-        raise InputError(
-            f"{folder} holds no results; make some with: local-dp experiment all --quick --out "
-            f"{folder}"
-        )
-    told = [
-        _Part(
-            chapter,
-            folder,
-            {name: each for name, each in found.items() if each["chapter"] == chapter.name},
-        )
-        for chapter in CHAPTERS
-    ]
-    told = [each for each in told if each.found]
-    pages = {
-        page_of(name): _experiment(each, results)
-        for each in told
-        for name, results in each.found.items()
-    }
-    return {PAGE: "", **pages} | {PAGE: _index(told, [name for name in names if name not in found])}
+        raise InputError(f"there is no folder {folder}; make one {make}")
+    everything = list(_read(folder))
+    if not everything:
+        raise InputError(f"{folder} holds no results; make some {make}")
+    parts = []
+    pages = {PAGE: ""}
+    for chapter in CHAPTERS:
+        own = {each["name"]: each for each in everything if each["chapter"] == chapter.name}
+        if own:
+            part = _Part(chapter, folder, own)
+            parts.append(part)
+            pages |= {page_of(name): _experiment_page(part, each) for name, each in own.items()}
+    names = {results["name"] for results in everything}
+    pages[PAGE] = _index(parts, [name for name in NAMES if name not in names])
+    return pages
 
 
 def _part(name: str) -> str:

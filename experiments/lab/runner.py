@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from local_dp.errors import BusError, InputError, LocalDPError, reading
 from local_dp.experiments.lab.catalogue import load
-from local_dp.experiments.lab.claim import Points
 from local_dp.experiments.lab.shapes import Data, Finding, Scale
 from local_dp.experiments.lab.store import (
     MeasurementStore,
@@ -30,6 +28,7 @@ from local_dp.simulation.cluster import Cluster, died_over_and_over
 from local_dp.simulation.pool import ENVIRONMENT, pool
 
 Progress = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
+_GO_ON = "run the same command to go on"
 
 
 @contextmanager
@@ -45,18 +44,15 @@ def _result(future: Future[Data], what: str) -> Data:
         error = future.exception()
     except CancelledError:
         raise BusError(
-            f"the cluster's scheduler went away while {what} was measured; run the same command "
-            "to go on"
+            f"the cluster's scheduler went away while {what} was measured; {_GO_ON}"
         ) from None
     if died_over_and_over(error):
         raise BusError(
-            f"the workers of the cluster died over and over while measuring {what}; run the same "
-            "command to go on"
+            f"the workers of the cluster died over and over while measuring {what}; {_GO_ON}"
         ) from None
     if isinstance(error, BrokenProcessPool):
         raise LocalDPError(
-            f"a worker process was killed (out of memory?) while measuring {what}; run the same "
-            "command to go on"
+            f"a worker process was killed (out of memory?) while measuring {what}; {_GO_ON}"
         ) from None
     if error is not None:
         error.add_note(f"while measuring {what}")
@@ -64,51 +60,47 @@ def _result(future: Future[Data], what: str) -> Data:
     return future.result()
 
 
-@dataclass(frozen=True)
 class Job:
     """One experiment of a run, with the measurements it has."""
 
-    module: str
-    scale: Scale
-    seed: int
-    folder: Path
-    store: MeasurementStore
-    points: Points
-    drawing: Drawing
+    def __init__(self, module: str, scale: Scale, seed: int, out: Path, drawing: Drawing) -> None:
+        self.module, self.scale, self.seed, self.drawing = module, scale, seed, drawing
+        self.experiment = load(module)
+        self.name = self.experiment.name
+        self.folder = out / self.name
+        self.store = MeasurementStore(self.folder, code_stamp(module))
+        self.points = self.experiment.points(scale)
+        self.left = len(self.missing())
 
     def missing(self) -> list[int]:
         """The places of the points not yet measured."""
-        return [
-            place
-            for place, point in enumerate(self.points)
-            if self.store.get(stored(point), self.seed) is None
-        ]
+        points = enumerate(map(stored, self.points))
+        return [place for place, point in points if self.store.get(point, self.seed) is None]
 
     def submit(self, executor: Executor, *, apart: bool) -> Iterator[tuple[Future[Data], Data]]:
         """The missing points, each `apart` in a process of its own if the executor is a
         cluster's."""
         for place in self.missing():
             task = self.module, self.scale, place, self.seed
-            future = (
-                executor.submit(measure_apart, *task, self.store.stamp)
-                if apart
-                else executor.submit(measure, *task)
-            )
+            if apart:
+                future = executor.submit(measure_apart, *task, self.store.stamp)
+            else:
+                future = executor.submit(measure, *task)
             yield future, stored(self.points[place])
 
     def conclude(self) -> Finding:
         """Writes the results. The order of the measurements is that of the points, whatever order
         they were made in."""
-        experiment = load(self.module)
-        with reading(self.store.path, "remove it to measure again"):
-            rows = [
-                (point, experiment.read(point, self.store.get(stored(point), self.seed)))
-                for point in self.points
-            ]
-        self.store.sort()
+        experiment, store = self.experiment, self.store
+        rows = []
+        with reading(store.path, "remove it to measure again"):
+            for point in self.points:
+                measurement = store.get(stored(point), self.seed)
+                rows.append((point, experiment.read(point, measurement)))
+        store.sort()
         finding = experiment.conclude(rows, self.scale)
         write_results(
-            self.folder, experiment, finding, self.scale, self.seed, self.store.stamp, self.drawing
+            self.folder, experiment, finding, self.scale, self.seed, store.stamp, self.drawing
         )
         return finding
 
@@ -119,7 +111,7 @@ def run_experiments(
     seed: int,
     out: Path,
     progress: Progress = lambda name, done, total: None,
-    concluded: Callable[[str, str], None] = lambda name, verdict: None,
+    announce: Callable[[str, str], None] = lambda name, verdict: None,
     workers: int | None = None,
     cluster: str = "",
     drawing: Drawing = DEFAULT,
@@ -132,51 +124,31 @@ def run_experiments(
     here. Raises InputError if `out` cannot be written; an error of a measurement passes through,
     with its point noted.
     """
-    jobs = []
-    for module in modules:
-        folder = out / load(module).name
-        jobs.append(
-            Job(
-                module,
-                scale,
-                seed,
-                folder,
-                MeasurementStore(folder, code_stamp(module)),
-                load(module).points(scale),
-                drawing,
-            )
-        )
-    left = {job.module: len(job.missing()) for job in jobs}
+    jobs = [Job(module, scale, seed, out, drawing) for module in modules]
     findings: dict[str, Finding] = {}
 
     def finish(job: Job) -> None:
-        name = load(job.module).name
-        progress(name, len(job.points) - left[job.module], len(job.points))
-        if not left[job.module]:
-            findings[name] = job.conclude()
-            concluded(name, findings[name].verdict)
+        progress(job.name, len(job.points) - job.left, len(job.points))
+        if not job.left:
+            findings[job.name] = job.conclude()
+            announce(job.name, findings[job.name].verdict)
 
     for job in jobs:
         finish(job)
-    if not any(left.values()):
-        return findings
-    executors = (
-        _cluster(cluster)
-        if cluster
-        else pool(min(workers or os.cpu_count() or 1, sum(left.values())))
-    )
-    with executors as executor:
-        waiting = {
-            future: (job, point)
-            for job in jobs
-            for future, point in job.submit(executor, apart=bool(cluster))
-        }
-        for future in as_completed(waiting):
-            job, point = waiting.pop(future)
-            job.store.add(point, seed, _result(future, f"{load(job.module).name} at {point}"))
-            left[job.module] -= 1
-            finish(job)
-    return {load(module).name: findings[load(module).name] for module in modules}
+    left = sum(job.left for job in jobs)
+    if left:
+        most = min(workers or os.cpu_count() or 1, left)
+        with _cluster(cluster) if cluster else pool(most) as executor:
+            waiting = {}
+            for job in jobs:
+                for future, point in job.submit(executor, apart=bool(cluster)):
+                    waiting[future] = job, point
+            for future in as_completed(waiting):
+                job, point = waiting.pop(future)
+                job.store.add(point, seed, _result(future, f"{job.name} at {point}"))
+                job.left -= 1
+                finish(job)
+    return {job.name: findings[job.name] for job in jobs}
 
 
 def stored(point: Any) -> Data:
@@ -187,8 +159,8 @@ def stored(point: Any) -> Data:
 def measure(module: str, scale: Scale, place: int, seed: int) -> Data:
     """One of the points of a module's experiment, in the calling process."""
     experiment = load(module)
-    measured: Data = plain(experiment.measure(experiment.points(scale)[place], seed))
-    return measured
+    measurement: Data = plain(experiment.measure(experiment.points(scale)[place], seed))
+    return measurement
 
 
 def measure_apart(module: str, scale: Scale, place: int, seed: int, stamp: str) -> Data:
@@ -197,9 +169,7 @@ def measure_apart(module: str, scale: Scale, place: int, seed: int, stamp: str) 
 
     Raises LocalDPError with its last line if it fails.
     """
-    task = canonical(
-        {"module": module, "scale": scale, "place": place, "seed": seed, "stamp": stamp}
-    )
+    task = canonical([module, scale, place, seed, stamp])
     environment = {
         **os.environ,
         **ENVIRONMENT,
@@ -217,40 +187,40 @@ def measure_apart(module: str, scale: Scale, place: int, seed: int, stamp: str) 
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        told: list[str] = []
-        listening = threading.Thread(target=lambda stream=process.stderr: told.extend(stream))
+        messages: list[str] = []
+        listening = threading.Thread(target=lambda stream=process.stderr: messages.extend(stream))
         listening.start()
         process.stdin.write(task + "\n")
         process.stdin.flush()  # but not closed: the process ends itself when this stream ends
         answer = process.stdout.read()
         listening.join()
     if process.returncode:
-        last = "".join(told[-1:]).strip() or f"it ended with code {process.returncode}"
+        last = "".join(messages[-1:]).strip() or f"it ended with code {process.returncode}"
         raise LocalDPError(
             f"a worker of the cluster could not measure point {place} of {module}: {last}"
         )
-    with reading("the answer of a worker", "run the same command to go on"):
-        found: Data = json.loads(answer)
-    return found
+    with reading("the answer of a worker", _GO_ON):
+        measurement: Data = json.loads(answer)
+    return measurement
 
 
 def main() -> None:
     """Reads one task, measures it, prints the measurement."""
-    task = json.loads(sys.stdin.readline())
+    module, scale, place, seed, stamp = json.loads(sys.stdin.readline())
 
     def watch() -> None:
         sys.stdin.read()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    if (own := code_stamp(task["module"])) != task["stamp"]:
+    if (own := code_stamp(module)) != stamp:
         raise InputError(
-            f"its code of {task['module']} has the stamp {own}, and the run's has "
-            f"{task['stamp']}; install the same version"
+            f"its code of {module} has the stamp {own}, and the run's has {stamp}; install the "
+            "same version"
         )
     with redirect_stdout(sys.stderr):
-        measured = measure(task["module"], task["scale"], task["place"], task["seed"])
-    print(canonical(measured), flush=True)
+        measurement = measure(module, scale, place, seed)
+    print(canonical(measurement), flush=True)
     os._exit(0)  # not by way of the watching thread, which still reads
 
 

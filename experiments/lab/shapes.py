@@ -30,7 +30,8 @@ def curve(
     label: str, points: Iterable[Sequence[float]], style: Style = "measured", group: str = ""
 ) -> Curve:
     """A curve through points (x, y) or (x, y, low, high), in the order of x."""
-    x, y, *band = [*zip(*sorted(points, key=lambda point: point[0]), strict=True)] or [(), ()]
+    ordered = sorted(points, key=lambda point: point[0])
+    x, y, *band = [*zip(*ordered, strict=True)] or [(), ()]
     low, high = band or (None, None)
     return Curve(label, x, y, style, low, high, group)
 
@@ -50,17 +51,11 @@ class Table:
 
     def where(self, column: str, value: object) -> "Table":
         """The rows with this value in this column."""
-        return replace(
-            self,
-            rows=[
-                row
-                for row, cell in zip(self.rows, self.column(column), strict=True)
-                if cell == value
-            ],
-        )
+        pairs = zip(self.rows, self.column(column), strict=True)
+        return replace(self, rows=[row for row, cell in pairs if cell == value])
 
     def curves(
-        self, columns: str, *names: str, style: Style = "measured", grouped: bool = False
+        self, columns: str, *names: str, style: Style = "measured", group: bool = False
     ) -> list[Curve]:
         """A curve for each of the names, or for all, through the rows with a number in each of the
         columns "name | x | y" or "name | x | y | low | high"."""
@@ -71,7 +66,7 @@ class Table:
             if None not in point and (name in points or not names):
                 points.setdefault(name, []).append(tuple(point))
         return [
-            curve(name, each, style, group=name if grouped else "")
+            curve(name, each, style, group=name if group else "")
             for name, each in points.items()
             if each
         ]
@@ -100,9 +95,8 @@ def table_of(title: str, columns: str, rows: Iterable[Any]) -> Table:
         heading, _, field = part.partition(" = ")
         headings.append(heading.partition(" : ")[0])
         fields.append(field or heading)
-    return Table(
-        title, tuple(headings), [tuple(_cell(row, field) for field in fields) for row in rows]
-    )
+    cells = [tuple(_cell(row, field) for field in fields) for row in rows]
+    return Table(title, tuple(headings), cells)
 
 
 def _cell(row: Any, field: str) -> Any:
@@ -115,12 +109,9 @@ def _cell(row: Any, field: str) -> Any:
 def _value(row: Any, name: str) -> Any:
     """The field of this name; of several objects, that of the first which has it."""
     path = name.split(".")
-    several = row if isinstance(row, tuple) else (row,)
-    value = (
-        several
-        if path[0].isdigit()
-        else next((each for each in several if hasattr(each, path[0])), several[0])
-    )
+    value = row if isinstance(row, tuple) else (row,)
+    if not path[0].isdigit():
+        value = next((each for each in value if hasattr(each, path[0])), value[0])
     for part in path:
         value = value[int(part)] if part.isdigit() else getattr(value, part)
     return value

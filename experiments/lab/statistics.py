@@ -36,38 +36,35 @@ class Normal:
 
     def quantile(self, tail: float) -> float:
         """In standard errors."""
-        return float(
-            -special.ndtri(tail)
-            if math.isinf(self.degrees)
-            else -special.stdtrit(self.degrees, tail)
-        )
+        if math.isinf(self.degrees):
+            return float(-special.ndtri(tail))
+        return float(-special.stdtrit(self.degrees, tail))
 
     def below(self, bound: float, alpha: float) -> bool:
         """Whether the truth is certainly below the bound."""
-        return self._moved(self.quantile(alpha)) < bound
+        return self._shift(self.quantile(alpha)) < bound
 
     def above(self, bound: float, alpha: float) -> bool:
-        return self._moved(-self.quantile(alpha)) > bound
+        return self._shift(-self.quantile(alpha)) > bound
 
     def caught(self, bound: float, alpha: float, side: int) -> float:
         """The truth nearest to the bound, below it (side -1) or above (+1), that is refused with
         probability 0.99."""
-        return replace(self, value=bound)._moved(
-            side * (self.quantile(alpha) + self.quantile(1 - POWER))
-        )
+        errors = self.quantile(alpha) + self.quantile(1 - POWER)
+        return replace(self, value=bound)._shift(side * errors)
 
     def distance(self, bound: float, truth: float) -> tuple[float, str]:
         """How far a wrong truth is from a bound: a number that grows with it, and the words."""
         return abs(truth - bound), f"{abs(truth - bound):.2g} beyond {bound:.4g}"
 
-    def _moved(self, errors: float) -> float:
+    def _shift(self, errors: float) -> float:
         return self.value + errors * self.error
 
     @property
     def stated(self) -> tuple[float, float, float]:
         """The figure and its 95 % interval: (value, low, high)."""
         quantile = self.quantile((1 - intervals.LEVEL) / 2)
-        return self.value, self._moved(-quantile), self._moved(quantile)
+        return self.value, self._shift(-quantile), self._shift(quantile)
 
     def __str__(self) -> str:
         return "{:.4g} [{:.4g}, {:.4g}]".format(*self.stated)
@@ -85,7 +82,7 @@ class Positive(Normal):
         factor = max(truth / bound, bound / truth)
         return factor, f"a factor of {factor:.2f}"
 
-    def _moved(self, errors: float) -> float:
+    def _shift(self, errors: float) -> float:
         return self.value * math.exp(errors * self.error)
 
     def __mul__(self, factor: float) -> Self:
@@ -96,18 +93,15 @@ class Positive(Normal):
         if not isinstance(other, Positive):
             return replace(self, value=self.value / other)
         error = math.hypot(self.error, other.error)
-        parts = (
-            (own.error, own.degrees)
-            for own in (self, other)
-            if own.error and math.isfinite(own.degrees)
-        )
-        spread = sum((own / error) ** 4 / degrees for own, degrees in parts)
-        return replace(
-            self,
-            value=self.value / other.value,
-            error=error,
-            degrees=1 / spread if spread else math.inf,
-        )
+        degrees = _degrees([self, other], error)
+        return replace(self, value=self.value / other.value, error=error, degrees=degrees)
+
+
+def _degrees(figures: Sequence[Positive], error: float) -> float:
+    """Welch's degrees of freedom of a figure with this error, which is the root of the sum of
+    squares of theirs."""
+    spread = sum((figure.error / error) ** 4 / figure.degrees for figure in figures if figure.error)
+    return 1 / spread if spread else math.inf
 
 
 @dataclass(frozen=True)
@@ -122,11 +116,9 @@ class Rate:
         return self.trials > 0
 
     def below(self, bound: float, alpha: float) -> bool:
-        return (
-            bool(special.bdtr(self.successes, self.trials, bound) < alpha)
-            if bound < 1
-            else self.successes < self.trials
-        )
+        if bound >= 1:
+            return self.successes < self.trials
+        return bool(special.bdtr(self.successes, self.trials, bound) < alpha)
 
     def above(self, bound: float, alpha: float) -> bool:
         return Rate(self.trials - self.successes, self.trials).below(1 - bound, alpha)
@@ -134,13 +126,11 @@ class Rate:
     def caught(self, bound: float, alpha: float, side: int) -> float:
         if side > 0:
             return 1 - self.caught(1 - bound, alpha, -1)
-        counts = np.arange(self.trials)
-        refused = (
-            int(np.count_nonzero(special.bdtr(counts, self.trials, bound) < alpha))
-            if bound < 1
-            else self.trials
-        )
-        return float(special.bdtri(refused - 1, self.trials, POWER)) if refused else 0.0
+        refusals = self.trials
+        if bound < 1:
+            chances = special.bdtr(np.arange(self.trials), self.trials, bound)
+            refusals = int(np.count_nonzero(chances < alpha))
+        return float(special.bdtri(refusals - 1, self.trials, POWER)) if refusals else 0.0
 
     def distance(self, bound: float, truth: float) -> tuple[float, str]:
         return abs(truth - bound), f"a rate of {truth:.3f} for {bound:.3f}"
@@ -152,11 +142,11 @@ class Rate:
     def errors_off(self, share: float) -> float:
         """How far the successes are from a known probability, in standard errors; infinite where
         that allows no error."""
-        off, spread = (
-            abs(self.successes - self.trials * share),
-            math.sqrt(max(0.0, self.trials * share * (1 - share))),
-        )
-        return off / spread if spread else math.inf if off else 0.0
+        off = abs(self.successes - self.trials * share)
+        spread = math.sqrt(max(0.0, self.trials * share * (1 - share)))
+        if not spread:
+            return math.inf if off else 0.0
+        return off / spread
 
 
 Statistic = Normal | Rate
@@ -164,24 +154,17 @@ Statistic = Normal | Rate
 
 def mean(values: Sequence[float] | Floats) -> Normal:
     """The mean of independent values, by Student's law."""
-    return (
-        Normal(
-            float(np.mean(values)),
-            float(np.std(values, ddof=1)) / math.sqrt(len(values)),
-            len(values) - 1,
-        )
-        if len(values) > 1
-        else NOTHING
-    )
+    if len(values) < 2:
+        return NOTHING
+    error = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    return Normal(float(np.mean(values)), error, len(values) - 1)
 
 
 def positive_mean(values: Sequence[float] | Floats) -> Positive:
     """The mean of independent positive values, by Student's law on a logarithmic scale."""
-    return (
-        Positive(float(np.mean(values)), intervals.relative_error(values), len(values) - 1)
-        if len(values) > 1
-        else NO_FACTOR
-    )
+    if len(values) < 2:
+        return NO_FACTOR
+    return Positive(float(np.mean(values)), intervals.relative_error(values), len(values) - 1)
 
 
 def ratio(top: Sequence[float] | Floats, bottom: Sequence[float] | Floats) -> Positive:
@@ -195,17 +178,10 @@ def geometric_mean(figures: Sequence[Positive]) -> Positive:
     each."""
     if not figures or not all(figure.known for figure in figures):
         return NO_FACTOR
-    error = math.sqrt(sum(figure.error**2 for figure in figures)) / len(figures)
-    spread = (
-        sum((figure.error / (len(figures) * error)) ** 4 / figure.degrees for figure in figures)
-        if error
-        else 0.0
-    )
-    return Positive(
-        math.exp(sum(math.log(figure.value) for figure in figures) / len(figures)),
-        error,
-        1 / spread if spread else math.inf,
-    )
+    number = len(figures)
+    error = math.sqrt(sum(figure.error**2 for figure in figures)) / number
+    level = sum(math.log(figure.value) for figure in figures) / number
+    return Positive(math.exp(level), error, _degrees(figures, number * error))
 
 
 def least_count(count: ClientCount) -> Positive:
@@ -214,11 +190,10 @@ def least_count(count: ClientCount) -> Positive:
     In units of that side the errors of 54,000 searches along known curves had no heavier tails than
     Student's law with 24 degrees of freedom.
     """
-    return (
-        Positive(count.n, math.log(max(count.n / count.low, count.high / count.n)) / Z95, 24)
-        if 0 < count.low < count.high
-        else NO_FACTOR
-    )
+    if not 0 < count.low < count.high:
+        return NO_FACTOR
+    side = math.log(max(count.n / count.low, count.high / count.n))
+    return Positive(count.n, side / Z95, 24)
 
 
 NOTHING, NO_FACTOR = Normal(math.nan, math.nan), Positive(math.nan, math.nan)

@@ -21,7 +21,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.claim import Experiment
 from local_dp.experiments.lab.figure_text import alt_text, key
 from local_dp.experiments.lab.figures import save
-from local_dp.experiments.lab.shapes import Data, Figure, Finding, Regions, Scale
+from local_dp.experiments.lab.shapes import Data, Finding, Regions, Scale
 from local_dp.experiments.lab.stored import RESULTS
 from local_dp.experiments.lab.style import DEFAULT, Drawing
 from local_dp.simulation.installation import provenance
@@ -96,13 +96,13 @@ def _module(module: str) -> tuple[str, frozenset[str]] | None:
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return None
     source = Path(spec.origin).read_text(encoding="utf-8")
-    found: set[str] = set()
+    imports: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return source, frozenset(name for name in found if name.split(".")[0] == _OURS)
+            imports |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return source, frozenset(name for name in imports if name.split(".")[0] == _OURS)
 
 
 @cache
@@ -132,16 +132,14 @@ class MeasurementStore:
     def __init__(self, folder: Path, stamp: str, name: str = "measurements.jsonl") -> None:
         self.path = folder / name
         self.stamp = stamp
-        self._known: dict[Key, Data] = {}
+        self._measurements: dict[Key, Data] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        lines = (
-            self.path.read_text(encoding="utf-8", errors="replace").splitlines()
-            if self.path.exists()
-            else []
-        )
-        kept = [line for line in lines if self._read(line)]
-        write_text(self.path, "".join(line + "\n" for line in kept))
+        text = ""
+        if self.path.exists():
+            text = self.path.read_text(encoding="utf-8", errors="replace")
+        valid = [line for line in text.splitlines() if self._read(line)]
+        write_text(self.path, "".join(line + "\n" for line in valid))
 
     def _read(self, line: str) -> bool:
         try:
@@ -149,7 +147,7 @@ class MeasurementStore:
             entry = json.loads(line, parse_constant=int)
             if entry["code"] != self.stamp:
                 return False
-            self._known[entry["seed"], canonical(entry["point"])] = entry["measurement"]
+            self._measurements[entry["seed"], canonical(entry["point"])] = entry["measurement"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return False
         return True
@@ -161,7 +159,7 @@ class MeasurementStore:
 
     def get(self, point: Data, seed: int) -> Data | None:
         """What was measured at `point`, or None."""
-        return self._known.get((seed, canonical(point)))
+        return self._measurements.get((seed, canonical(point)))
 
     def add(self, point: Data, seed: int, measurement: Data) -> None:
         """Stores one measurement at once, as one appended line."""
@@ -171,10 +169,9 @@ class MeasurementStore:
         with writing(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(line + "\n")
         entry: dict[str, Any] = json.loads(line)  # what a resumed run would read
-        self._known[seed, canonical(point)] = entry["measurement"]
+        self._measurements[seed, canonical(point)] = entry["measurement"]
 
 
-_DRAWN = ("svg", "png", "pdf")
 _SIGNS = {"ε": "epsilon", "τ": "tau", "α": "alpha", "%": "percent"}
 
 
@@ -185,18 +182,11 @@ def file_name(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "untitled"
 
 
-def _distinct(stems: list[str]) -> list[str]:
-    """The stems, numbered where two are equal."""
-    return [
-        stem if stems.count(stem) == 1 else f"{stem}-{place + 1}"
-        for place, stem in enumerate(stems)
-    ]
-
-
-def _figure_data(figure: Figure | Regions, stem: str) -> dict[str, Any]:
-    kind = "regions" if isinstance(figure, Regions) else "curves"
-    files = {ending: f"{stem}.{ending}" for ending in _DRAWN}
-    return {"kind": kind, **files, "alt": alt_text(figure), "key": key(figure), **asdict(figure)}
+def _distinct(titles: list[str]) -> list[str]:
+    """The stems of these titles, numbered where two are equal."""
+    stems = [file_name(title) for title in titles]
+    numbers = enumerate(stems, 1)
+    return [stem if stems.count(stem) == 1 else f"{stem}-{number}" for number, stem in numbers]
 
 
 def write_results(
@@ -210,14 +200,22 @@ def write_results(
 ) -> None:
     """Writes every file. Nothing in them but the figures' drawing depends on anything except the
     measurements, the scale and the seed: no time, no machine."""
-    table_stems = _distinct([file_name(table.title) for table in finding.tables])
-    figure_stems = _distinct([file_name(figure.name) for figure in finding.figures])
-    for table, stem in zip(finding.tables, table_stems, strict=True):
+    tables, figures = [], []
+    stems = _distinct([table.title for table in finding.tables])
+    for stem, table in zip(stems, finding.tables, strict=True):
         write_text(folder / f"{stem}.csv", as_csv(table.columns, plain(table.rows)))
-    for figure, stem in zip(finding.figures, figure_stems, strict=True):
-        save(figure, *(folder / f"{stem}.{ending}" for ending in _DRAWN), drawing=drawing)
+        tables.append({"csv": f"{stem}.csv", **asdict(table)})
+    stems = _distinct([figure.name for figure in finding.figures])
+    for stem, figure in zip(stems, finding.figures, strict=True):
+        files = {ending: f"{stem}.{ending}" for ending in ("svg", "png", "pdf")}
+        save(figure, *(folder / file for file in files.values()), drawing=drawing)
+        kind = "regions" if isinstance(figure, Regions) else "curves"
+        words = {"alt": alt_text(figure), "key": key(figure)}
+        figures.append({"kind": kind, **files, **words, **asdict(figure)})
+    certificates = []
     for name, certificate in finding.certificates.items():
-        write_text(folder / f"{file_name(name)}.json", json.dumps(plain(certificate)) + "\n")
+        certificates.append(f"{file_name(name)}.json")
+        write_text(folder / certificates[-1], json.dumps(plain(certificate)) + "\n")
     results = {
         "name": experiment.name,
         "chapter": experiment.chapter.name,
@@ -226,24 +224,16 @@ def write_results(
         "source": experiment.source,
         "verdict": finding.verdict,
         "headline": finding.headline,
-        "checks": [asdict(check) for check in finding.checks],
+        "checks": finding.checks,
         # that repeats the run
         "command": f"local-dp experiment {experiment.name} --{scale} --seed {seed}",
         "scale": scale,
         "seed": seed,
         "code": stamp,
-        "tables": [
-            {"csv": f"{stem}.csv", **asdict(table)}
-            for table, stem in zip(finding.tables, table_stems, strict=True)
-        ],
-        "figures": [
-            _figure_data(figure, stem)
-            for figure, stem in zip(finding.figures, figure_stems, strict=True)
-        ],
+        "tables": tables,
+        "figures": figures,
         "notes": finding.notes,
-        "certificates": [f"{file_name(name)}.json" for name in finding.certificates],
+        "certificates": certificates,
     }
-    write_text(
-        folder / RESULTS,
-        json.dumps(plain(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n",
-    )
+    text = json.dumps(plain(results), indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(folder / RESULTS, text + "\n")

@@ -93,9 +93,10 @@ def read_results(folder: Path) -> Results | None:
             f"{path} is an earlier version's, or malformed: {'.'.join(map(str, first['loc']))}: "
             f"{first['msg']}; {_AGAIN}"
         ) from None
-    if results["name"] != folder.name or any(
-        len(row) != len(table["columns"]) for table in results["tables"] for row in table["rows"]
-    ):
+    whole = all(
+        len(row) == len(table["columns"]) for table in results["tables"] for row in table["rows"]
+    )
+    if not whole or results["name"] != folder.name:
         raise InputError(
             f"{path} is malformed: its name is not its folder's, or a row has not one value for "
             f"each column; {_AGAIN}"
@@ -150,7 +151,7 @@ _ROOT = (
 )
 
 
-def drawing(folder: Path, name: str, prefix: str = "", more: str = "") -> str:
+def drawing(folder: Path, name: str, prefix: str, more: str) -> str:
     """A stored figure as markup, made again; its names begin with the prefix, and its outermost
     element has `more`. Raises InputError for any other content."""
     path = folder / name
@@ -204,8 +205,8 @@ def _attribute(name: str, value: str, prefix: str) -> str:
 def _is_style(text: str) -> bool:
     """Whether each declaration sets a property of a line or of an area to a number, a colour or a
     word."""
-    pairs = (part.partition(":") for part in text.split(";") if part.strip())
-    return all(
-        name.strip() in _PROPERTIES and _VALUES.fullmatch(value.strip()) is not None
-        for name, _, value in pairs
-    )
+    for part in filter(str.strip, text.split(";")):
+        name, _, value = part.partition(":")
+        if name.strip() not in _PROPERTIES or not _VALUES.fullmatch(value.strip()):
+            return False
+    return True

@@ -2,6 +2,7 @@
 its variants, grey for proven limits and for the rest."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,14 +12,8 @@ import numpy as np
 from local_dp.errors import InputError
 from local_dp.experiments.lab.shapes import Curve, Figure
 
-INK, MUTED, RULE, PAPER, LIMIT, FADED = (
-    "#1f2328",
-    "#59636e",
-    "#d1d9e0",
-    "#ffffff",
-    "#6b6b6b",
-    "#c3cad2",
-)
+INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
+LIMIT, FADED = "#6b6b6b", "#c3cad2"
 # Okabe and Ito's blue, vermillion, green and purple, each with a darker and a lighter shade:
 # colour-blind readers can distinguish the models.
 PALETTE = {
@@ -33,7 +28,7 @@ COLOURS = {
     for model, shades in PALETTE.items()
     for place, shade in enumerate(shades)
 } | {"limit": LIMIT, "faded": FADED}
-MOST_COLOURED = 8
+# one for each series with a colour
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 _DASHES: tuple[Any, ...] = ((0, (5, 3)), (0, (1.5, 1.5)), (0, (8, 2, 1.5, 2)), (0, (2.5, 1)))
 _DOTTED = (0, (9, 1.5, 1, 1.5))  # of a computed curve whose shade comes round again
@@ -70,6 +65,11 @@ class Drawing:
         if not 4 <= self.font <= 40:
             raise InputError(f"font is {self.font:g}; give 4 to 40 points")
 
+    @property
+    def line(self) -> float:
+        """The height of a line of text, in inches."""
+        return self.font / 72 * 1.5
+
     def characters(self, share: float = 1.0) -> int:
         """How many characters fit into a share of the width."""
         return max(12, int(share * self.size * 72 / (0.57 * self.font)))
@@ -92,81 +92,73 @@ class Look:
     def coloured(self) -> bool:
         return self.colour not in (LIMIT, FADED)
 
+    @property
+    def layer(self) -> float:
+        """What lies on top has the highest: grey curves lie below all others."""
+        return 0 if self.colour == FADED else 3 - 0.1 * self.under
+
 
 def model_of(name: str, default: str) -> str:
     """The model of computation that a name states."""
-    return next(
-        (model for model, words in _MODELS.items() if re.search(words, name, re.IGNORECASE)),
-        default,
-    )
+    for model, words in _MODELS.items():
+        if re.search(words, name, re.IGNORECASE):
+            return model
+    return default
 
 
-def looks(figure: Figure, wanted: Sequence[str] = ()) -> list[Look]:
+def looks(figure: Figure, parts: Sequence[str] = ()) -> list[Look]:
     """The look of each curve. The first eight series have a colour, or the first eight with a part
     of their name in `wanted`; a limit of no series is grey.
 
     Raises InputError if a name is wanted that no curve has.
     """
     places = groups(figure.curves)
-    own = {
-        place: [curve for curve, at in zip(figure.curves, places, strict=True) if at == place]
-        for place in places
-    }
-    limits = [
-        place for place, curves in own.items() if all(curve.style == "bound" for curve in curves)
-    ]
-    series = {place: curves[0].label for place, curves in own.items() if place not in limits}
-    for part in wanted:
+    series, limits = dict[int, str](), list[int]()
+    for place in dict.fromkeys(places):
+        curves = [curve for curve, at in zip(figure.curves, places, strict=True) if at == place]
+        if all(curve.style == "bound" for curve in curves):
+            limits.append(place)
+        else:
+            series[place] = curves[0].label
+    for part in parts:
         if not any(part in name for name in series.values()):
             raise InputError(
                 f"no series has {part!r} in its name; give a part of one of: "
                 f"{'; '.join(series.values())}"
             )
-    chosen = [
-        place
-        for place, name in series.items()
-        if not wanted or any(part in name for part in wanted)
-    ][:MOST_COLOURED]
-    found, variants = (
-        {
-            place: Look(LIMIT, dashes=_DASHES[turn % len(_DASHES)])
-            for turn, place in enumerate(limits)
-        },
-        dict[str, int](),
-    )
-    for turn, place in enumerate(chosen):
-        model = model_of(series[place], figure.model)
-        variant = variants[model] = variants.get(model, -1) + 1
-        shades = PALETTE[model]
-        found[place] = Look(
-            shades[variant % len(shades)], MARKERS[turn], variant // len(shades) % 2 == 1
-        )
-    found = {place: found.get(place, Look(FADED)) for place in own}
-    return [
-        _of_curve(figure.curves, at, [found[each] for each in places]) for at in range(len(places))
+    shapes = {
+        place: Look(LIMIT, dashes=_DASHES[turn % len(_DASHES)]) for turn, place in enumerate(limits)
+    }
+    matches = [
+        place for place, name in series.items() if not parts or any(part in name for part in parts)
     ]
+    variants = Counter[str]()
+    for marker, place in zip(MARKERS, matches, strict=False):
+        model = model_of(series[place], figure.model)
+        turn, shade = divmod(variants[model], len(PALETTE[model]))
+        variants[model] += 1
+        shapes[place] = Look(PALETTE[model][shade], marker, hollow=turn % 2 == 1)
+    look = [shapes.get(place, Look(FADED)) for place in places]
+    return [_of_curve(figure.curves, at, look) for at in range(len(places))]
 
 
-def _of_curve(curves: Sequence[Curve], at: int, found: Sequence[Look]) -> Look:
+def _of_curve(curves: Sequence[Curve], at: int, looks: Sequence[Look]) -> Look:
     """The look of a curve of a series: of a bound it is dashed, and wider if a curve of the same
     style hides it."""
-    own, look = curves[at], found[at]
-    hidden = any(
+    own, look = curves[at], looks[at]
+    under = any(
         other.style == own.style and above.coloured and _alike(other, own)
-        for other, above in zip(curves[at + 1 :], found[at + 1 :], strict=True)
+        for other, above in zip(curves[at + 1 :], looks[at + 1 :], strict=True)
     )
-    dashes = (
-        {"bound": _DASHES[0], "theory": _DOTTED if look.hollow else "-"}.get(own.style, "-")
-        if look.coloured
-        else look.dashes
-    )
-    return replace(look, under=hidden, dashes=dashes)
+    if not look.coloured:
+        return replace(look, under=under)
+    dashes = {"bound": _DASHES[0], "theory": _DOTTED if look.hollow else "-"}
+    return replace(look, under=under, dashes=dashes.get(own.style, "-"))
 
 
 def _alike(one: Curve, other: Curve) -> bool:
-    return len(one.x) == len(other.x) and bool(
-        np.allclose([*one.x, *one.y], [*other.x, *other.y], rtol=0.02, atol=0, equal_nan=True)
-    )
+    left, right = [*one.x, *one.y], [*other.x, *other.y]
+    return len(left) == len(right) and np.allclose(left, right, rtol=0.02, atol=0, equal_nan=True)
 
 
 def groups(curves: Sequence[Curve]) -> list[int]:
@@ -179,15 +171,12 @@ def groups(curves: Sequence[Curve]) -> list[int]:
     places = []
     for curve in curves:
         subject = curve.group or " ".join(_ROLES.sub(" ", curve.label).split())
-        place = next(
-            (
-                at
-                for at, (name, styles) in enumerate(order)
-                if name == subject and (curve.group or curve.style not in styles)
-            ),
-            len(order),
-        )
-        if place == len(order):
+        place = len(order)
+        for at, (name, styles) in enumerate(order):
+            if name == subject and (curve.group or curve.style not in styles):
+                place = at
+                break
+        else:
             order.append((subject, set()))
         order[place][1].add(curve.style)
         places.append(place)

@@ -98,7 +98,7 @@ class _Page(HTMLParser):
         self.tags: list[str] = []
         self.ids: list[str] = []
         self.links: list[str] = []
-        self.fetched: list[str] = []
+        self.resources: list[str] = []
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
@@ -110,10 +110,10 @@ class _Page(HTMLParser):
             elif (
                 name in ("src", "href", "srcset") and value and not value.startswith(("#", "data:"))
             ):
-                self.fetched.append(value)
+                self.resources.append(value)
 
 
-def _parsed(folder: Path, name: str) -> _Page:
+def _parse(folder: Path, name: str) -> _Page:
     page = _Page()
     page.feed((folder / name).read_text())
     return page
@@ -125,9 +125,9 @@ def test_there_is_a_page_for_each_experiment_that_was_run(folder: Path) -> None:
     assert sorted(path.name for path in folder.glob("*.html")) == [INDEX, PAGE, OTHER]
     assert {load(module_of(name)).chapter for name in NAMES} <= set(CHAPTERS)
     assert len({chapter.name for chapter in CHAPTERS}) == len(CHAPTERS)
-    assert _parsed(folder, INDEX).links[:2] == ["#models", "#local-model"]
-    assert {PAGE, OTHER} <= set(_parsed(folder, INDEX).links)
-    page, text = _parsed(folder, PAGE), (folder / PAGE).read_text()
+    assert _parse(folder, INDEX).links[:2] == ["#models", "#local-model"]
+    assert {PAGE, OTHER} <= set(_parse(folder, INDEX).links)
+    page, text = _parse(folder, PAGE), (folder / PAGE).read_text()
     assert page.links[:5] == [INDEX, PAGE, OTHER, INDEX, f"{INDEX}#local-model"]
     assert text.index("<figure") < text.index('class="verdict"') < text.index("<details")
     assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [
@@ -153,14 +153,14 @@ def test_there_is_a_page_for_each_experiment_that_was_run(folder: Path) -> None:
 def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None:
     """A page has every figure inline, fetches nothing, runs its one script alone, has no id twice,
     and links only to what exists."""
-    page, text = _parsed(folder, name), (folder / name).read_text()
-    assert (page.tags.count("svg"), page.tags.count("script"), page.fetched) == (figures, 1, [])
+    page, text = _parse(folder, name), (folder / name).read_text()
+    assert (page.tags.count("svg"), page.tags.count("script"), page.resources) == (figures, 1, [])
     assert "url(http" not in text
     assert len(page.ids) == len(set(page.ids))
     for link in page.links:
         file, _, place = link.partition("#")
         assert (folder / (file or name)).is_file(), link
-        assert not place or place in _parsed(folder, file or name).ids, link
+        assert not place or place in _parse(folder, file or name).ids, link
     script = text[text.index("<script>") + len("<script>") : text.index("</script>")]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert (
@@ -220,9 +220,9 @@ def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: 
     (tmp_path / "copy" / "toy" / "error.svg").unlink()
     with pytest.raises(InputError, match=r"error\.svg is missing; run the experiment again"):
         build_pages(tmp_path / "copy")
-    kept = tmp_path / "copy" / "toy" / "results.json"
+    path = tmp_path / "copy" / "toy" / "results.json"
     for missing in ("chapter", "headline"):
-        kept.write_text(
+        path.write_text(
             json.dumps(
                 {
                     key: value
@@ -235,7 +235,7 @@ def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: 
         )
         with pytest.raises(InputError, match=r"an earlier version's.*; run the experiment again"):
             build_pages(tmp_path / "copy")
-    kept.write_text("{")
+    path.write_text("{")
     with pytest.raises(InputError, match=r"cannot read .*results\.json"):
         build_pages(tmp_path / "copy")
 
@@ -314,9 +314,8 @@ def test_curves_are_named_in_the_order_they_end() -> None:
         Curve("mid", [1], [50], "theory"),
     ]
     with _canvas(Drawing(6), 4, "f") as canvas:
-        axes = canvas.add_subplot()
-        _draw_curves(axes, Figure("f", "T", "x", "y", curves))
-        (legend,) = canvas.legends
+        _draw_curves(canvas, Figure("f", "T", "x", "y", curves))
+        (axes,), (legend,) = canvas.axes, canvas.legends
         assert [text.get_text() for text in legend.get_texts()] == [
             "high",
             "mid",
@@ -331,19 +330,19 @@ def test_curves_are_named_in_the_order_they_end() -> None:
         for number in (16, 40)
     ]
     with _canvas(DEFAULT, 4, "f") as canvas:
-        _draw_curves(canvas.add_subplot(), Figure("f", "T", "x", "y", curves))
+        _draw_curves(canvas, Figure("f", "T", "x", "y", curves))
         canvas.draw_without_rendering()
         key = canvas.legends[0].get_window_extent()
         assert 0 <= key.x0 < key.x1 <= canvas.bbox.x1
 
 
 def test_a_diagram_fits() -> None:
-    placed = [("stumps", f"{'measured'}: {'9' * 40}\nproven: 3"), ("points", "proven: 2")]
+    items = [("stumps", f"{'measured'}: {'9' * 40}\nproven: 3"), ("points", "proven: 2")]
     figure = Regions(
         "r",
         "T",
         [
-            Region("LNI", "one round", placed),
+            Region("LNI", "one round", items),
             Region("LI", "rounds", [("masked", "a\nb\nc")]),
             Region("CI", "curator", []),
         ],
@@ -383,10 +382,10 @@ def test_curves_share_colours_by_subject() -> None:
     assert groups([Curve("one", [1], [1], group="g"), Curve("two", [1], [1], group="g")]) == [0, 0]
 
 
-def coloured(figure: Figure, wanted: tuple[str, ...] = ()) -> set[tuple[str, str, bool]]:
+def coloured(figure: Figure, parts: tuple[str, ...] = ()) -> set[tuple[str, str, bool]]:
     """The colours, markers and fillings of the series of a figure that have a colour."""
     return {
-        (each.colour, each.marker, each.hollow) for each in looks(figure, wanted) if each.coloured
+        (each.colour, each.marker, each.hollow) for each in looks(figure, parts) if each.coloured
     }
 
 
@@ -468,8 +467,8 @@ def test_an_open_end_is_drawn_beyond_the_truth(
 ) -> None:
     """Its bar goes to an arrow beyond every drawn number; a closed end stays where it is, and an
     unknown interval has no bar."""
-    drawn: list[Any] = []
-    monkeypatch.setattr(figures, "_write", lambda canvas, path: drawn.append(canvas.axes[0]))
+    drawings: list[Any] = []
+    monkeypatch.setattr(figures, "_write", lambda canvas, path: drawings.append(canvas.axes[0]))
     plot_estimates(
         Estimates(
             "t",
@@ -483,10 +482,10 @@ def test_an_open_end_is_drawn_beyond_the_truth(
         ),
         tmp_path,
     )
-    bars = [[end[0] for end in bar] for bar in drawn[0].collections[0].get_segments()]
+    bars = [[end[0] for end in bar] for bar in drawings[0].collections[0].get_segments()]
     arrows = {
         line.get_marker(): line.get_xdata()[~np.isnan(line.get_xdata())].tolist()
-        for line in drawn[0].lines
+        for line in drawings[0].lines
     }
     assert bars[0][0] < 1.0
     assert bars[1][1] > 9.0
@@ -520,28 +519,28 @@ def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path
         tab.appear(400, "light")
         tab.go((folder / PAGE).as_uri())
         tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-        drawn = tab.evaluate(numbers)
-        seen = []
+        order = tab.evaluate(numbers)
+        states = []
         for _ in range(3):
             tab.evaluate(f"{heading}.querySelector('button').click()")
-            seen.append(
+            states.append(
                 (tab.evaluate(f"{heading}.getAttribute('aria-sort')"), tab.evaluate(numbers))
             )
-        assert seen == [
-            ("ascending", sorted(drawn)),
-            ("descending", sorted(drawn, reverse=True)),
-            (None, drawn),
+        assert states == [
+            ("ascending", sorted(order)),
+            ("descending", sorted(order, reverse=True)),
+            (None, order),
         ]
         assert tab.evaluate(
             "[...document.querySelectorAll('.scroll')].every(each => each.scrollWidth <= "
             "each.clientWidth)"
         )
         assert not tab.errors
-        changed = tmp_path / "changed.html"
-        changed.write_text(
+        copy = tmp_path / "changed.html"
+        copy.write_text(
             (folder / PAGE).read_text().replace("<script>", "<script>document.title = 'changed';")
         )
-        tab.go(changed.as_uri())
+        tab.go(copy.as_uri())
         assert tab.evaluate("document.title") != "changed"
         assert "Content Security Policy" in " ".join(tab.errors)
         assert tab.evaluate("document.querySelectorAll('.sortable button').length") == 0
@@ -564,7 +563,7 @@ def test_a_figure_names_columns_of_its_table() -> None:
     assert TABLE.curves("who | d | n", "two", "three", style="bound") == [
         Curve("two", (2,), (5,), "bound")
     ]
-    assert TABLE.where("d", 2).curves("who | n | d", "one", grouped=True) == [
+    assert TABLE.where("d", 2).curves("who | n | d", "one", group=True) == [
         Curve("one", (10,), (2,), group="one")
     ]
     with pytest.raises(ValueError, match="not in tuple"):
@@ -574,11 +573,11 @@ def test_a_figure_names_columns_of_its_table() -> None:
 def test_a_table_names_fields_of_its_rows() -> None:
     """The first of several objects that has a field gives it; a field of a field, a place of it and
     digits are named too."""
-    found = table_of(
+    table = table_of(
         "t",
         "x_label | of rows = rows.0.1 | log_y = log_y : 0",
         [(Figure("f", "f", "x", "y", [], log_y=True), TABLE)],
     )
-    assert (found.columns, found.rows) == (("x_label", "of rows", "log_y"), [("x", 4, 1)])
+    assert (table.columns, table.rows) == (("x_label", "of rows", "log_y"), [("x", 4, 1)])
     with pytest.raises(AttributeError):
         table_of("t", "clients", [TABLE])

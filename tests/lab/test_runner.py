@@ -83,12 +83,12 @@ def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     run_experiments([TOY], "quick", 1, out, workers=1)
     assert log.read_text().split() == ["100", "400", "1600"]
-    kept = out / "toy" / "measurements.jsonl"
-    lines = kept.read_text().splitlines(keepends=True)
-    torn = json.loads(lines[2])["point"]
-    kept.write_text("".join(lines[:2]) + lines[2][:20])
+    store = out / "toy" / "measurements.jsonl"
+    lines = store.read_text().splitlines(keepends=True)
+    point = json.loads(lines[2])["point"]
+    store.write_text("".join(lines[:2]) + lines[2][:20])
     run_experiments([TOY], "full", 1, out, workers=1)
-    assert log.read_text().split()[3:] == [str(torn["People"]["n"]), "6400", "25600"]
+    assert log.read_text().split()[3:] == [str(point["People"]["n"]), "6400", "25600"]
     run_experiments([TOY], "full", 1, tmp_path / "fresh", workers=1)
     assert (out / "toy" / "results.json").read_bytes() == (
         tmp_path / "fresh" / "toy" / "results.json"
@@ -128,14 +128,14 @@ def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (package / f"{name}.py").write_text(text)
     monkeypatch.setattr(library, "__path__", [*library.__path__, str(tmp_path)])
     stamps = []
-    for changed in ("", "three", "two"):
-        if changed:
-            (package / f"{changed}.py").write_text("x = 2")
-        for cached in (code_stamp, _module):
-            cached.cache_clear()
+    for edit in ("", "three", "two"):
+        if edit:
+            (package / f"{edit}.py").write_text("x = 2")
+        for cache in (code_stamp, _module):
+            cache.cache_clear()
         stamps.append(code_stamp("local_dp.stamped.one"))
-    for cached in (code_stamp, _module):
-        cached.cache_clear()
+    for cache in (code_stamp, _module):
+        cache.cache_clear()
     del sys.modules["local_dp.stamped"]  # which the stamps imported
     assert stamps[0] == stamps[1] != stamps[2]
 
@@ -168,8 +168,8 @@ EXPERIMENT = Slow()
     with subprocess.Popen(
         [sys.executable, str(tmp_path / "program.py")], env=environment, stderr=subprocess.DEVNULL
     ) as process:
-        kept = tmp_path / "toy" / "measurements.jsonl"
-        _wait(lambda: kept.exists() and kept.read_text().count("\n") == 2)
+        store = tmp_path / "toy" / "measurements.jsonl"
+        _wait(lambda: store.exists() and store.read_text().count("\n") == 2)
         workers = psutil.Process(process.pid).children(recursive=True)
         assert len(workers) >= 2
         process.send_signal(signal.SIGINT)
@@ -182,7 +182,9 @@ EXPERIMENT = Slow()
             )
         )
     )
-    assert [json.loads(line)["point"]["People"]["n"] for line in kept.read_text().splitlines()] in (
+    assert [
+        json.loads(line)["point"]["People"]["n"] for line in store.read_text().splitlines()
+    ] in (
         [100, 400],
         [400, 100],
     )
@@ -230,9 +232,9 @@ def _wait(condition: Callable[[], bool]) -> None:
 
 def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_LOG", str(tmp_path / "no" / "such" / "folder"))
-    with pytest.raises(FileNotFoundError) as caught:
+    with pytest.raises(FileNotFoundError) as error:
         run_experiments([TOY], "quick", 1, tmp_path / "out", workers=1)
-    assert any("toy at {'People': {'n': 100}}" in note for note in caught.value.__notes__)
+    assert any("toy at {'People': {'n': 100}}" in note for note in error.value.__notes__)
 
 
 def test_catalogue_names_modules() -> None:
@@ -279,19 +281,19 @@ def test_command_runs_and_reports(
     error."""
     monkeypatch.setattr(laboratory, "chosen", lambda name: [TOY])
     laboratory.RunExperiment("map", seed=5, out=tmp_path)()
-    printed = capsys.readouterr()
-    assert printed.out == f"toy: shown\nreport: {tmp_path / 'report.html'}\n"
-    assert "3/3" in printed.err
+    output = capsys.readouterr()
+    assert output.out == f"toy: shown\nreport: {tmp_path / 'report.html'}\n"
+    assert "3/3" in output.err
     assert json.loads((tmp_path / "toy" / "provenance.json").read_text())["code"] == code_stamp(TOY)
 
 
 def test_interrupted_command_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*arguments: object, **named: object) -> dict[str, str]:
+    def interrupt(*arguments: object, **settings: object) -> dict[str, str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("local_dp.experiments.lab.runner.run_experiments", interrupted)
+    monkeypatch.setattr("local_dp.experiments.lab.runner.run_experiments", interrupt)
     done = local_dp("experiment", "map", "--out", str(tmp_path))
     assert done.returncode == 130
     assert "the same command continues" in done.stderr
@@ -349,7 +351,7 @@ def test_points_of_two_classes_are_stored_apart() -> None:
 def test_a_failed_search_ends_the_finding() -> None:
     """It is not shown, and says which search failed and why, whether the search is the measurement
     or a field of it."""
-    for failed in (no_count("success stays at .03"), Searched(no_count("success stays at .03"))):
-        finding = Toy().conclude([(People(3), failed)], "quick")
+    for search in (no_count("success stays at .03"), Searched(no_count("success stays at .03"))):
+        finding = Toy().conclude([(People(3), search)], "quick")
         assert finding.verdict == "not shown"
         assert [check.evidence for check in finding.checks] == ["People(n=3): success stays at .03"]

@@ -32,12 +32,10 @@ CAUCHY: Floats = np.tan(np.pi * (UNIFORM - 0.5))
 
 def weighted(*parts: tuple[Any, float]) -> Floats:
     """A column of POINTS numbers: each part, a number or a column, on its share of them."""
-    return np.concatenate(
-        [
-            np.resize(np.asarray(values, dtype=np.float64), round(share * POINTS))
-            for values, share in parts
-        ]
-    )
+    columns = []
+    for values, share in parts:
+        columns.append(np.resize(np.asarray(values, dtype=np.float64), round(share * POINTS)))
+    return np.concatenate(columns)
 
 
 SHAPES: dict[str, Floats] = {
@@ -66,10 +64,7 @@ SHAPES: dict[str, Floats] = {
 }
 
 # the coverage claimed, and the chance that any of all the tests here fails where it is true
-LEVEL, FAILURE = (
-    0.94,
-    1e-4,
-)
+LEVEL, FAILURE = 0.94, 1e-4
 LOOKS = 2 * (len(SHAPES) + 11) + 2
 CAUGHT = 0.8  # a coverage that 300 runs reject with probability 0.99
 
@@ -84,19 +79,15 @@ def held(column: Floats, runs: int) -> int:
     """In how many runs the mean of the clipped values, and the share outside, each lie in their
     interval: the fewer."""
     protocol = MeanFound()
-    population = Finite(
-        Records({protocol.column: column}), [1.0] * len(column), protocol.clients(1.0), 0
-    )
+    records = Records({protocol.column: column})
+    population = Finite(records, [1.0] * len(column), protocol.clients(1.0), 0)
     counts = np.zeros(2, dtype=np.int64)
-    for found in results(protocol, population, runs):
-        pairs = (
-            (found.estimate, protocol.truth_of(found, population)),
-            (found.outside, protocol.beyond(found.bounds).truth(population)),
-        )
-        counts += [
-            bool(low <= truth <= high)
-            for (low, high), truth in ((estimate.interval(), truth) for estimate, truth in pairs)
-        ]
+    for result in results(protocol, population, runs):
+        outside = protocol.beyond(result.bounds).truth(population)
+        truths = protocol.truth_of(result, population), outside
+        for at, estimate in enumerate((result.estimate, result.outside)):
+            low, high = estimate.interval()
+            counts[at] += bool(low <= truths[at] <= high)
     return int(counts.min())
 
 
@@ -144,19 +135,15 @@ def test_the_score_of_a_learner_without_bounds_holds() -> None:
     label, *features = (
         np.random.default_rng(place).permutation(column) for place, column in enumerate(shapes)
     )
-    people = Finite(
-        Records({"label": label, "x": features[0] + label, "z": features[1]}),
-        [1.0] * POINTS,
-        300_000,
-        0,
-    )
+    records = Records({"label": label, "x": features[0] + label, "z": features[1]})
+    people = Finite(records, [1.0] * POINTS, 300_000, 0)
     for learner, text in (("logistic-regression", "label > 0"), ("linear-regression", "label")):
         protocol = Learn(learner=learner, label=text, features=("x", "z"))
-        lessons = results(protocol, people, 300)
-        assert sum(
-            each.score.low <= protocol.true_score(each, people) <= each.score.high
-            for each in lessons
-        ) >= least(300), learner
+        hits = 0
+        for lesson in results(protocol, people, 300):
+            truth = protocol.true_score(lesson, people)
+            hits += lesson.score.low <= truth <= lesson.score.high
+        assert hits >= least(300), learner
 
 
 @pytest.mark.long
@@ -168,17 +155,15 @@ def test_the_claim_of_before_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held(SHAPES["lognormal, sigma 1.5"], 30) < 15
 
 
-def _found(name: str, seeds: int = 20) -> list[tuple[float, Range]]:
+def _find(name: str) -> list[tuple[float, Range]]:
     protocol, clients = MeanFound(column="x"), 50_000
     population = Resampled(Records({"x": SHAPES[name]}), clients, 1)
-    results = [
-        run(
-            protocol.algorithm(1.0, clients),
-            AggregateOracle(population, np.random.default_rng(seed), 1.0),
-        )
-        for seed in range(seeds)
-    ]
-    return [(float(found.estimate.value), found.bounds) for found in results]
+    pairs = []
+    for seed in range(20):
+        oracle = AggregateOracle(population, np.random.default_rng(seed), 1.0)
+        result = run(protocol.algorithm(1.0, clients), oracle)
+        pairs.append((float(result.estimate.value), result.bounds))
+    return pairs
 
 
 @wrong(
@@ -200,19 +185,19 @@ def test_a_column_of_yes_and_no_has_its_ends(
 ) -> None:
     """Bounds hold 0 and 1 in every run, and the median answer is the share. Without the rule for
     zeros some runs clip the ones away."""
-    found = _found(name)
-    assert all(bounds.low <= 0 and bounds.high >= 1 for _, bounds in found)
-    assert abs(np.median([value for value, _ in found]) - share) < 0.03
+    estimates = _find(name)
+    assert all(bounds.low <= 0 and bounds.high >= 1 for _, bounds in estimates)
+    assert abs(np.median([value for value, _ in estimates]) - share) < 0.03
     monkeypatch.setattr(room, "ZERO", len(EDGES))  # a magnitude that nobody has
-    assert any(bounds.high < 1 for _, bounds in _found(name))
+    assert any(bounds.high < 1 for _, bounds in _find(name))
 
 
 TWINS: list[Callable[[Any], Any]] = [
     # says other bounds than it clipped to
-    lambda found: replace(found, bounds=Range(2 * found.bounds.low, 2 * found.bounds.high)),
-    lambda found: replace(found, estimate=found.estimate.on_scale(1.0, 2.0)),  # 1 too high
+    lambda result: replace(result, bounds=Range(2 * result.bounds.low, 2 * result.bounds.high)),
+    lambda result: replace(result, estimate=result.estimate.on_scale(1.0, 2.0)),  # 1 too high
     # half the share outside
-    lambda found: replace(found, outside=found.outside.on_scale(0.0, 0.5)),
+    lambda result: replace(result, outside=result.outside.on_scale(0.0, 0.5)),
 ]
 
 
@@ -227,13 +212,13 @@ def test_wrong_answers_fall(place: int, monkeypatch: pytest.MonkeyPatch) -> None
 
     def wrong(self: MeanFound, epsilon: float, clients: int) -> Any:
         algorithm = play(self, epsilon, clients)
-        return type(algorithm)(lambda: _changed(algorithm.play(), twin))
+        return type(algorithm)(lambda: _change(algorithm.play(), twin))
 
     monkeypatch.setattr(MeanFound, "algorithm", wrong)
     assert held(column, 60) < 48
 
 
-def _changed(play: Any, twin: Callable[[Any], Any]) -> Any:
+def _change(play: Any, twin: Callable[[Any], Any]) -> Any:
     return twin((yield from play))
 
 

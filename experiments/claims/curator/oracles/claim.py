@@ -289,7 +289,7 @@ def _lies(ways: Rows[Alone | Robust, Deltas | Cost]) -> Table:
 
 def _figures(*tables: Table) -> Iterator[Figure]:
     learners, games, lies = (
-        table.curves(" | ".join(table.columns), grouped=True) for table in tables
+        table.curves(" | ".join(table.columns), group=True) for table in tables
     )
     title, axes = "Errors above the best conjunction's, epsilon 1", ("examples", "share of errors")
     yield Figure("oracles", title, *axes, learners, log_x=True)

@@ -127,7 +127,7 @@ def online_finding(
         title,
         "1 / epsilon",
         "regret / sqrt(T)",
-        table.curves(" | ".join(table.columns), grouped=True),
+        table.curves(" | ".join(table.columns), group=True),
         log_x=True,
     )
     return (
