@@ -103,13 +103,13 @@ class Setting(Row):
         cls, learner: NonadaptiveLearner, spectra: tuple[Spectrum, ...], d: int, tolerance: float
     ) -> "Setting":
         queries = len(learner.queries) - d
-        certified = 1 - Fraction(int(hidden_set(spectra).sum()), 2 << d)
+        certificate = 1 - Fraction(int(hidden_set(spectra).sum()), 2 << d)
         return cls(
             d,
             queries,
             tolerance,
             str(exact_success(learner, spectra)),
-            str(certified),
+            str(certificate),
             success_bound(d, queries, tolerance),
         )
 
@@ -131,23 +131,25 @@ class Verified(Row):
     forgeries_accepted: int  # by the checker
 
 
-def _verified(certificate: dict[str, Any], *others: dict[str, Any]) -> Verified:
+def _verify(certificate: dict[str, Any], *others: dict[str, Any]) -> Verified:
     """The checker's verdicts on a certificate, on forgeries of it and on `others`."""
     verdict = verify_certificate(certificate)
-    forged = [verify_certificate(forgery).valid for forgery in (*_forgeries(certificate), *others)]
-    return Verified(verdict.valid, verdict.statement, len(forged), sum(forged))
+    verdicts = [
+        verify_certificate(forgery).valid for forgery in (*_forgeries(certificate), *others)
+    ]
+    return Verified(verdict.valid, verdict.statement, len(verdicts), sum(verdicts))
 
 
 def _forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     if certificate["kind"] == "survivors":
         # the last answer is every survivor's exact expectation; 3/2 of a tolerance more is not
         # legal
-        moved = str(
+        shift = str(
             Fraction(certificate["answers"][-1])
             + Fraction(3, 2) * Fraction(certificate["queries"][-1]["tolerance"])
         )
         return [
-            {**certificate, "answers": [*certificate["answers"][:-1], moved]},
+            {**certificate, "answers": [*certificate["answers"][:-1], shift]},
             {**certificate, "survivors": certificate["survivors"][:1] * 2},
         ]
     first = f"{int(certificate['hidden'][:2], 16) ^ 1:02x}"  # r = 0 changes sides
@@ -193,7 +195,7 @@ class Printed(Row):
             if setting.share == 1 and self.d <= FORGED_D
             else []
         )
-        return Certified([setting], _verified(certificate, *others), certificate)
+        return Certified([setting], _verify(certificate, *others), certificate)
 
 
 class Wins(Row):
@@ -234,7 +236,7 @@ class Threshold(Row):
         for tolerance in (threshold * BELOW, threshold):
             learner = coset_learner(self.d, tolerance, self.k)
             settings.append(Setting.of(learner, _at(spectra, tolerance), self.d, tolerance))
-        return Sides(settings, _verified(hidden_set_certificate(learner.queries, self.d)))
+        return Sides(settings, _verify(hidden_set_certificate(learner.queries, self.d)))
 
 
 class Settings(Row):
@@ -288,7 +290,7 @@ class TwoRounds(Row):
         # these queries are fixed in advance, so they cannot aim at r
         run(parity_learner(self.d, 0.9 / (2 * self.d), 1), oracle)
         certificate = oracle.certificate()
-        return Learnt(wins, self.d + 1, _verified(certificate) if certificate else None)
+        return Learnt(wins, self.d + 1, _verify(certificate) if certificate else None)
 
 
 class Theorem51(Experiment):
@@ -321,18 +323,18 @@ class Theorem51(Experiment):
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        printed, biased, thresholds = sheet[Printed], sheet[Biased], sheet[Threshold]
+        bents, biases, thresholds = sheet[Printed], sheet[Biased], sheet[Threshold]
         sweep, rounds = sheet[Sweep], sheet[TwoRounds]
-        settings = [setting for _, m in (*printed, *thresholds, *sweep) for setting in m.settings]
-        verified = [m.check for _, m in (*printed, *thresholds, *rounds) if m.check]
+        settings = [setting for _, m in (*bents, *thresholds, *sweep) for setting in m.settings]
+        verdicts = [m.check for _, m in (*bents, *thresholds, *rounds) if m.check]
         checks = [
-            _refuted(printed, biased),
-            _lost(printed, biased),
-            _bounded(settings),
-            _tight(thresholds),
+            _refutation_check(bents, biases),
+            _loss_check(bents, biases),
+            _bound_check(settings),
+            _tightness_check(thresholds),
         ]
         checks += [
-            _certified(verified),
+            _certificate_check(verdicts),
             every(
                 (
                     "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn "
@@ -354,7 +356,7 @@ class Theorem51(Experiment):
                 ),
                 [
                     (s.d, s.q + s.d, 2**s.d - 1, s.tau, s.success, m.check.statement)
-                    for _, m in printed
+                    for _, m in bents
                     for s in m.settings
                 ],
             ),
@@ -363,14 +365,14 @@ class Theorem51(Experiment):
                 f"d | {' | '.join(BIASES)}",
                 [
                     (p.d, *(f"{m.wins[name]} of {BIASED_TARGETS}" for name in BIASES))
-                    for p, m in biased
+                    for p, m in biases
                 ],
             ),
         ]
-        certificates = {f"certificate bent d {p.d}": m.certificate for p, m in printed}
-        figures = [_frontier_figure(printed, thresholds), _success_figure(sweep)]
+        certificates = {f"certificate bent d {p.d}": m.certificate for p, m in bents}
+        figures = [_frontier_figure(bents, thresholds), _success_figure(sweep)]
         return Finding(
-            checks, tables, figures, [_NOTE], certificates, headline=_headline(printed, settings)
+            checks, tables, figures, [_NOTE], certificates, headline=_headline(bents, settings)
         )
 
 
@@ -383,9 +385,9 @@ _NOTE = (
 )
 
 
-def _headline(printed: Rows[Printed, Certified], settings: list[Setting]) -> str:
+def _headline(bents: Rows[Printed, Certified], settings: list[Setting]) -> str:
     """The largest dimension in which every concept was played."""
-    d, success = max((p.d, float(m.settings[0].share)) for p, m in printed)
+    d, success = max((p.d, float(m.settings[0].share)) for p, m in bents)
     over = sum(setting.share > setting.bound * (1 + 1e-12) for setting in settings)
     return (
         f"At d = {d} the learner that the printed theorem rules out learns {success:.0%} of all "
@@ -394,9 +396,9 @@ def _headline(printed: Rows[Printed, Certified], settings: list[Setting]) -> str
     )
 
 
-def _refuted(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Check:
-    successes = {p.d: m.settings[0].share for p, m in printed if p.d >= 8}
-    wins = [each for p, m in biased if p.d >= 8 for each in m.wins.values()]
+def _refutation_check(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins]) -> Check:
+    successes = {p.d: m.settings[0].share for p, m in bents if p.d >= 8}
+    wins = [each for p, m in biases if p.d >= 8 for each in m.wins.values()]
     return measured(
         (
             "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 "
@@ -417,9 +419,9 @@ def _refuted(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> C
     )
 
 
-def _lost(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Check:
-    small = [m.settings[0].share for p, m in printed if p.d == 4]
-    wins = [m.wins["against the sign"] for p, m in biased if p.d == 4]
+def _loss_check(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins]) -> Check:
+    small = [m.settings[0].share for p, m in bents if p.d == 4]
+    wins = [m.wins["against the sign"] for p, m in biases if p.d == 4]
     return measured(
         "At d = 4 the same learner loses, as the condition 2^(-2d/3) < 2^(-d/2 - 1) says it should",
         {
@@ -433,7 +435,7 @@ def _lost(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Chec
     )
 
 
-def _bounded(settings: list[Setting]) -> Check:
+def _bound_check(settings: list[Setting]) -> Check:
     same = all(
         abs(s.bound - min(1.0, 0.5 + s.q / (8 * s.tau**2 * 2.0**s.d))) <= 1e-12 for s in settings
     )
@@ -455,37 +457,35 @@ def _bounded(settings: list[Setting]) -> Check:
     )
 
 
-def _tight(thresholds: Rows[Threshold, Sides]) -> Check:
+def _tightness_check(thresholds: Rows[Threshold, Sides]) -> Check:
     flips = [tuple(setting.share for setting in m.settings) == FLIP for _, m in thresholds]
-    reached = [m.settings[0].q * m.settings[0].fineness / 2**p.d for p, m in thresholds]
+    ratios = [m.settings[0].q * m.settings[0].fineness / 2**p.d for p, m in thresholds]
     return Check(
         "The bound is tight: against the midpoint oracle, 2^(d-k) bent-coset queries always "
         "succeed just below the tolerance 2^(-k/2-1), where 4 tau^2 2^d = 2^(d-k), and guess a at "
         "it",
-        all(flips) and all(abs(ratio - 1) < 1e-6 for ratio in reached),
+        all(flips) and all(abs(ratio - 1) < 1e-6 for ratio in ratios),
         f"{sum(flips)} of {len(flips)} pairs (d, k) flip from 1 to 1/2 exactly there",
     )
 
 
-def _certified(verified: list[Verified]) -> Check:
-    valid, forged, accepted = (
-        sum(each.valid for each in verified),
-        sum(each.forgeries for each in verified),
-        sum(each.forgeries_accepted for each in verified),
+def _certificate_check(verdicts: list[Verified]) -> Check:
+    valid, forgeries, accepts = (
+        sum(each.valid for each in verdicts),
+        sum(each.forgeries for each in verdicts),
+        sum(each.forgeries_accepted for each in verdicts),
     )
     return Check(
         "Every certificate passes the independent checker, and no forgery of one does",
-        valid == len(verified) and forged > 0 == accepted,
+        valid == len(verdicts) and forgeries > 0 == accepts,
         (
-            f"{valid} of {len(verified)} certificates verified; {accepted} of {forged} forgeries "
+            f"{valid} of {len(verdicts)} certificates verified; {accepts} of {forgeries} forgeries "
             "accepted"
         ),
     )
 
 
-def _frontier_figure(
-    printed: Rows[Printed, Certified], thresholds: Rows[Threshold, Sides]
-) -> Figure:
+def _frontier_figure(bents: Rows[Printed, Certified], thresholds: Rows[Threshold, Sides]) -> Figure:
     curves = []
     for d in sorted({p.d for p, _ in thresholds}):
         flips = [(m.settings[0].q, m.settings[0].fineness) for p, m in thresholds if p.d == d]
@@ -497,7 +497,7 @@ def _frontier_figure(
     curves.append(
         curve(
             "bent learner at 2^(-2d/3)",
-            ((s.q, s.fineness) for _, m in printed for s in m.settings if s.share == 1),
+            ((s.q, s.fineness) for _, m in bents for s in m.settings if s.share == 1),
         )
     )
     title = "The frontier of non-adaptive learning: certain success on and above each line"

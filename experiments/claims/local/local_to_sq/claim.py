@@ -401,10 +401,10 @@ class LocalToSq(Experiment):
         draws, trees = _merge(sheet[Draw]), _merge(sheet[Trees])
         exact = [distances for point, distances in trees if point.share == 0]
         pairs = sheet[TwoReplies]
-        one, two, refused = laws_drawn(sheet[OneReply], pairs)
+        one, two, refusals = laws_drawn(sheet[OneReply], pairs)
         queries = [
-            _queries(point, found.asked)
-            for point, found in pairs
+            _queries(point, replies.asked)
+            for point, replies in pairs
             if (point.people, point.bias, point.tier) == ("correlated", "exact", "sq")
         ]
         checks = [
@@ -423,7 +423,7 @@ class LocalToSq(Experiment):
                 "The shipped simulation draws one answer from its law: the real one where the "
                 "averages are exact, the predicted one where they err, also where an estimate "
                 "must be moved back and where no candidate is accepted in time", one,
-                "; ".join(refused), also=not refused,
+                "; ".join(refusals), also=not refusals,
             ),
             drawn(("It draws two answers of one individual, the second "
             "question chosen by the first "
@@ -448,7 +448,7 @@ def _merge(rows: Merged) -> Merged:
     batches: dict[tuple[float, float], Merged] = {}
     for point, distances in rows:
         batches.setdefault((point.epsilon, point.share), []).append((point, distances))
-    merged = []
+    worst_rows = []
     for _, each in sorted(batches.items()):
         (point, last), own = each[-1], [distances for _, distances in each]
         worst, outside, patterns = (
@@ -456,8 +456,8 @@ def _merge(rows: Merged) -> Merged:
             sum(one.outside for one in own),
             sum(one.patterns for one in own),
         )
-        merged.append((point, Distances(last.tau, worst, last.bound, outside, patterns)))
-    return merged
+        worst_rows.append((point, Distances(last.tau, worst, last.bound, outside, patterns)))
+    return worst_rows
 
 
 def _outside(rows: Merged) -> tuple[int, int]:
@@ -470,15 +470,15 @@ def _within(statement: str, rows: Merged) -> Check:
     outside, patterns = _outside(rows)
     worst = max(distances.ratio for _, distances in rows if distances.bound)
     # `outside` may be decided by another way to the bound
-    printed = all(distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows)
+    below = all(distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows)
     return Check(
         statement,
-        patterns > 0 and outside == 0 and printed,
+        patterns > 0 and outside == 0 and below,
         f"{outside} of {patterns} exact cases outside; the worst reaches {worst:.3f} of its bound",
     )
 
 
-def _queries(point: TwoReplies, asked: int) -> Queries:
+def _queries(point: TwoReplies, count: int) -> Queries:
     """Each answer asks a geometric number, independent of the others: the variance is known, and
     the mean of thousands is all but normal."""
     growth, n = math.exp(point.epsilon), point.draws
@@ -488,7 +488,7 @@ def _queries(point: TwoReplies, asked: int) -> Queries:
         / (1 - relative_error(point.epsilon, point.tolerance))
     )
     error = math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / (growth + ceiling)
-    return Queries(point.epsilon, 2 * n, Positive(asked / (2 * n), error), (growth + ceiling) / 2)
+    return Queries(point.epsilon, 2 * n, Positive(count / (2 * n), error), (growth + ceiling) / 2)
 
 
 def _headline(rows: Merged, queries: list[Queries]) -> str:

@@ -105,10 +105,10 @@ class OneReply(Row):
         setting = SETTINGS[self.setting]
         population = Finite(Records({"u": np.arange(len(setting.shares))}), setting.shares, 1, seed)
         try:
-            simulated = sq_from_local(
+            simulation = sq_from_local(
                 one_reply(setting, self.draws), setting.tolerance, setting.trials or PATIENT, seed
             )
-            return Drawn(run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias]))))
+            return Drawn(run(simulation, Memoised(BiasedOracle(population, BIASES[setting.bias]))))
         except LocalDPError as error:  # of a randomizer that loses more than it claims
             return Refusal(str(error))
 
@@ -151,13 +151,13 @@ class TwoReplies(Row):
                     PopulationOracle(population, KeyedNoise(seed), seed, 2 * self.epsilon),
                 )
             )
-        asked: list[int] = []
+        sizes: list[int] = []
         oracle = Watched(
             Memoised(BiasedOracle(population, BIASES[self.bias])),
-            before=lambda queries: asked.append(len(queries)),
+            before=lambda queries: sizes.append(len(queries)),
         )
         return Drawn(
-            run(sq_from_local(algorithm, self.tolerance, PATIENT, seed), oracle), sum(asked)
+            run(sq_from_local(algorithm, self.tolerance, PATIENT, seed), oracle), sum(sizes)
         )
 
 
@@ -170,14 +170,14 @@ def law_points(scale: Scale) -> list[Replies]:
     """Every setting of one reply, and two replies of one individual."""
     full = scale == "full"
     draws = 40_000 if full else 6000
-    simulated = [
+    cases = [
         (epsilon, "correlated", "exact")
         for epsilon in ((0.25, 0.5, 1.0, 1.5, 2.0) if full else (0.25, 1.0, 2.0))
     ]
-    simulated += [(0.5, "correlated", "outwards"), (0.5, "far", "exact"), (0.5, "far", "outwards")]
+    cases += [(0.5, "correlated", "outwards"), (0.5, "far", "exact"), (0.5, "far", "outwards")]
     return [
         *(OneReply(place, draws) for place in range(len(SETTINGS))),
-        *(TwoReplies("sq", *pair, draws // 2) for pair in simulated),
+        *(TwoReplies("sq", *pair, draws // 2) for pair in cases),
         TwoReplies("clients", 1.0, "correlated", "exact", 2000),
     ]
 
@@ -188,12 +188,12 @@ class Memoised:
 
     def __init__(self, inner: SQOracle) -> None:
         self.inner = inner
-        self.known: dict[StatisticalQuery, float] = {}
+        self.memo: dict[StatisticalQuery, float] = {}
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        new = tuple(query for query in dict.fromkeys(queries) if query not in self.known)
-        self.known |= zip(new, self.inner.answer(new), strict=True)
-        return tuple(self.known[query] for query in queries)
+        new = tuple(query for query in dict.fromkeys(queries) if query not in self.memo)
+        self.memo |= zip(new, self.inner.answer(new), strict=True)
+        return tuple(self.memo[query] for query in queries)
 
 
 def _randomizer(mechanism: str, epsilon: float, values: int) -> Randomizer:
@@ -202,7 +202,7 @@ def _randomizer(mechanism: str, epsilon: float, values: int) -> Randomizer:
     return GRR(epsilon, k=values) if mechanism == "grr" else Hadamard(epsilon, k=values)
 
 
-def _counted(tallies: tuple[Tally, ...]) -> list[int]:
+def _counts(tallies: tuple[Tally, ...]) -> list[int]:
     counts: list[int] = tallies[0].counts.ravel().astype(int).tolist()
     return counts
 
@@ -211,16 +211,16 @@ def one_reply(setting: Setting, draws: int) -> Algorithm[LocalQuery, Tally, list
     """`draws` clients are asked their value; the result counts the (cell, report) pairs."""
     values = len(setting.shares)
     query = Category("u", tuple(map(str, range(values))))
-    asked = (
+    queries = (
         LocalQuery(
             query, _randomizer(setting.mechanism, setting.epsilon, values), Cohort(0, draws)
         ),
     )
     if setting.trials:
-        return Nonadaptive(asked, _counted)
+        return Nonadaptive(queries, _counts)
 
     def play() -> Play[LocalQuery, Tally, list[int]]:
-        return _counted((yield asked))
+        return _counts((yield queries))
 
     return Adaptive(play)
 
@@ -267,15 +267,15 @@ def channel(mechanism: str, epsilon: float, values: int) -> list[Floats]:
     ]
 
 
-def estimated(ratio: Floats, epsilon: float, tolerance: float, bias: Bias) -> Floats:
+def estimates(ratio: Floats, epsilon: float, tolerance: float, bias: Bias) -> Floats:
     """The likelihood ratios that an oracle with this bias reports, moved into [e^-eps, e^eps]: the
     query is (ratio - cosh eps) / sinh eps."""
     true = (ratio - math.cosh(epsilon)) / math.sinh(epsilon)
     answers = true + tolerance * np.array([bias(value) for value in true.tolist()])
-    moved: Floats = np.clip(
+    clamp: Floats = np.clip(
         math.cosh(epsilon) + math.sinh(epsilon) * answers, math.exp(-epsilon), math.exp(epsilon)
     )
-    return moved
+    return clamp
 
 
 def one_reply_law(setting: Setting) -> list[float]:
@@ -284,15 +284,18 @@ def one_reply_law(setting: Setting) -> list[float]:
     cells = channel(setting.mechanism, setting.epsilon, len(setting.shares))
     law: list[float] = []
     for rows in cells:
-        ratio = estimated(
+        ratio = estimates(
             np.array(setting.shares) @ rows / rows[0],
             setting.epsilon,
             setting.tolerance,
             BIASES[setting.bias],
         )
-        kept = rows[0] * ratio / math.exp(setting.epsilon)
-        missed = (1 - kept.sum()) ** ((setting.trials or PATIENT) - 1)
-        law += ((kept / kept.sum() * (1 - missed) + rows[0] * missed) / len(cells)).tolist()
+        acceptance = rows[0] * ratio / math.exp(setting.epsilon)
+        patience_loss = (1 - acceptance.sum()) ** ((setting.trials or PATIENT) - 1)
+        law += (
+            (acceptance / acceptance.sum() * (1 - patience_loss) + rows[0] * patience_loss)
+            / len(cells)
+        ).tolist()
     return law
 
 
@@ -304,10 +307,10 @@ def two_replies_law(point: TwoReplies) -> list[float]:
     x, y = (np.array([pair[place] for pair in PAIRS]) for place in (0, 1))
     ratio = rows / rows[0]  # by value and reply
     law: list[float] = []
-    alone = estimated(shares @ ratio[x], epsilon, tolerance, bias)
+    alone = estimates(shares @ ratio[x], epsilon, tolerance, bias)
     first = rows[0] * alone / (rows[0] @ alone)
     for a in (0, 1):
-        both = estimated(
+        both = estimates(
             (shares * ratio[x, a]) @ ratio[x if a else y], 2 * epsilon, tolerance, bias
         )
         law += (first[a] * rows[0] * both / (rows[0] @ both)).tolist()
@@ -320,15 +323,15 @@ def laws_drawn(
     """For each case of one reply, and of two: the counts and their law; and the refused cases, each
     with the reason."""
     single = {
-        str(point): (drawn.counts, one_reply_law(SETTINGS[point.setting]))
-        for point, drawn in one
-        if isinstance(drawn, Drawn)
+        str(point): (reply.counts, one_reply_law(SETTINGS[point.setting]))
+        for point, reply in one
+        if isinstance(reply, Drawn)
     }
-    pairs = {str(point): (drawn.counts, two_replies_law(point)) for point, drawn in two}
+    pairs = {str(point): (reply.counts, two_replies_law(point)) for point, reply in two}
     return (
         single,
         pairs,
-        [f"{point}: {drawn.refused}" for point, drawn in one if isinstance(drawn, Refusal)],
+        [f"{point}: {reply.refused}" for point, reply in one if isinstance(reply, Refusal)],
     )
 
 

@@ -292,9 +292,9 @@ def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
 
     def successes(n: int, runs: int) -> int:
         right = 0
-        for drawn in generator.integers(1 << 62, size=runs).tolist():
+        for run_seed in generator.integers(1 << 62, size=runs).tolist():
             truth = int(generator.integers(concepts.size))
-            x, y = _examples(concepts, truth, n, drawn)
+            x, y = _examples(concepts, truth, n, run_seed)
             right += bool(
                 np.log(generator.random())
                 < log_probabilities(-concepts.errors(x, y), epsilon)[truth]
@@ -308,10 +308,12 @@ def curator_cross_check(d: int, epsilon: float, n: int, seed: int, runs: int = 4
     """The mechanism itself on the examples, sampled in whole numbers, beside its law."""
     concepts, generator = MaskedParityClass(d), default_rng([seed, 1])
     successes = 0
-    for drawn in generator.integers(1 << 62, size=runs).tolist():
+    for run_seed in generator.integers(1 << 62, size=runs).tolist():
         truth = int(generator.integers(concepts.size))
-        x, y = _examples(concepts, truth, n, drawn)
-        successes += OccamLearner(concepts, epsilon).release(Labelled(x, y), seeded(drawn)) == truth
+        x, y = _examples(concepts, truth, n, run_seed)
+        successes += (
+            OccamLearner(concepts, epsilon).release(Labelled(x, y), seeded(run_seed)) == truth
+        )
     return CrossCheck(
         n, (successes, runs), (curator_recovery(d, epsilon, seed)(n, 4 * runs), 4 * runs)
     )
@@ -369,7 +371,7 @@ class MaskedParityExperiment(Experiment):
             protocol: {p.d: m for p, m in searches if p.protocol == protocol} for protocol in LABELS
         }
         ways = {CURATOR: "chosen by the mechanism itself"}
-        crossed = [
+        users = [
             cross_check_shown(str(p), m, LEAST, ways.get(p.protocol, "client by client"))
             for p, m in sheet[Users]
         ]
@@ -387,7 +389,7 @@ class MaskedParityExperiment(Experiment):
                 *_order_checks(counts),
                 _growth_check(counts),
                 _formula_check(sheet[Users]),
-                *crossed,
+                *users,
                 *epsilon_checks,
                 intervals_check(),
             ],
@@ -477,7 +479,7 @@ def _over(counts: Counts, more: str, fewer: str) -> dict[int, Positive]:
 def _order_checks(counts: Counts) -> list[Check]:
     """Two rounds among themselves, one round against its bound and against two, and a curator
     against the best of them."""
-    saved = {
+    savings = {
         f"{LABELS[fewer]}": Claimed(geometric_mean([*_over(counts, more, fewer).values()]), least)
         for (more, fewer), least in SAVED.items()
     }
@@ -493,7 +495,7 @@ def _order_checks(counts: Counts) -> list[Check]:
                 f"Each improvement of the two-round protocol saves clients: {times} times at "
                 "least, in the mean over d"
             ),
-            saved,
+            savings,
         ),
         measured(
             (
@@ -576,19 +578,21 @@ def _figures(table: Table) -> list[Figure]:
         ("secret bits d", "clients for 90 % success"),
     )
 
-    def drawn(*protocols: str) -> list[Curve]:
+    def curves(*protocols: str) -> list[Curve]:
         return table.curves(
             f"protocol | d | {CLIENTS_FOUND} | 95 % low | 95 % high",
             *(LABELS[protocol] for protocol in protocols),
         )
 
     return [
-        LogFigure("clients", title, *axes, [*drawn(ONE_ROUND, HASHED, LISTED, CURATOR), limits[0]]),
+        LogFigure(
+            "clients", title, *axes, [*curves(ONE_ROUND, HASHED, LISTED, CURATOR), limits[0]]
+        ),
         LogLogFigure(
             "clients-two-rounds",
             f"{title} in two rounds",
             *axes,
-            [*drawn(LITERAL, CLAMPED, FRESH, HASHED, LISTED), limits[1]],
+            [*curves(LITERAL, CLAMPED, FRESH, HASHED, LISTED), limits[1]],
         ),
     ]
 

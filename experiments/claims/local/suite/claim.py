@@ -86,7 +86,7 @@ ROOM, TOGETHER = (
 )
 TOP = 10.0  # of the axis of the figure about slack
 
-Known = dict[str, Task[Any]]
+Catalogue = dict[str, Task[Any]]
 Runs = dict[tuple[str, str, float], list[Outcome]]
 
 
@@ -103,12 +103,12 @@ class Run(Row):
     trials: int
 
     def measure(self, seed: int) -> Outcomes:
-        known = tasks()
-        place = [list(known).index(self.task), ORACLES.index(self.oracle), int(self.slack)]
+        catalogue = tasks()
+        place = [list(catalogue).index(self.task), ORACLES.index(self.oracle), int(self.slack)]
         generators = (default_rng([seed, *place, trial]) for trial in range(self.trials))
         return Outcomes(
             [
-                outcome(known[self.task], self.oracle, self.slack, generator)
+                outcome(catalogue[self.task], self.oracle, self.slack, generator)
                 for generator in generators
             ]
         )
@@ -184,8 +184,8 @@ class Suite(Experiment):
         return [*points, *map(Users, CHECKED), Curator(EPSILON), *controls]
 
     def finding(self, sheet: Sheet) -> Finding:
-        known = tasks()
-        sampled = (
+        catalogue = tasks()
+        samples_text = (
             "Samples, a curator and local clients, as many as the formulas say: kept in "
             f"{KEPT:.0%} of runs and more"
         )
@@ -197,52 +197,58 @@ class Suite(Experiment):
             cross_check_shown(f"The learner of {point.task} run locally", crossing)
             for point, crossing in sheet[Users]
         ]
-        curated = [
+        by_curator = [
             run for (_, oracle, _), own in runs.items() if oracle == "curator" for run in own
         ]
         controls = {(point.control, point.oracle): rate.error for point, rate in sheet[Control]}
         return Finding(
             checks=[
-                _kept("Exact answers: every learner keeps its promise", runs, known, ("exact",)),
-                _kept(
+                _promise_check(
+                    "Exact answers: every learner keeps its promise", runs, catalogue, ("exact",)
+                ),
+                _promise_check(
                     (
                         "Answers wrong on purpose, but within the proven tolerance: every learner "
                         "still keeps its promise"
                     ),
                     runs,
-                    known,
+                    catalogue,
                     HOSTILE[1:],
                 ),
                 measured(
-                    f"{sampled} ({1 - BETA:.0%} are promised)",
-                    {"": _rate(runs, known, lambda oracle, slack: slack == 1 and oracle in RANDOM)},
+                    f"{samples_text} ({1 - BETA:.0%} are promised)",
+                    {
+                        "": _rate(
+                            runs, catalogue, lambda oracle, slack: slack == 1 and oracle in RANDOM
+                        )
+                    },
                     KEPT,
                 ),
-                _counted(runs, known),
-                _lost(runs, known),
-                _spared(runs, known),
-                _one_round(controls),
+                _query_check(runs, catalogue),
+                _defeat_check(runs, catalogue),
+                _reality_check(runs, catalogue),
+                _control_check(controls),
                 *users,
-                *_enough(known, fewest),
-                _adversary(runs),
-                bounds_check(known),
-                *(curator_check(point.epsilon, loss, curated) for point, loss in sheet[Curator]),
+                *_client_checks(catalogue, fewest),
+                _adversary_check(runs),
+                bounds_check(catalogue),
+                *(curator_check(point.epsilon, loss, by_curator) for point, loss in sheet[Curator]),
                 intervals_check(),
             ],
             tables=[
-                _errors(runs, known),
-                _where_lost(runs, known),
-                _costs(runs, known, fewest),
-                _breaking(runs, known),
+                _errors(runs, catalogue),
+                _where_lost(runs, catalogue),
+                _costs(runs, catalogue, fewest),
+                _breaking(runs, catalogue),
                 _local_only(),
             ],
             figures=[
-                _figure(runs, known),
-                _clients_figure(known, fewest),
-                _slack_figure(runs, known),
+                _figure(runs, catalogue),
+                _clients_figure(catalogue, fewest),
+                _slack_figure(runs, catalogue),
             ],
             notes=NOTES,
-            headline=_headline(runs, known),
+            headline=_headline(runs, catalogue),
         )
 
 
@@ -269,14 +275,14 @@ NOTES = [
 ]
 
 
-def _headline(runs: Runs, known: Known) -> str:
-    slacks = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
+def _headline(runs: Runs, catalogue: Catalogue) -> str:
+    slacks = {name: _defeats(runs, task, "worst case") for name, task in catalogue.items()}
     within, beyond = (
-        sum(1.0 in lost for lost in slacks.values()),
-        sum(bool(set(lost) - {1.0}) for lost in slacks.values()),
+        sum(1.0 in defeats for defeats in slacks.values()),
+        sum(bool(set(defeats) - {1.0}) for defeats in slacks.values()),
     )
     return (
-        f"Answers within the proven tolerance defeat {within} of {len(known)} learners; answers "
+        f"Answers within the proven tolerance defeat {within} of {len(catalogue)} learners; answers "
         f"within {BEYOND:g} times that tolerance defeat {beyond}."
     )
 
@@ -291,47 +297,49 @@ def _worst(runs: Runs, task: Task[Any], oracle: str, slack: float = 1.0) -> floa
     return None if own is None else max(_share(run, task) for run in own)
 
 
-def _kept(statement: str, runs: Runs, known: Known, oracles: tuple[str, ...]) -> Check:
+def _promise_check(
+    statement: str, runs: Runs, catalogue: Catalogue, oracles: tuple[str, ...]
+) -> Check:
     values = {
         (name, oracle): _worst(runs, task, oracle)
-        for name, task in known.items()
+        for name, task in catalogue.items()
         for oracle in oracles
     }
-    missed = [
+    misses = [
         f"{name} ({oracle}) {value:.2f}"
         for (name, oracle), value in values.items()
         if value is None or value > 1 + EDGE
     ]
     largest = max((value, key) for key, value in values.items() if value is not None)
     evidence = (
-        f"missed: {', '.join(missed)}"
-        if missed
+        f"missed: {', '.join(misses)}"
+        if misses
         else f"largest error {largest[0]:.2f} alpha ({largest[1][0]}, {largest[1][1]})"
     )
     return Check(
-        statement, not missed, f"{len(known)} learners x {len(oracles)} oracles; {evidence}"
+        statement, not misses, f"{len(catalogue)} learners x {len(oracles)} oracles; {evidence}"
     )
 
 
-def _rate(runs: Runs, known: Known, concerns: Callable[[str, float], bool]) -> Rate:
+def _rate(runs: Runs, catalogue: Catalogue, concerns: Callable[[str, float], bool]) -> Rate:
     """How often the promise was kept in the runs of all learners that the oracle and the slack
     pick. Unequal rates vary less than the binomial law."""
-    kept = [
-        _share(run, known[name]) <= 1 + EDGE
+    successes = [
+        _share(run, catalogue[name]) <= 1 + EDGE
         for (name, oracle, slack), own in runs.items()
         if concerns(oracle, slack)
         for run in own
     ]
-    return Rate(sum(kept), len(kept))
+    return Rate(sum(successes), len(successes))
 
 
-def _counted(runs: Runs, known: Known) -> Check:
+def _query_check(runs: Runs, catalogue: Catalogue) -> Check:
     over = [
         f"{name} ({oracle})"
         for (name, oracle, _), own in runs.items()
         for run in own
-        if (run.queries or 0) > known[name].learner.queries
-        or (run.rounds or 0) > known[name].learner.rounds
+        if (run.queries or 0) > catalogue[name].learner.queries
+        or (run.rounds or 0) > catalogue[name].learner.rounds
     ]
     return Check(
         "No learner asks more queries or rounds than its formula says",
@@ -340,7 +348,7 @@ def _counted(runs: Runs, known: Known) -> Check:
     )
 
 
-def _lost_at(runs: Runs, task: Task[Any], oracle: str) -> list[float]:
+def _defeats(runs: Runs, task: Task[Any], oracle: str) -> list[float]:
     """The multiples of the proven tolerance at which a learner misses alpha."""
     return [
         slack
@@ -349,10 +357,10 @@ def _lost_at(runs: Runs, task: Task[Any], oracle: str) -> list[float]:
     ]
 
 
-def _lost(runs: Runs, known: Known) -> Check:
+def _defeat_check(runs: Runs, catalogue: Catalogue) -> Check:
     """Whether every learner is kept at its tolerance and lost beyond it in the worst case: one that
     is lax is lost too early, one that guesses never."""
-    worst = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
+    worst = {name: _defeats(runs, task, "worst case") for name, task in catalogue.items()}
     return every(
         "Within the proven tolerance no learner is lost; beyond it each is, in the worst case",
         (
@@ -365,9 +373,13 @@ def _lost(runs: Runs, known: Known) -> Check:
     )
 
 
-def _spared(runs: Runs, known: Known) -> Check:
-    rate = _rate(runs, known, lambda oracle, slack: slack == SPARED and oracle == "local clients")
-    worst = [name for name, task in known.items() if SPARED in _lost_at(runs, task, "worst case")]
+def _reality_check(runs: Runs, catalogue: Catalogue) -> Check:
+    rate = _rate(
+        runs, catalogue, lambda oracle, slack: slack == SPARED and oracle == "local clients"
+    )
+    worst = [
+        name for name, task in catalogue.items() if SPARED in _defeats(runs, task, "worst case")
+    ]
     statement = (
         f"At {SPARED:g} times the proven tolerance the worst case defeats most learners; answers "
         f"from clients still keep {STILL:.0%} of the promises"
@@ -377,21 +389,21 @@ def _spared(runs: Runs, known: Known) -> Check:
         {"": rate},
         STILL,
         more=f"lost in the worst case: {', '.join(worst)}",
-        also=2 * len(worst) > len(known),
+        also=2 * len(worst) > len(catalogue),
     )
 
 
-def _adversary(runs: Runs) -> Check:
+def _adversary_check(runs: Runs) -> Check:
     """Whether the adversary's answers were legal, and the best there were, in the games small
     enough to try all."""
-    replayed = [
+    replays = [
         run.replayed
         for (_, oracle, _), own in runs.items()
         if oracle == "worst case"
         for run in own
         if run.replayed is not None
     ]
-    best, answers = (sum(counts) for counts in zip(*replayed, strict=True)) if replayed else (0, 0)
+    best, answers = (sum(counts) for counts in zip(*replays, strict=True)) if replays else (0, 0)
     whole = all(run.opposites in (None, 1) for own in runs.values() for run in own)
     return Check(
         (
@@ -407,12 +419,12 @@ def _adversary(runs: Runs) -> Check:
     )
 
 
-def _enough(known: Known, fewest: dict[str, ClientCount]) -> list[Check]:
+def _client_checks(catalogue: Catalogue, fewest: dict[str, ClientCount]) -> list[Check]:
     """Whether what is measured to be needed is what it was, and lies below what is proven to be
     enough."""
     counts = {name: least_count(count) for name, count in fewest.items()}
-    bounds = {name: task.learner.clients(EPSILON, BETA) for name, task in known.items()}
-    units = {name: counts.get(name, NO_FACTOR) / needed for name, (_, needed) in NEEDED.items()}
+    bounds = {name: task.learner.clients(EPSILON, BETA) for name, task in catalogue.items()}
+    units = {name: counts.get(name, NO_FACTOR) / minimum for name, (_, minimum) in NEEDED.items()}
     together = geometric_mean([*units.values()])
     others = {
         name: Claimed(count / bounds[name], high=1)
@@ -430,7 +442,7 @@ def _enough(known: Known, fewest: dict[str, ClientCount]) -> list[Check]:
             + ", ".join(
                 f"{name} {bounds[name] / count.value:,.0f}" for name, count in counts.items()
             ),
-            also=all(bounds[name] > 7 * needed for name, (_, needed) in NEEDED.items()),
+            also=all(bounds[name] > 7 * minimum for name, (_, minimum) in NEEDED.items()),
         ),
         measured(
             f"Together they need as many as that, to {TOGETHER - 1:.0%} (geometric mean)",
@@ -441,7 +453,7 @@ def _enough(known: Known, fewest: dict[str, ClientCount]) -> list[Check]:
     ]
 
 
-def _one_round(controls: dict[tuple[str, str], float]) -> Check:
+def _control_check(controls: dict[tuple[str, str], float]) -> Check:
     two, one = ((controls[name, "exact"], controls[name, "worst case"]) for name in CONTROLS)
     return Check(
         "Masked parity survives the worst case in two rounds, and does not in one",
@@ -457,10 +469,10 @@ def _cell(value: float | None) -> str:
     return "not run" if value is None else f"{value:.2f}"
 
 
-def _errors(runs: Runs, known: Known) -> Table:
+def _errors(runs: Runs, catalogue: Catalogue) -> Table:
     rows = [
         (name, task.learner.model(), *(_cell(_worst(runs, task, oracle)) for oracle in ORACLES))
-        for name, task in known.items()
+        for name, task in catalogue.items()
     ]
     return tabulate(
         "Largest error over the runs, in units of alpha, at the proven tolerance",
@@ -469,38 +481,38 @@ def _errors(runs: Runs, known: Known) -> Table:
     )
 
 
-def _where_lost(runs: Runs, known: Known) -> Table:
+def _where_lost(runs: Runs, catalogue: Catalogue) -> Table:
     rows: list[tuple[Any, ...]] = []
-    for name, task in known.items():
+    for name, task in catalogue.items():
         worst = runs.get((name, "worst case", 1.0))
-        lost = [
-            ", ".join(f"{slack:g}" for slack in _lost_at(runs, task, oracle)) or "none"
+        losses = [
+            ", ".join(f"{slack:g}" for slack in _defeats(runs, task, oracle)) or "none"
             for oracle in ("worst case", "local clients")
         ]
-        rows.append((name, (worst and worst[0].adversary) or "not run", *lost))
-    tried = ", ".join(f"{slack:g}" for slack in _slacks(runs))
+        rows.append((name, (worst and worst[0].adversary) or "not run", *losses))
+    tolerances = ", ".join(f"{slack:g}" for slack in _slacks(runs))
     return tabulate(
-        f"Multiples of the proven tolerance at which each learner is lost, of {tried} tried",
+        f"Multiples of the proven tolerance at which each learner is lost, of {tolerances} tried",
         "learner | worst case over | lost in the worst case at | lost on answers from clients at",
         rows,
     )
 
 
-def _costs(runs: Runs, known: Known, fewest: dict[str, ClientCount]) -> Table:
+def _costs(runs: Runs, catalogue: Catalogue, fewest: dict[str, ClientCount]) -> Table:
     rows = []
-    for name, task in known.items():
+    for name, task in catalogue.items():
         learner, exact = task.learner, runs[name, "exact", 1.0][0]
-        asked = (
+        usage = (
             f"{exact.queries} of {learner.queries}",
             f"{exact.rounds} of {learner.rounds}",
             f"{learner.tolerance:.2g}",
         )
         count = fewest.get(name)
-        measured = f"{count.n:,} [{count.low:,}, {count.high:,}]" if count else "not measured"
+        minimum = f"{count.n:,} [{count.low:,}, {count.high:,}]" if count else "not measured"
         bounds = (
             records_needed(oracle, learner) for oracle in ("local clients", "curator", "sample")
         )
-        rows.append((name, learner.model(), *asked, measured, *(f"{n:,}" for n in bounds)))
+        rows.append((name, learner.model(), *usage, minimum, *(f"{n:,}" for n in bounds)))
     asks = (
         "learner | model | queries, of at most | rounds, of at most | tolerance | local clients, "
         "measured minimum on its task [95 %]"
@@ -519,16 +531,16 @@ def _slacks(runs: Runs) -> list[float]:
     return sorted({slack for _, oracle, slack in runs if oracle == "worst case"})
 
 
-def _breaking(runs: Runs, known: Known) -> Table:
+def _breaking(runs: Runs, catalogue: Catalogue) -> Table:
     rows = [
         (name, oracle, *(_cell(_worst(runs, task, oracle, slack)) for slack in _slacks(runs)))
-        for name, task in known.items()
+        for name, task in catalogue.items()
         for oracle in ("worst case", "local clients")
     ]
-    tried = " | ".join(f"{slack:g} x proven" for slack in _slacks(runs))
+    headings = " | ".join(f"{slack:g} x proven" for slack in _slacks(runs))
     return tabulate(
         "Largest error, in units of alpha, as the tolerance grows beyond the proven one",
-        f"learner | answers | {tried}",
+        f"learner | answers | {headings}",
         rows,
     )
 
@@ -550,12 +562,12 @@ def _local_only() -> Table:
     )
 
 
-def _figure(runs: Runs, known: Known) -> Figure:
+def _figure(runs: Runs, catalogue: Catalogue) -> Figure:
     def bars(label: str, oracle: str, slack: float) -> Curve:
-        values = [_worst(runs, task, oracle, slack) or 0.0 for task in known.values()]
+        values = [_worst(runs, task, oracle, slack) or 0.0 for task in catalogue.values()]
         return Curve(
             label,
-            list(range(len(known))),
+            list(range(len(catalogue))),
             [min(TOP, max(0.0, value)) for value in values],
             style="bars",
         )
@@ -564,32 +576,35 @@ def _figure(runs: Runs, known: Known) -> Figure:
         bars("worst case, proven tolerance", "worst case", 1.0),
         bars(f"worst case, {BEYOND:g} times as much", "worst case", BEYOND),
         bars(f"local clients, {BEYOND:g} times as much", "local clients", BEYOND),
-        Curve("promised", list(range(len(known))), [1.0] * len(known), style="bound"),
+        Curve("promised", list(range(len(catalogue))), [1.0] * len(catalogue), style="bound"),
     ]
     label = f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
-    kept, lost = (
-        sum((_worst(runs, task, "worst case", slack) or 0.0) > 1 + EDGE for task in known.values())
+    within, beyond = (
+        sum(
+            (_worst(runs, task, "worst case", slack) or 0.0) > 1 + EDGE
+            for task in catalogue.values()
+        )
         for slack in (1.0, BEYOND)
     )
     title = (
-        f"In the worst case {kept} of {len(known)} learners are lost at the proven tolerance, and "
-        f"{lost} at {BEYOND:g} times as much"
+        f"In the worst case {within} of {len(catalogue)} learners are lost at the proven tolerance, and "
+        f"{beyond} at {BEYOND:g} times as much"
     )
     return Figure(
-        "suite-errors", title, "learner", label, curves, "interactive", x_ticks=tuple(known)
+        "suite-errors", title, "learner", label, curves, "interactive", x_ticks=tuple(catalogue)
     )
 
 
-def _clients_figure(known: Known, fewest: dict[str, ClientCount]) -> Figure:
+def _clients_figure(catalogue: Catalogue, fewest: dict[str, ClientCount]) -> Figure:
     def bound(label: str, oracle: str) -> Curve:
         return Curve(
             label,
-            list(range(len(known))),
-            [records_needed(oracle, task.learner) for task in known.values()],
+            list(range(len(catalogue))),
+            [records_needed(oracle, task.learner) for task in catalogue.values()],
             style="bars",
         )
 
-    counts = {place: count for place, name in enumerate(known) if (count := fewest.get(name))}
+    counts = {place: count for place, name in enumerate(catalogue) if (count := fewest.get(name))}
     curves = [
         bound("no privacy, sufficient bound", "sample"),
         bound("curator, sufficient bound", "curator"),
@@ -602,11 +617,17 @@ def _clients_figure(known: Known, fewest: dict[str, ClientCount]) -> Figure:
     ]
     title = f"What privacy costs: individuals for the same promise at epsilon = {EPSILON:g}"
     return Figure(
-        "suite-clients", title, "learner", "individuals", curves, log_y=True, x_ticks=tuple(known)
+        "suite-clients",
+        title,
+        "learner",
+        "individuals",
+        curves,
+        log_y=True,
+        x_ticks=tuple(catalogue),
     )
 
 
-def _slack_figure(runs: Runs, known: Known) -> Figure:
+def _slack_figure(runs: Runs, catalogue: Catalogue) -> Figure:
     slacks = _slacks(runs)
     curves = [
         Curve(
@@ -614,7 +635,7 @@ def _slack_figure(runs: Runs, known: Known) -> Figure:
             slacks,
             [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks],
         )
-        for name, task in known.items()
+        for name, task in catalogue.items()
     ]
     curves.append(Curve("promised", slacks, [1.0] * len(slacks), style="bound"))
     title, axis = (

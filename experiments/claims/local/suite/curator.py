@@ -52,10 +52,10 @@ class Curator(Row):
     def measure(self, seed: int) -> SumLoss:
         mechanism, draws = NoisySum(_Level(), self.epsilon), seeded(seed)
         small = SmallDatabases([(value,) for value in range(MOST + 1)], RECORDS, _database)
-        drawn = Counter(mechanism.release(_database([(MOST,), (1,)]), draws) for _ in range(DRAWS))
+        totals = Counter(mechanism.release(_database([(MOST,), (1,)]), draws) for _ in range(DRAWS))
         return SumLoss(
             epsilon_of(max(small.worst_ratios(mechanism).values())),
-            [drawn[total] for total in range(MOST * RECORDS + 1)],
+            [totals[total] for total in range(MOST * RECORDS + 1)],
         )
 
 
@@ -67,25 +67,25 @@ def noisy_sum_law(epsilon: float) -> list[float]:
     return [q**total / (1 + q), *inside, q ** (most - total) / (1 + q)]
 
 
-def curator_check(epsilon: float, measured: SumLoss, runs: list[Outcome]) -> Check:
+def curator_check(epsilon: float, sum_loss: SumLoss, runs: list[Outcome]) -> Check:
     """Whether a noisy sum loses epsilon and follows its law, and every run's account was charged
     what its sums lose together, no more than epsilon."""
-    met = epsilon - 1e-9 <= measured.loss <= epsilon
+    exact = epsilon - 1e-9 <= sum_loss.loss <= epsilon
     accounts = [
         (run.charged, run.lost) for run in runs if run.charged is not None and run.lost is not None
     ]
-    paid = len(accounts) == len(runs) and all(
-        charged == lost <= epsilon for charged, lost in accounts
+    balanced = len(accounts) == len(runs) and all(
+        charge == loss <= epsilon for charge, loss in accounts
     )
-    draws = sum(measured.drawn)
+    draws = sum(sum_loss.drawn)
     law = noisy_sum_law(epsilon)
     totals = {
         f"total {total}, {rate:.4f} predicted": Claimed(
-            Rate(measured.drawn[total], draws), rate, rate
+            Rate(sum_loss.drawn[total], draws), rate, rate
         )
         for total, rate in enumerate(law)
     }
-    charged, lost = (max(each) for each in zip(*accounts or [(math.nan, math.nan)], strict=True))
+    charge, loss = (max(each) for each in zip(*accounts or [(math.nan, math.nan)], strict=True))
     return holds(
         (
             "A trusted curator's noisy sum loses epsilon, follows its law, and all of a learner's "
@@ -93,8 +93,8 @@ def curator_check(epsilon: float, measured: SumLoss, runs: list[Outcome]) -> Che
         ),
         totals,
         (
-            f"largest loss {measured.loss:.9f} of {epsilon:g}; at most {charged:.9f} charged of "
-            f"{lost:.9f} lost, {len(runs)} learners"
+            f"largest loss {sum_loss.loss:.9f} of {epsilon:g}; at most {charge:.9f} charged of "
+            f"{loss:.9f} lost, {len(runs)} learners"
         ),
-        also=met and paid,
+        also=exact and balanced,
     )

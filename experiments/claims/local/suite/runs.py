@@ -108,10 +108,10 @@ def worst_case(
         return Outcome(max(misses), adversary="patterns")
     if isinstance(learner, Perceptron):
         learner = replace(learner, d=LISTS + 1, gamma=examples.list_halfspace_examples(LISTS)[1])
-    oracle = _Replayed(concepts, learner.alpha)
-    predicted = run(learner.algorithm(), oracle).predict(concepts.points)
+    oracle = _Replay(concepts, learner.alpha)
+    labels = run(learner.algorithm(), oracle).predict(concepts.points)
     misses += [
-        float(concepts.weights @ (concepts.row(int(concept)) != predicted)) / concepts.total
+        float(concepts.weights @ (concepts.row(int(concept)) != labels)) / concepts.total
         for concept in oracle.alive
     ]
     opposites = None
@@ -128,16 +128,16 @@ def worst_case(
     return Outcome(
         max(misses),
         adversary=adversary,
-        replayed=(oracle.best, oracle.replayed),
+        replayed=(oracle.best, oracle.answers),
         opposites=opposites,
     )
 
 
-class _Replayed(VersionSpaceOracle):
+class _Replay(VersionSpaceOracle):
     """Holds each answer of a small game against all others it might have given, expectation by
     expectation and pair by pair."""
 
-    best = replayed = 0
+    best = answers = 0
 
     def answer_one(self, query: StatisticalQuery) -> float:
         possible = self.alive.tolist()
@@ -158,7 +158,7 @@ class _Replayed(VersionSpaceOracle):
             self.best += legal and self._far_pairs(self.alive.tolist()) >= max(
                 map(self._far_pairs, windows)
             )
-            self.replayed += 1
+            self.answers += 1
         return answer
 
     def _far_pairs(self, concepts: list[int]) -> int:
@@ -230,13 +230,13 @@ def finite_class(learner: str) -> ConceptClass | None:
         return _lists_as_halfspaces(LISTS)
     if learner == "trees":
         return _greedily_learnable(juntas(5, 2))
-    named: dict[str, Callable[[], ConceptClass]] = {
+    makers: dict[str, Callable[[], ConceptClass]] = {
         "conjunctions": lambda: signed_conjunctions(5),
         "stumps": lambda: stumps(6),
         "thresholds": lambda: thresholds(4),
         "low-degree": lambda: juntas(5, 2),
     }
-    return named[learner]() if learner in named else None
+    return makers[learner]() if learner in makers else None
 
 
 def _greedily_learnable(concepts: ConceptClass) -> ConceptClass:
@@ -244,20 +244,20 @@ def _greedily_learnable(concepts: ConceptClass) -> ConceptClass:
     every oracle."""
     learner = Trees(d=5, depth=3)
 
-    def learned(index: int) -> bool:
+    def learns(index: int) -> bool:
         population = concepts.population(index, 1, 0)
         return (
             examples.error_rate(run(learner.algorithm(), ExactOracle(population)), population)
             <= learner.alpha
         )
 
-    kept = [index for index in range(concepts.size) if learned(index)]
+    learnable = [index for index in range(concepts.size) if learns(index)]
     return replace(
         concepts,
         name="trees",
         params={},
-        size=len(kept),
-        row=lambda index: concepts.row(kept[index]),
+        size=len(learnable),
+        row=lambda index: concepts.row(learnable[index]),
     )
 
 
@@ -278,11 +278,11 @@ def samples(learner: Learner[Any]) -> int:
 def _sample(population: Finite, learner: Learner[Any], generator: Generator) -> ExactOracle:
     """The means over one sample of `population.size` individuals, drawn as how many there are of
     each kind."""
-    drawn = generator.multinomial(population.size, population.shares)
-    return ExactOracle(Finite(population.kinds, drawn.tolist(), 1, 0))
+    counts = generator.multinomial(population.size, population.shares)
+    return ExactOracle(Finite(population.kinds, counts.tolist(), 1, 0))
 
 
-def _twin(population: Finite, kept: bool) -> Finite:
+def _twin(population: Finite, beside: bool) -> Finite:
     """The population with every label reversed (every coordinate, where there is no label), and
     with its own examples beside them if they are `kept`."""
     columns = population.kinds.columns
@@ -290,7 +290,7 @@ def _twin(population: Finite, kept: bool) -> Finite:
     opposite = {
         name: -values if name in reversed_names else values for name, values in columns.items()
     }
-    if not kept:
+    if not beside:
         return Finite(Records(opposite), population.shares.tolist(), 1, 0)
     both = {name: np.concatenate([values, opposite[name]]) for name, values in columns.items()}
     return Finite(Records(both), np.tile(population.shares, 2).tolist(), 1, 0)
@@ -344,19 +344,19 @@ def _outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) -
         clients_for = enough_clients(EPSILON, learner.beta_each(BETA))
         local = AggregateOracle(population, generator, EPSILON)
         hypothesis = run(local_from_sq(learner.algorithm(), EPSILON, clients_for), local)
-        used = sum(summary.n for summary in local.rounds)
+        individuals = sum(summary.n for summary in local.rounds)
         return Outcome(
-            task.excess(hypothesis, population), rounds=len(local.rounds), individuals=used
+            task.excess(hypothesis, population), rounds=len(local.rounds), individuals=individuals
         )
     if oracle == "curator":
-        account, lost = Account(Pure(nano_epsilon(EPSILON))), list[int]()
+        account, nanos = Account(Pure(nano_epsilon(EPSILON))), list[int]()
         trusted = TrustedOracle(population, account, seeded(int(generator.integers(2**63))))
-        watched: Watched[NoisySum, int] = Watched(
-            trusted, before=lambda sums: lost.extend(each.loss.nano for each in sums)
+        ledger: Watched[NoisySum, int] = Watched(
+            trusted, before=lambda sums: nanos.extend(each.loss.nano for each in sums)
         )
         hypothesis = run(
             curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n),
-            watched,
+            ledger,
         )
         return Outcome(
             task.excess(hypothesis, population),
@@ -364,15 +364,15 @@ def _outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) -
             trusted.rounds,
             n,
             account.spent.nano / NANO,
-            sum(lost) / NANO,
+            sum(nanos) / NANO,
         )
-    asked: list[int] = []  # queries, by round
-    counted = Watched(
+    sizes: list[int] = []  # queries, by round
+    counter = Watched(
         (LEGAL | {"sample": _sample})[oracle](population, learner, generator),
-        before=lambda queries: asked.append(len(queries)),
+        before=lambda queries: sizes.append(len(queries)),
     )
-    excess = task.excess(run(learner.algorithm(), counted), population)
-    return Outcome(excess, sum(asked), len(asked), n)
+    excess = task.excess(run(learner.algorithm(), counter), population)
+    return Outcome(excess, sum(sizes), len(sizes), n)
 
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:
@@ -483,25 +483,25 @@ TOLERANCES: Final = {
 }
 
 
-def bounds_check(known: dict[str, Task[Any]]) -> Check:
+def bounds_check(catalogue: dict[str, Task[Any]]) -> Check:
     """Whether each learner's tolerance, and its sufficient number of local clients t ceil(2 C^2
     ln(2 t / beta) / tau^2), are those of its guarantee."""
     square = (math.exp(EPSILON) + 1) ** 2 / (math.exp(EPSILON) - 1) ** 2
     wrong = []
-    for name, task in known.items():
+    for name, task in catalogue.items():
         learner, tolerance = task.learner, TOLERANCES[name]
         clients = learner.queries * 2 * square * math.log(2 * learner.queries / BETA) / tolerance**2
-        counted = records_needed("local clients", learner)
+        bound = records_needed("local clients", learner)
         if not (
             math.isclose(learner.tolerance, tolerance)
-            and clients * (1 - 1e-6) <= counted <= clients * (1 + 1e-6) + learner.queries
+            and clients * (1 - 1e-6) <= bound <= clients * (1 + 1e-6) + learner.queries
         ):
             wrong.append(
-                f"{name}: {learner.tolerance:.4g} for {tolerance:.4g}, {counted:,} clients for "
+                f"{name}: {learner.tolerance:.4g} for {tolerance:.4g}, {bound:,} clients for "
                 f"{clients:,.0f}"
             )
     return Check(
         "Every tolerance and every sufficient bound is what its proof says",
         not wrong,
-        "; ".join(wrong) or f"{len(known)} learners",
+        "; ".join(wrong) or f"{len(catalogue)} learners",
     )
