@@ -328,14 +328,10 @@ class Theorem51(Experiment):
             intervals_check(),
         ]
         certificates = {f"certificate bent d {p.d}": m.certificate for p, m in bents}
-        return Finding(
-            checks,
-            _tables(bents, biases),
-            [_frontier_figure(bents, thresholds), _success_figure(sweep)],
-            [_NOTE],
-            certificates,
-            headline=_headline(bents, settings),
-        )
+        tables = _tables(bents, biases)
+        figures = [_frontier_figure(bents, thresholds), _success_figure(sweep)]
+        headline = _headline(bents, settings)
+        return Finding(checks, tables, figures, [_NOTE], certificates, headline=headline)
 
 
 _NOTE = (
@@ -348,12 +344,14 @@ _NOTE = (
 
 
 def _tables(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins]) -> list[Table]:
-    successes = [
-        (s.d, s.q + s.d, 2**s.d - 1, s.tau, s.success, m.check.statement)
-        for _, m in bents
-        for s in m.settings
-    ]
-    wins = [(p.d, *(f"{m.wins[name]} of {BIASED_TARGETS}" for name in BIASES)) for p, m in biases]
+    successes: list[tuple[Any, ...]] = []
+    for _, m in bents:
+        for s in m.settings:
+            queries = s.q + s.d, 2**s.d - 1
+            successes.append((s.d, *queries, s.tau, s.success, m.check.statement))
+    wins: list[tuple[Any, ...]] = []
+    for p, each in biases:
+        wins.append((p.d, *(f"{each.wins[name]} of {BIASED_TARGETS}" for name in BIASES)))
     return [
         tabulate(
             "The bent learner against the midpoint oracle",
@@ -409,10 +407,10 @@ def _loss_check(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins]) -> 
 
 
 def _bound_check(settings: list[Setting]) -> Check:
-    bounds = [(s.bound, 0.5 + s.q / (8 * s.tau**2 * 2.0**s.d)) for s in settings]
-    same = all(abs(bound - min(1.0, formula)) <= 1e-12 for bound, formula in bounds)
-    over = 0
+    same, over = True, 0
     for setting in settings:
+        formula = 0.5 + setting.q / (8 * setting.tau**2 * 2.0**setting.d)
+        same &= abs(setting.bound - min(1.0, formula)) <= 1e-12
         limit = Fraction(setting.certified)
         beyond = float(limit) > setting.bound * (1 + 1e-12)
         over += setting.share > limit or beyond
@@ -452,11 +450,14 @@ def _certificate_check(verdicts: list[Verified]) -> Check:
 
 
 def _two_round_check(rounds: Rows[TwoRounds, Learnt]) -> Check:
-    cases = [(m.wins, 2 << p.d, p.d) for p, m in rounds]
+    cases = []
+    for p, m in rounds:
+        size = 2 << p.d
+        cases.append((m.wins == size, f"{m.wins:,} of {size:,} at d = {p.d}"))
     return every(
         "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn every concept "
         "against the same oracle",
-        ((wins == size, f"{wins:,} of {size:,} at d = {d}") for wins, size, d in cases),
+        cases,
     )
 
 
@@ -466,10 +467,9 @@ def _frontier_figure(bents: Rows[Printed, Certified], thresholds: Rows[Threshold
         below = [m.settings[0] for p, m in thresholds if p.d == d]
         flips = [(setting.q, setting.fineness) for setting in below]
         most, steps = max(flips)[0], 2.0**d
-        curves += [
-            curve(f"bent cosets, d = {d}", flips),
-            curve(f"q / (4 tau^2) = 2^{d}", [(1, steps), (most, steps / most)], "bound"),
-        ]
+        frontier = [(1, steps), (most, steps / most)]
+        curves.append(curve(f"bent cosets, d = {d}", flips))
+        curves.append(curve(f"q / (4 tau^2) = 2^{d}", frontier, "bound"))
     wins = ((s.q, s.fineness) for _, m in bents for s in m.settings if s.share == 1)
     curves.append(curve("bent learner at 2^(-2d/3)", wins))
     title = "The frontier of non-adaptive learning: certain success on and above each line"

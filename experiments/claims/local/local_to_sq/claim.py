@@ -153,7 +153,7 @@ class Tree:
 
     def law(self) -> Law:
         """The exact law of the transcript (a, b), a slowest."""
-        law = []
+        law: list[Fraction] = []
         for replies, second in zip(zip(*self.first, strict=True), self.second, strict=True):
             joint = [share * each for share, each in zip(self.shares, replies, strict=True)]
             law += mixture(joint, second)

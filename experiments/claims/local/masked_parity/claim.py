@@ -200,12 +200,9 @@ class Count(OfProtocol):
 
     def measure(self, seed: int) -> ClientCount:
         own = own_seed(f"masked-parity {self.protocol}", seed, self.d)
+        recovery, least = _recovery(self.protocol, self.d, own), 2 * self.d + 2
         return measured_clients(
-            _recovery(self.protocol, self.d, own),
-            self.formula,
-            target=TARGET,
-            trials=self.trials,
-            least=2 * self.d + 2,
+            recovery, self.formula, target=TARGET, trials=self.trials, least=least
         )
 
 
@@ -353,13 +350,10 @@ class MaskedParityExperiment(Experiment):
     source = "KLNRS 2008, Section 5 and Theorem 5.1 corrected (limits 3)"
 
     def points(self, scale: Scale) -> Points:
-        searches = (
-            Count(protocol, d, _trials(protocol, d, scale))
-            for protocol, dimensions in DIMENSIONS[scale].items()
-            for d in dimensions
-        )
-        users = grid(Users, LABELS, [CROSSED])
-        return [*searches, *users, *epsilon_points(scale)]
+        points: Points = []
+        for protocol, dimensions in DIMENSIONS[scale].items():
+            points += (Count(protocol, d, _trials(protocol, d, scale)) for d in dimensions)
+        return [*points, *grid(Users, LABELS, [CROSSED]), *epsilon_points(scale)]
 
     def finding(self, sheet: Sheet) -> Finding:
         searches = sheet[Count]
@@ -384,10 +378,8 @@ class MaskedParityExperiment(Experiment):
             *_order_checks(counts),
             _growth_check(counts),
             _formula_check(crossings),
-            *users,
-            *epsilon_checks,
-            intervals_check(),
         ]
+        checks += [*users, *epsilon_checks, intervals_check()]
         tables, figures = [table, epsilon_table], [*_figures(table), epsilon_figure]
         return Finding(checks, tables, figures, NOTES, headline=_headline(counts))
 
@@ -516,9 +508,10 @@ def _growth_check(counts: Counts) -> Check:
     two = least_count(two_rounds[wide]) / least_count(two_rounds[narrow])
     doubling = (2 ** (each * (high - low)) for each in DOUBLING)
     power = ((wide / narrow) ** each for each in POWER)
+    exponential, polynomial = Claimed(one, *doubling), Claimed(two, *power)
     growths = {
-        f"one round, from d = {low} to {high}": Claimed(one, *doubling),
-        f"two rounds, from d = {narrow} to {wide}": Claimed(two, *power),
+        f"one round, from d = {low} to {high}": exponential,
+        f"two rounds, from d = {narrow} to {wide}": polynomial,
     }
     return holds(
         "With one round the count grows by 2^{:g} to 2^{:g} with every bit; with two like d^{:g} "
@@ -531,7 +524,7 @@ def _figures(table: Table) -> list[Figure]:
     """What a second round saves, and what each improvement of the two-round protocol does."""
 
     def most(protocol: str) -> int:
-        return max(table.where("protocol", LABELS[protocol]).column("d"))
+        return int(max(table.where("protocol", LABELS[protocol]).column("d")))
 
     def curves(*protocols: str) -> list[Curve]:
         labels = (LABELS[protocol] for protocol in protocols)

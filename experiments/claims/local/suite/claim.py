@@ -262,8 +262,9 @@ def _promise_check(
         for name, task in catalogue.items()
         for oracle in oracles
     ]
-    texts = [(error, f"{name} ({oracle}) {error:.2f}") for error, name, oracle in errors]
-    misses = [text for error, text in texts if error > 1 + EDGE]
+    misses = [
+        f"{name} ({oracle}) {error:.2f}" for error, name, oracle in errors if error > 1 + EDGE
+    ]
     error, name, oracle = max(errors)
     evidence = f"largest error {error:.2f} alpha ({name}, {oracle})"
     if misses:
@@ -322,14 +323,13 @@ def _reality_check(runs: Runs, catalogue: Catalogue) -> Check:
         name for name, task in catalogue.items() if SPARED in defeats(runs, task, "worst case")
     ]
     most = 2 * len(worst) > len(catalogue)
-    return measured(
+    statement = (
         f"At {SPARED:g} times the proven tolerance the worst case defeats most learners; answers "
-        f"from clients still keep {STILL:.0%} of the promises",
-        {"": _rate(runs, catalogue, SPARED, "local clients")},
-        STILL,
-        more=f"lost in the worst case: {', '.join(worst)}",
-        also=most,
+        f"from clients still keep {STILL:.0%} of the promises"
     )
+    rate = _rate(runs, catalogue, SPARED, "local clients")
+    more = f"lost in the worst case: {', '.join(worst)}"
+    return measured(statement, {"": rate}, STILL, more=more, also=most)
 
 
 def _adversary_check(runs: Runs) -> Check:
@@ -337,7 +337,7 @@ def _adversary_check(runs: Runs) -> Check:
     enough to try all."""
     games = _by_oracle(runs, "worst case")
     replays = [run.replayed for run in games if run.replayed]
-    best, answers = sum(each for each, _ in replays), sum(each for _, each in replays)
+    best, answers = (sum(counts) for counts in zip((0, 0), *replays, strict=True))
     whole = all(run.opposites in (None, 1) for run in games)
     evidence = (
         f"{best} of {answers} answers in games of up to {REPLAYED} targets, each held against all "

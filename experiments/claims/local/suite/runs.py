@@ -2,7 +2,7 @@
 of clients, worked out by hand (limits 5.1 and 9)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, permutations, product
@@ -90,18 +90,13 @@ class Outcome:
     refused: str | None = None
 
 
-Hostile = Callable[[Finite], Oracle[StatisticalQuery, float]]
-
-
-def worst_case(
-    task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile], generator: Generator
-) -> Outcome:
+def worst_case(task: Task[Any], learner: Learner[Any], generator: Generator) -> Outcome:
     """The largest miss on the hard task, or on a target of the finite class.
 
-    The answers come from the `hostile` oracles, and from PATTERNS patterns of errors of tau."""
+    The answers come from every legal oracle, and from PATTERNS patterns of errors of tau."""
     population = task.population(1, 0)
-    patterns: list[Hostile] = [lambda there: BiasedOracle(there, scattered(generator))] * PATTERNS
-    oracles = (make(population) for make in (*hostile, *patterns))
+    makers = [*LEGAL.values(), *[LEGAL["scattered"]] * PATTERNS]
+    oracles = (make(population, generator) for make in makers)
     misses = [task.excess(run(learner.algorithm(), each), population) for each in oracles]
     concepts = finite_class(learner.name)
     if concepts is None:
@@ -147,11 +142,14 @@ class _Replay(VersionSpaceOracle):
     def _is_best(self, query: StatisticalQuery, possible: list[int], answer: float) -> bool:
         """Whether the answer is legal and keeps as many far pairs as any other would."""
         alive, tolerance = self.alive.tolist(), query.tolerance
-        oracles = {c: ExactOracle(self.concepts.population(c, 1, 0)) for c in possible}
-        exact = {concept: oracle.answer_one(query) for concept, oracle in oracles.items()}
+        exact = {
+            concept: ExactOracle(self.concepts.population(concept, 1, 0)).answer_one(query)
+            for concept in possible
+        }
         legal = all(abs(exact[concept] - answer) <= tolerance + EDGE for concept in alive)
+        width = 2 * tolerance + EDGE
         windows = (
-            [c for c in possible if 0 <= exact[c] - start <= 2 * tolerance + EDGE]
+            [concept for concept, mean in exact.items() if 0 <= mean - start <= width]
             for start in exact.values()
         )
         return legal and self._far_pairs(alive) >= max(map(self._far_pairs, windows))
@@ -316,8 +314,7 @@ def _outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) -
     learner = replace(task.learner, slack=slack)
     n = records_needed(oracle, learner)
     if oracle == "worst case":
-        hostile = [partial(make, generator=generator) for make in LEGAL.values()]
-        return worst_case(task, learner, hostile, generator)
+        return worst_case(task, learner, generator)
     population = task.population(n, int(generator.integers(2**63)))
     if oracle == "local clients":
         return _by_clients(task, learner, population, generator)
@@ -353,14 +350,9 @@ def _by_curator(
     )
     epsilon = split_epsilon(EPSILON, learner.queries)
     hypothesis = run(curated_from_sq(learner.algorithm(), epsilon, population.size), ledger)
-    return Outcome(
-        task.excess(hypothesis, population),
-        trusted.queries,
-        trusted.rounds,
-        population.size,
-        account.spent.nano / NANO,
-        sum(nanos) / NANO,
-    )
+    excess, n = task.excess(hypothesis, population), population.size
+    charge, loss = account.spent.nano / NANO, sum(nanos) / NANO
+    return Outcome(excess, trusted.queries, trusted.rounds, n, charge, loss)
 
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:
@@ -430,9 +422,8 @@ def control(name: str, oracle: str, generator: Generator) -> float:
         else bent_learner(CONTROL_D, CONTROL_TOLERANCE)
     )
     make = MidpointOracle if oracle == "worst case" else _ExactMask
-    return max(
-        run(algorithm, make(CONTROL_D, r, a)).error(Concept(CONTROL_D, r, a)) for a in (0, 1)
-    )
+    concepts = (Concept(CONTROL_D, r, a) for a in (0, 1))
+    return max(run(algorithm, make(CONTROL_D, r, c.a)).error(c) for c in concepts)
 
 
 class _ExactMask(MidpointOracle):
@@ -440,7 +431,8 @@ class _ExactMask(MidpointOracle):
 
     def answer_one(self, query: StatisticalQuery) -> float:
         whole = spectrum(query, self.d)
-        return float(whole.centre[self.r] + (1 - 2 * self.a) * whole.half[self.r]) / whole.scale
+        sign = 1 - 2 * self.a
+        return float(whole.centre[self.r] + sign * whole.half[self.r]) / whole.scale
 
 
 TOLERANCES: Final = {
