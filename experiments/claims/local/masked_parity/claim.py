@@ -199,10 +199,15 @@ class Count(OfProtocol):
     trials: int
 
     def measure(self, seed: int) -> ClientCount:
-        own = own_seed(f"masked-parity {self.protocol}", seed, self.d)
-        recovery, least = _recovery(self.protocol, self.d, own), 2 * self.d + 2
+        d, own = self.d, own_seed(f"masked-parity {self.protocol}", seed, self.d)
+        if self.protocol == LITERAL:
+            recovery = literal_recovery(d, EPSILON, own)
+        elif self.protocol == CURATOR:
+            recovery = curator_recovery(d, EPSILON, own)
+        else:
+            recovery = exact_recovery(_protocol(self.protocol, d), EPSILON, own)
         return measured_clients(
-            recovery, self.formula, target=TARGET, trials=self.trials, least=least
+            recovery, self.formula, target=TARGET, trials=self.trials, least=2 * d + 2
         )
 
 
@@ -242,14 +247,6 @@ def _trials(protocol: str, d: int, scale: Scale) -> int:
 
 def _protocol(name: str, d: int) -> LocalProtocol[Any]:
     return find_protocol(name).from_settings({"d": str(d)})
-
-
-def _recovery(protocol: str, d: int, seed: int) -> Callable[[int, int], int]:
-    if protocol == LITERAL:
-        return literal_recovery(d, EPSILON, seed)
-    if protocol == CURATOR:
-        return curator_recovery(d, EPSILON, seed)
-    return exact_recovery(_protocol(protocol, d), EPSILON, seed)
 
 
 def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:

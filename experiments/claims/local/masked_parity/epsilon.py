@@ -1,7 +1,6 @@
 """Clients for masked parity by epsilon: list decoding by the most informative reports, by one-bit
 reports, and the information limit."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -62,10 +61,7 @@ class OneBitList(MaskedParityList):
     bits: int = 2
 
 
-REPORTS: dict[str, Callable[[], MaskedParityList]] = {
-    BEST: lambda: MaskedParityList(d=D),
-    ONE_BIT: lambda: OneBitList(d=D),
-}
+REPORTS = {BEST: MaskedParityList, ONE_BIT: OneBitList}
 
 
 class Reports(Row):
@@ -85,7 +81,7 @@ class Reports(Row):
     def measure(self, seed: int) -> ClientCount:
         own = own_seed(f"masked-parity {self.reports} {self.epsilon}", seed, D)
         guess = max(3 * D, masked_parity_list_clients(D, self.epsilon, 1 - TARGET))
-        recovery = exact_recovery(REPORTS[self.reports](), self.epsilon, own)
+        recovery = exact_recovery(REPORTS[self.reports](d=D), self.epsilon, own)
         return measured_clients(recovery, guess, target=TARGET, trials=self.trials, least=2 * D)
 
 
@@ -98,7 +94,7 @@ class Goal(Row):
 
     def measure(self, seed: int) -> Crossing:
         return cross_check(
-            lambda: exact_trial(REPORTS[BEST](), self.epsilon, self.goal),
+            lambda: exact_trial(REPORTS[BEST](d=D), self.epsilon, self.goal),
             seed,
             users=self.runs,
             laws=self.runs,

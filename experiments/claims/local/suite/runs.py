@@ -164,11 +164,6 @@ class _Replay(VersionSpaceOracle):
         return sum(distance >= least for distance in distances)
 
 
-def scattered(generator: Generator) -> Callable[[float], float]:
-    """Each answer too high or too low by the tolerance, at random."""
-    return lambda expectation: float(generator.choice((-1.0, 1.0)))
-
-
 def _lists(name: str, bits: Records, points: Records, weights: Floats) -> ConceptClass:
     """The distinct labellings of the bits by lists, as a class on the points."""
     labellings = np.stack([concept.predict(bits) for concept in _all_lists(LISTS)])
@@ -245,15 +240,6 @@ def _greedily_learnable(d: int, k: int) -> ConceptClass:
     return replace(concepts, name="trees", params={}, size=len(learnable), row=row)
 
 
-Factory = Callable[[Finite, Generator], Oracle[StatisticalQuery, float]]
-
-
-def samples(learner: Learner[Any]) -> int:
-    """n for which the means over one sample are all within the tolerance, for queries fixed
-    beforehand: 2 ln(2 t / beta) / tau^2 (Hoeffding)."""
-    return int(np.ceil(2 * np.log(2 / learner.beta_each(BETA)) / learner.tolerance**2))
-
-
 def _sample(population: Finite, generator: Generator) -> ExactOracle:
     """The means over one sample of `population.size` individuals, drawn as how many there are of
     each kind."""
@@ -275,7 +261,7 @@ def _twin(population: Finite, beside: bool) -> Finite:
     return Finite(Records(both), np.tile(population.shares, 2).tolist(), 1, 0)
 
 
-LEGAL: dict[str, Factory] = {
+LEGAL: dict[str, Callable[[Finite, Generator], Oracle[StatisticalQuery, float]]] = {
     "exact": lambda population, generator: ExactOracle(population),
     "rounded": lambda population, generator: RoundedOracle(population),
     "too high": lambda population, generator: BiasedOracle(population, upward),
@@ -287,7 +273,9 @@ LEGAL: dict[str, Factory] = {
     "reversing": lambda population, generator: NullOracle(
         population, _twin(population, beside=False)
     ),
-    "scattered": lambda population, generator: BiasedOracle(population, scattered(generator)),
+    "scattered": lambda population, generator: BiasedOracle(
+        population, lambda expectation: float(generator.choice((-1.0, 1.0)))
+    ),
 }
 ORACLES = (*LEGAL, "worst case", "sample", "curator", "local clients")
 
@@ -295,7 +283,8 @@ ORACLES = (*LEGAL, "worst case", "sample", "curator", "local clients")
 def records_needed(name: str, learner: Learner[Any]) -> int:
     """How many individuals an oracle needs for answers within the tolerance."""
     if name == "sample":
-        return samples(learner)
+        # the means over n are all within tau if n >= 2 ln(2 t / beta) / tau^2 (Hoeffding)
+        return int(np.ceil(2 * np.log(2 / learner.beta_each(BETA)) / learner.tolerance**2))
     if name == "curator":
         return enough_records(learner.queries, EPSILON, learner.tolerance, BETA)
     return learner.clients(EPSILON, BETA) if name == "local clients" else 1
@@ -357,7 +346,7 @@ def _by_curator(
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:
     """Whether a local run kept the learner's promise."""
-    return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + 1e-9)
+    return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + EDGE)
 
 
 class Fewest(Row):

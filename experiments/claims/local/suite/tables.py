@@ -188,7 +188,8 @@ def _errors_figure(runs: Runs, catalogue: Catalogue) -> Figure:
 def _clients_figure(catalogue: Catalogue, fewest: Fewests) -> Figure:
     def bound(label: str, oracle: str) -> Curve:
         numbers = [records_needed(oracle, task.learner) for task in catalogue.values()]
-        return Curve(label, list(range(len(numbers))), numbers, style="bars")
+        places = list(range(len(numbers)))
+        return Curve(f"{label}, sufficient bound", places, numbers, style="bars")
 
     counts = [
         (place, count.n, count.low, count.high)
@@ -196,9 +197,9 @@ def _clients_figure(catalogue: Catalogue, fewest: Fewests) -> Figure:
         if (count := fewest.get(name))
     ]
     curves = [
-        bound("no privacy, sufficient bound", "sample"),
-        bound("curator, sufficient bound", "curator"),
-        bound("local clients, sufficient bound", "local clients"),
+        bound("no privacy", "sample"),
+        bound("curator", "curator"),
+        bound("local clients", "local clients"),
         curve("local clients, measured minimum", counts, "bars"),
     ]
     title = f"What privacy costs: individuals for the same promise at epsilon = {EPSILON:g}"
