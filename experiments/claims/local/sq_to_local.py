@@ -122,11 +122,6 @@ class Accuracy(Row):
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:g}, tau {self.tau:g}, t = {self.t}"
 
-    @property
-    def order(self) -> tuple[float, int, float]:
-        """Of the rows of the table."""
-        return self.epsilon, self.t, -self.part
-
     def measure(self, seed: int, count: Callable[[float, float], ClientsFor]) -> Successes:
         """How many runs have all answers within tau; none if they are refused."""
         clients_for = count(self.epsilon, BETA / self.t)
@@ -362,7 +357,7 @@ class SqToLocal(Experiment):
         return point.measure(seed)
 
     def finding(self, sheet: Sheet) -> Finding:
-        accuracy = sorted(sheet[Accuracy], key=lambda row: row[0].order)
+        accuracy = sorted(sheet[Accuracy], key=lambda row: (row[0].epsilon, row[0].t))
         variances, runs = sheet[Reports], sheet[Spending]
         spending = [(point, costs) for point, costs in runs if isinstance(costs, Costs)]
         refusals = [
@@ -546,10 +541,10 @@ def _variance_figure(rows: Rows[Reports, Variances]) -> Figure:
 
 
 def _spending_figure(rows: Rows[Spending, Costs]) -> Figure:
-    shown = [(p, p.cost(c), p.spread(c)) for p, c in rows if p.epsilon == 1.0]
+    at_one = [(p, p.cost(c), p.spread(c)) for p, c in rows if p.epsilon == 1.0]
     curves = []
     for way in SPENDING:
-        own = [row for row in shown if row[0].way == way]
+        own = [row for row in at_one if row[0].way == way]
         costs = [(point.t, cost, cost - spread, cost + spread) for point, cost, spread in own]
         curves.append(curve(way, costs))
         curves.append(curve_of(f"{way}, predicted", "t | predicted", own, "theory"))

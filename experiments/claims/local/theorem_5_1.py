@@ -148,11 +148,11 @@ def _forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
             {**certificate, "answers": [*answers, shift]},
             {**certificate, "survivors": certificate["survivors"][:1] * 2},
         ]
-    hidden = certificate["hidden"]
-    first = f"{int(hidden[:2], 16) ^ 1:02x}"  # r = 0 changes sides
+    digits = certificate["hidden"]
+    first = f"{int(digits[:2], 16) ^ 1:02x}"  # r = 0 changes sides
     rho = Fraction(certificate["rho"]) + Fraction(1, 1 << certificate["d"])
     forgeries = [
-        {**certificate, "hidden": first + hidden[2:]},
+        {**certificate, "hidden": first + digits[2:]},
         {**certificate, "rho": str(rho)},
         {**certificate, "success_at_most": "0"},
     ]
@@ -382,13 +382,13 @@ def _refutation_check(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins
     successes = {p.d: m.settings[0].share for p, m in bents if p.d >= 8}
     wins = [each for p, m in biases if p.d >= 8 for each in m.wins.values()]
     win_rate = Rate(sum(wins), BIASED_TARGETS * len(wins))
-    played = ", ".join(f"{float(share):.3f} at d = {d}" for d, share in successes.items())
+    shares = ", ".join(f"{float(share):.3f} at d = {d}" for d, share in successes.items())
     return measured(
         "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 queries "
         "(d + 2 for odd d) learn every concept, d >= 8",
         {"drawn concepts, every answer tau wrong, for d up to 32": win_rate},
         1,
-        more=f"success {played} against the midpoint oracle, over all concepts",
+        more=f"success {shares} against the midpoint oracle, over all concepts",
         also=set(successes.values()) == {1},
     )
 
