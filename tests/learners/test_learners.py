@@ -165,9 +165,7 @@ def share_of_alpha(task: Task[Any], learner: Learner[Any], oracle: str = "exact"
     them and of rounds than its formulas say."""
     population = task.population(1, 0)
     rounds = list[tuple[StatisticalQuery, ...]]()
-    answers = Watched(
-        LEGAL[oracle](population, learner, np.random.default_rng(3)), before=rounds.append
-    )
+    answers = Watched(LEGAL[oracle](population, np.random.default_rng(3)), before=rounds.append)
     excess = task.excess(run(learner.algorithm(), answers), population) / task.learner.alpha
     assert (sum(map(len, rounds)) <= learner.queries, len(rounds) <= learner.rounds) == (True, True)
     for query in {query.query for queries in rounds[:3] for query in queries[:3]}:

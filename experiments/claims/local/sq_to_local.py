@@ -46,6 +46,7 @@ from local_dp.experiments.lab.parts import (
     curve,
     curve_of,
     every,
+    grid,
     holds,
     measured,
     tabulate,
@@ -72,6 +73,17 @@ from local_dp.theorems.from_sq import (
 BETA = 0.05
 USERS_MEAN = 0.6
 FEWER = 0.9  # the part of the exact count that must not be enough
+# epsilon, tau and the number of queries; a quick run takes the last three
+SETTINGS = (
+    (0.25, 0.1, 1),
+    (2.0, 0.1, 1),
+    (1.0, 0.2, 8),
+    (0.5, 0.1, 1),
+    (1.0, 0.1, 1),
+    (1.0, 0.2, 4),
+)
+# epsilon and the number of queries; a quick run takes the last four
+BUDGETS = ((0.5, 2), (0.5, 4), (0.5, 8), (6.0, 4), (1.0, 2), (1.0, 4), (1.0, 8), (6.0, 2))
 SPENDING = ("fresh clients", "one random query", "split budget")
 Answers = tuple[float, ...]
 
@@ -89,9 +101,8 @@ def _columns(t: int, clients: int, seed: int, mean: float = 0.0) -> Finite:
 
 def queries(t: int, tau: float) -> Nonadaptive[StatisticalQuery, float, Answers]:
     """The algorithm that asks t yes/no queries at once and returns the answers."""
-    return Nonadaptive(
-        tuple(StatisticalQuery(Question(f"q{j} == 1"), tau) for j in range(t)), tuple
-    )
+    questions = [Question(f"q{j} == 1") for j in range(t)]
+    return Nonadaptive(tuple(StatisticalQuery(each, tau) for each in questions), tuple)
 
 
 class Successes(Row):
@@ -113,19 +124,18 @@ class Accuracy(Row):
 
     def measure(self, seed: int, count: Callable[[float, float], ClientsFor]) -> Successes:
         """How many runs have all answers within tau; none if they are refused."""
-        needed = count(self.epsilon, BETA / self.t)
-        algorithm = local_from_sq(
-            queries(self.t, self.tau),
-            self.epsilon,
-            lambda query: max(1, round(self.part * needed(query))),
-        )
+        clients_for = count(self.epsilon, BETA / self.t)
+
+        def cohort(query: StatisticalQuery) -> int:
+            return max(1, round(self.part * clients_for(query)))
+
+        algorithm = local_from_sq(queries(self.t, self.tau), self.epsilon, cohort)
         clients = len(algorithm.queries[0].cohort)
         population = _columns(self.t, self.t * clients, seed)
+        place = round(1000 * self.epsilon), self.t, round(100 * self.part)
         good = 0
         for trial in range(self.trials):
-            generator = default_rng(
-                [seed, 1, trial, round(1000 * self.epsilon), self.t, round(100 * self.part)]
-            )
+            generator = default_rng([seed, 1, trial, *place])
             try:
                 answers = run(algorithm, AggregateOracle(population, generator, self.epsilon))
             except RefusedError:
@@ -193,17 +203,12 @@ class Reports(Row):
         generator = default_rng([seed, 2, round(1000 * self.epsilon)])
         bits = (np.arange(self.n) % 2).astype(np.uint8)
         randomizer = BinaryRR(self.epsilon)
+        dtype: Any = np.uint32 if randomizer.word_bits == 32 else np.uint64
         words: Words = generator.integers(
-            0,
-            randomizer.total - 1,
-            self.n,
-            dtype=np.uint32 if randomizer.word_bits == 32 else np.uint64,
-            endpoint=True,
+            0, randomizer.total - 1, self.n, dtype=dtype, endpoint=True
         )
-        response: Floats = randomizer.gain * (
-            2.0 * randomizer.respond(bits, words, np.zeros(1, dtype=np.uint8)).astype(np.float64)
-            - 1.0
-        )
+        reports = randomizer.respond(bits, words, np.zeros(1, dtype=np.uint8)).astype(np.float64)
+        response: Floats = randomizer.gain * (2.0 * reports - 1.0)
         noisy = laplace_reports(2.0 * bits.astype(np.float64) - 1.0, self.epsilon, generator)
         return Variances(*map(_variance, (response, noisy, clipped(noisy, self.epsilon))))
 
@@ -221,9 +226,17 @@ class Reports(Row):
         }
 
 
+def _mean(values: list[float]) -> tuple[float, float]:
+    """With its standard error."""
+    return float(np.mean(values)), float(np.std(values)) / math.sqrt(len(values))
+
+
 def _variance(reports: Floats) -> tuple[float, float]:
     centred = (reports - reports.mean()) ** 2
     return float(centred.mean()), float(centred.std()) / math.sqrt(len(reports))
+
+
+Cell = tuple[int, float, float, float]  # runs, the mean of a figure, its error, its prediction
 
 
 class Costs(Row):
@@ -253,22 +266,15 @@ class Spending(Row):
         )
         squares, sums = [], []
         for run_seed in generator.integers(1 << 62, size=self.trials).tolist():
-            oracle = PopulationOracle(
-                _columns(self.t, self.clients, run_seed),
-                KeyedNoise(run_seed),
-                run_seed,
-                self.epsilon,
-            )
+            population = _columns(self.t, self.clients, run_seed)
+            oracle = PopulationOracle(population, KeyedNoise(run_seed), run_seed, self.epsilon)
             try:
                 answers = run(self._algorithm(run_seed), oracle)
             except RefusedError as error:
                 return Refusal(str(error))
             squares.append(sum(answer**2 for answer in answers) / self.t)
             sums.append(sum(answers) ** 2 / self.t)
-        spread, shared = (float(np.std(each)) / math.sqrt(len(each)) for each in (squares, sums))
-        return Costs(
-            float(np.mean(squares)), spread, float(np.mean(sums)), shared, oracle.ledger.max_spent
-        )
+        return Costs(*_mean(squares), *_mean(sums), oracle.ledger.max_spent)
 
     def _algorithm(self, seed: int) -> Algorithm[LocalQuery, Tally, Answers]:
         algorithm = queries(self.t, 0.5)
@@ -294,9 +300,16 @@ class Spending(Row):
     def predicted_sum(self) -> float:
         """Two answers' errors have the mean product 1 / C^2 if the same people, with equal columns,
         answer both queries, else 0."""
-        return self.predicted + (self.t - 1) * (
-            response_gain(self.epsilon) ** -2 if self.way == "split budget" else 0.0
-        )
+        common = response_gain(self.epsilon) ** -2 if self.way == "split budget" else 0.0
+        return self.predicted + (self.t - 1) * common
+
+    def squares(self, costs: Costs) -> Cell:
+        """Of the answers."""
+        return self.trials, costs.mean_square, costs.error, self.unit * self.predicted
+
+    def sums(self, costs: Costs) -> Cell:
+        """Of the sums of answers."""
+        return self.trials, costs.sum_square, costs.sum_error, self.unit * self.predicted_sum
 
     def cost(self, costs: Costs) -> float:
         return costs.mean_square / self.unit
@@ -325,46 +338,29 @@ class SqToLocal(Experiment):
 
     def points(self, scale: Scale) -> Points:
         full = scale == "full"
-        settings = (
-            *(((0.25, 0.1, 1), (2.0, 0.1, 1), (1.0, 0.2, 8)) if full else ()),
-            (0.5, 0.1, 1),
-            (1.0, 0.1, 1),
-            (1.0, 0.2, 4),
+        settings, trials = (SETTINGS, 10_000) if full else (SETTINGS[-3:], 4000)
+        budgets, answers = (BUDGETS, 12_000) if full else (BUDGETS[-4:], 3200)
+        reports = grid(Reports, (0.1, 0.5, 1.0, 2.0, 4.0), [1 << (22 if full else 20)])
+        spending = (
+            Spending(way, epsilon, t, 2000, answers // t)
+            for epsilon, t in budgets
+            for way in SPENDING
         )
-        spent = (
-            *(((0.5, 2), (0.5, 4), (0.5, 8), (6.0, 4)) if full else ()),
-            (1.0, 2),
-            (1.0, 4),
-            (1.0, 8),
-            (6.0, 2),
+        accuracy = (
+            Accuracy(*setting, part, trials) for setting in settings for part in (1.0, FEWER)
         )
-        return [
-            *(
-                Accuracy(epsilon, tau, t, part, 10_000 if full else 4000)
-                for epsilon, tau, t in settings
-                for part in (1.0, FEWER)
-            ),
-            Users(1.0, 0.2, 2),
-            *(Reports(epsilon, 1 << (22 if full else 20)) for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)),
-            *(
-                Spending(way, epsilon, t, 2000, (12_000 if full else 3200) // t)
-                for epsilon, t in spent
-                for way in SPENDING
-            ),
-        ]
+        return [*accuracy, Users(1.0, 0.2, 2), *reports, *spending]
 
     def measure(self, point: Any, seed: int) -> Any:
-        return (
-            point.measure(seed, self.count)
-            if isinstance(point, (Accuracy, Users))
-            else point.measure(seed)
-        )
+        if isinstance(point, (Accuracy, Users)):
+            return point.measure(seed, self.count)
+        return point.measure(seed)
 
     def finding(self, sheet: Sheet) -> Finding:
-        accuracy = sorted(sheet[Accuracy], key=lambda row: (row[0].epsilon, row[0].t, -row[0].part))
+        accuracy = sorted(sheet[Accuracy], key=lambda row: (row[0].epsilon, row[0].t))
         variances, runs = sheet[Reports], sheet[Spending]
         spending = [(point, costs) for point, costs in runs if isinstance(costs, Costs)]
-        refused = [
+        refusals = [
             f"{point.way} is refused: {refusal.refused}"
             for point, refusal in runs
             if isinstance(refusal, Refusal)
@@ -377,142 +373,117 @@ class SqToLocal(Experiment):
             *_accuracy_checks(accuracy),
             *users,
             *_variance_checks(variances),
-            *_spending_checks(spending, refused),
+            _cost_check(spending, refusals),
+            _order_check(spending),
         ]
-        tables, figures = _tables(accuracy, variances, spending), _figures(variances, spending)
+        tables = _tables(accuracy, variances, spending)
+        figures = [_variance_figure(variances), _spending_figure(spending)]
         return Finding(checks, tables, figures, headline=_headline(accuracy))
 
 
 def _headline(rows: Rows[Accuracy, Successes]) -> str:
     """Of the last setting: the exact count, and fewer clients."""
     last = rows[-1][0]
-    rates = ", ".join(
-        f"{successes.clients:,} in {successes.good / point.trials:.1%}"
-        for point, successes in rows
-        if str(point) == str(last)
-    )
-    asked = f"{last.t} statistical {'queries' if last.t > 1 else 'query'} to within {last.tau:g}"
-    return f"Clients at epsilon {last.epsilon:g} who answer {asked}: {rates} of the runs."
+    own = [(point, successes) for point, successes in rows if str(point) == str(last)]
+    rates = ", ".join(f"{s.clients:,} in {s.good / p.trials:.1%}" for p, s in own)
+    asks = "queries" if last.t > 1 else "query"
+    aim = f"{last.t} statistical {asks} to within {last.tau:g}"
+    return f"Clients at epsilon {last.epsilon:g} who answer {aim}: {rates} of the runs."
 
 
 def _accuracy_checks(rows: Rows[Accuracy, Successes]) -> list[Check]:
-    enough, fewer = (
-        {f"{p}: n = {s.clients}": p.as_predicted(s) for p, s in rows if p.part == part}
-        for part in (1, FEWER)
+    def of_part(part: float) -> dict[str, Claimed]:
+        return {f"{p}: n = {s.clients}": p.as_predicted(s) for p, s in rows if p.part == part}
+
+    enough, fewer = of_part(1), of_part(FEWER)
+    promise = 1 - BETA
+    exact = holds(
+        f"With the exact count, all answers are within tau in {promise:.0%} of runs and more: as "
+        "often as the binomial law says",
+        enough,
+        also=all(rate.low >= promise for rate in enough.values()),
     )
-    return [
-        holds(
-            (
-                f"With the exact count, all answers are within tau in {1 - BETA:.0%} of runs and "
-                "more: as often as the binomial law says"
-            ),
-            enough,
-            also=all(claimed.low >= 1 - BETA for claimed in enough.values()),
-        ),
-        holds(
-            (
-                f"The count is tight: with {FEWER:.0%} of the clients it is less often, again as "
-                "the law says"
-            ),
-            fewer,
-            also=all(claimed.high < 1 - BETA for claimed in fewer.values()),
-        ),
-    ]
+    tight = holds(
+        f"The count is tight: with {FEWER:.0%} of the clients it is less often, again as the law "
+        "says",
+        fewer,
+        also=all(rate.high < promise for rate in fewer.values()),
+    )
+    return [exact, tight]
 
 
 def _variance_checks(rows: Rows[Reports, Variances]) -> list[Check]:
-    laplace, cut = (
-        {
-            f"epsilon {point.epsilon:g}, predicted {point.predicted[way]:.4g}": each.of(way)
-            / point.predicted[way]
-            for point, each in rows
+    def in_units(way: str) -> dict[str, Positive]:
+        """Of the predicted variance."""
+        laws = [(point.epsilon, point.predicted[way], each.of(way)) for point, each in rows]
+        return {
+            f"epsilon {epsilon:g}, predicted {law:.4g}": ratio / law for epsilon, law, ratio in laws
         }
-        for way in ("laplace", "clipped")
+
+    noise = measured(
+        "Laplace noise needs more clients than randomized response by the predicted ratio (in "
+        "units of it)",
+        in_units("laplace"),
+        1,
+        1,
     )
-    between = all(1 < point.predicted["clipped"] < point.predicted["laplace"] for point, _ in rows)
-    statement = (
+    between = all(1 < p.predicted["clipped"] < p.predicted["laplace"] for p, _ in rows)
+    clip = measured(
         "A server that clips the Laplace reports wins the predicted part of that back, never all "
-        "of it"
+        "of it (variances in units of the predicted ones)",
+        in_units("clipped"),
+        1,
+        1,
+        also=between,
     )
-    return [
-        measured(
-            (
-                "Laplace noise needs more clients than randomized response by the predicted ratio "
-                "(in units of it)"
-            ),
-            laplace,
-            1,
-            1,
-        ),
-        measured(
-            f"{statement} (variances in units of the predicted ones)", cut, 1, 1, also=between
-        ),
-    ]
+    return [noise, clip]
 
 
-def _spending_checks(rows: Rows[Spending, Costs], refused: list[str]) -> list[Check]:
+def _cost_check(rows: Rows[Spending, Costs], refusals: list[str]) -> Check:
     figures = {}
     for way in SPENDING:
         own = [(point, costs) for point, costs in rows if point.way == way]
-        figures[way] = _pooled(
-            [
-                (point.trials, costs.mean_square, costs.error, point.unit * point.predicted)
-                for point, costs in own
-            ]
-        )
-        sums = [
-            (point.trials, costs.sum_square, costs.sum_error, point.unit * point.predicted_sum)
-            for point, costs in own
-        ]
-        figures[f"{way}, sums of answers"] = _pooled(sums)
-    factors = sorted(
-        (point.epsilon, point.t, split_budget_cost(point.epsilon, point.t))
-        for point, _ in rows
-        if point.way == "split budget"
+        figures[way] = _pool([point.squares(costs) for point, costs in own])
+        figures[f"{way}, sums of answers"] = _pool([point.sums(costs) for point, costs in own])
+    text = "; ".join(f"{p.way}, {p}: {p.cost(c):.2f} of {p.predicted:.2f}" for p, c in rows)
+    within = all(costs.spent <= point.epsilon for point, costs in rows)
+    return measured(
+        "Each way to spend the clients costs what is predicted, each answer with noise of its "
+        "own, and nobody spends more than epsilon (in units of the prediction, over all runs)",
+        figures,
+        1,
+        1,
+        text + "".join(refusals[:1]),
+        also=not refusals and within,
     )
+
+
+def _order_check(rows: Rows[Spending, Costs]) -> Check:
+    points = sorted((p.epsilon, p.t) for p, _ in rows if p.way == "split budget")
+    factors = [(epsilon, t, split_budget_cost(epsilon, t)) for epsilon, t in points]
+    low = [(epsilon, factor) for epsilon, _, factor in factors if epsilon <= 1]
     grows = all(
-        below < above
-        for (epsilon, _, below), (other, _, above) in pairwise(factors)
-        if epsilon == other <= 1
+        below < above for (epsilon, below), (other, above) in pairwise(low) if epsilon == other
     )
-    return [
-        measured(
-            "Each way to spend the clients costs what is predicted, each answer with noise of its "
-            "own, and nobody spends more than epsilon (in units of the prediction, over all runs)",
-            figures,
-            1,
-            1,
-            "; ".join(
-                f"{point.way}, {point}: {point.cost(costs):.2f} of {point.predicted:.2f}"
-                for point, costs in rows
-            )
-            + "".join(refused[:1]),
-            also=not refused and all(costs.spent <= point.epsilon for point, costs in rows),
-        ),
-        every(
-            "By these costs, fresh clients beat a split budget up to epsilon 1, by a factor that "
-            "grows with the number of queries and stays below it; at epsilon 6, where sampling "
-            "costs more than privacy, the order turns",
-            (
-                (
-                    1 < factor < t if epsilon <= 1 else factor < 1,
-                    f"epsilon {epsilon:g}, t = {t}: {factor:.2f} times",
-                )
-                for epsilon, t, factor in factors
-            ),
-            also=grows,
-        ),
-    ]
+    cases = []
+    for epsilon, t, factor in factors:
+        true = 1 < factor < t if epsilon <= 1 else factor < 1
+        cases.append((true, f"epsilon {epsilon:g}, t = {t}: {factor:.2f} times"))
+    return every(
+        "By these costs, fresh clients beat a split budget up to epsilon 1, by a factor that "
+        "grows with the number of queries and stays below it; at epsilon 6, where sampling "
+        "costs more than privacy, the order turns",
+        cases,
+        also=grows,
+    )
 
 
-def _pooled(cells: list[tuple[int, float, float, float]]) -> Positive:
-    """The mean over all runs of cells (runs, mean, its standard error, prediction) of the measured
-    figure in units of the predicted one."""
-    runs = sum(own for own, *_ in cells)
-    value = sum(own * mean / predicted for own, mean, _, predicted in cells) / max(1, runs)
-    error = math.hypot(*(own * error / predicted for own, _, error, predicted in cells)) / max(
-        1, runs
-    )
+def _pool(cells: list[Cell]) -> Positive:
+    """The mean over all runs of the measured figure in units of the predicted one."""
+    runs = max(1, sum(own for own, *_ in cells))
+    values = [own * mean / prediction for own, mean, _, prediction in cells]
+    errors = [own * error / prediction for own, _, error, prediction in cells]
+    value, error = sum(values) / runs, math.hypot(*errors) / runs
     return Positive(value, error / value, runs - len(cells)) if value else NO_FACTOR
 
 
@@ -521,110 +492,65 @@ def _tables(
     variances: Rows[Reports, Variances],
     spending: Rows[Spending, Costs],
 ) -> list[Table]:
+    rates: list[tuple[float, ...]] = []
+    for p, s in accuracy:
+        setting = p.epsilon, p.tau, p.t, p.part, s.clients
+        rates.append((*setting, s.good / p.trials, *wilson(s.good, p.trials), p.predicted(s)))
+    reports: list[tuple[float, ...]] = []
+    for q, v in variances:
+        laplace = v.laplace[0], v.of("laplace").value, q.predicted["laplace"]
+        clip = v.clipped[0], q.predicted["clipped"] * q.square
+        reports.append((q.epsilon, v.response[0], q.square, *laplace, *clip))
+    costs = [(p.epsilon, p.t, p.way, p.cost(c), p.spread(c), p.predicted) for p, c in spending]
     return [
         tabulate(
             "Runs with every answer within tau, with 95 % intervals",
-            (
-                "epsilon | tau | queries | part of the count | clients a query | rate | low | "
-                "high | predicted"
-            ),
-            [
-                (
-                    p.epsilon,
-                    p.tau,
-                    p.t,
-                    p.part,
-                    s.clients,
-                    s.good / p.trials,
-                    *wilson(s.good, p.trials),
-                    p.predicted(s),
-                )
-                for p, s in accuracy
-            ],
+            "epsilon | tau | queries | part of the count | clients a query | rate | low | high | "
+            "predicted",
+            rates,
         ),
         tabulate(
             "Variance of one unbiased report at mean 0",
-            (
-                "epsilon | randomized response | C^2 | Laplace | Laplace / randomized response | "
-                "predicted | clipped Laplace | predicted, clipped"
-            ),
-            [
-                (
-                    *(p.epsilon, v.response[0], p.square, v.laplace[0]),
-                    *(
-                        v.of("laplace").value,
-                        p.predicted["laplace"],
-                        v.clipped[0],
-                        p.predicted["clipped"] * p.square,
-                    ),
-                )
-                for p, v in variances
-            ],
+            "epsilon | randomized response | C^2 | Laplace | Laplace / randomized response | "
+            "predicted | clipped Laplace | predicted, clipped",
+            reports,
         ),
         tabulate(
             "Mean square error in units of one query asked of everybody",
             "epsilon | queries | way | cost | 95 % interval +- | predicted",
-            [(p.epsilon, p.t, p.way, p.cost(c), p.spread(c), p.predicted) for p, c in spending],
-        ),
-    ]
-
-
-def _figures(variances: Rows[Reports, Variances], spending: Rows[Spending, Costs]) -> list[Figure]:
-    laplace = [(point, each.of("laplace")) for point, each in variances]
-    ratios = [
-        curve(
-            "Laplace / randomized response",
-            [
-                (p.epsilon, ratio.value, *about_log(ratio.value, ratio.error))
-                for p, ratio in laplace
-            ],
-        ),
-        curve(
-            "Laplace / randomized response, predicted",
-            [(point.epsilon, point.predicted["laplace"]) for point, _ in variances],
-            "theory",
-        ),
-        curve(
-            "clipped Laplace / randomized response",
-            [(point.epsilon, each.of("clipped").value) for point, each in variances],
-        ),
-        curve(
-            "clipped Laplace / randomized response, predicted",
-            [(point.epsilon, point.predicted["clipped"]) for point, _ in variances],
-            "theory",
-        ),
-    ]
-    costs = []
-    for way in SPENDING:
-        rows = [
-            (p, p.cost(c), p.spread(c)) for p, c in spending if p.way == way and p.epsilon == 1.0
-        ]
-        costs.append(
-            curve(
-                way, [(point.t, cost, cost - spread, cost + spread) for point, cost, spread in rows]
-            )
-        )
-        costs.append(curve_of(f"{way}, predicted", "t | predicted", rows, "theory"))
-    axis = "mean square error, units of C^2 / n"
-    return [
-        Figure(
-            "laplace-ratio",
-            "How many more clients Laplace noise needs",
-            "epsilon",
-            "ratio of variances",
-            ratios,
-            "one-round",
-            log_x=True,
-        ),
-        LogLogFigure(
-            "spending",
-            "Three ways to spend the same clients, epsilon 1",
-            "queries",
-            axis,
             costs,
-            "one-round",
         ),
     ]
+
+
+def _variance_figure(rows: Rows[Reports, Variances]) -> Figure:
+    def law(way: str) -> list[tuple[float, float]]:
+        return [(point.epsilon, point.predicted[way]) for point, _ in rows]
+
+    noise = [(point.epsilon, each.of("laplace")) for point, each in rows]
+    clip = [(point.epsilon, each.of("clipped").value) for point, each in rows]
+    laplace = [(epsilon, r.value, *about_log(r.value, r.error)) for epsilon, r in noise]
+    ratios = [
+        curve("Laplace / randomized response", laplace),
+        curve("Laplace / randomized response, predicted", law("laplace"), "theory"),
+        curve("clipped Laplace / randomized response", clip),
+        curve("clipped Laplace / randomized response, predicted", law("clipped"), "theory"),
+    ]
+    title, y_label = "How many more clients Laplace noise needs", "ratio of variances"
+    return Figure("laplace-ratio", title, "epsilon", y_label, ratios, "one-round", log_x=True)
+
+
+def _spending_figure(rows: Rows[Spending, Costs]) -> Figure:
+    at_one = [(p, p.cost(c), p.spread(c)) for p, c in rows if p.epsilon == 1.0]
+    curves = []
+    for way in SPENDING:
+        own = [row for row in at_one if row[0].way == way]
+        costs = [(point.t, cost, cost - spread, cost + spread) for point, cost, spread in own]
+        curves.append(curve(way, costs))
+        curves.append(curve_of(f"{way}, predicted", "t | predicted", own, "theory"))
+    title = "Three ways to spend the same clients, epsilon 1"
+    y_label = "mean square error, units of C^2 / n"
+    return LogLogFigure("spending", title, "queries", y_label, curves, "one-round")
 
 
 EXPERIMENT = SqToLocal()

@@ -4,6 +4,7 @@ matching family (limits 3.1, E4 and E5)."""
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
+from operator import eq
 from typing import Any, Final
 
 from numpy.random import default_rng
@@ -22,6 +23,7 @@ from local_dp.experiments.lab.parts import (
     Rows,
     Scale,
     Sheet,
+    Table,
     curve,
     every,
     grid,
@@ -103,15 +105,10 @@ class Setting(Row):
         cls, learner: NonadaptiveLearner, spectra: tuple[Spectrum, ...], d: int, tolerance: float
     ) -> "Setting":
         queries = len(learner.queries) - d
-        certified = 1 - Fraction(int(hidden_set(spectra).sum()), 2 << d)
-        return cls(
-            d,
-            queries,
-            tolerance,
-            str(exact_success(learner, spectra)),
-            str(certified),
-            success_bound(d, queries, tolerance),
-        )
+        success = str(exact_success(learner, spectra))
+        limit = str(1 - Fraction(int(hidden_set(spectra).sum()), 2 << d))
+        bound = success_bound(d, queries, tolerance)
+        return cls(d, queries, tolerance, success, limit, bound)
 
     @property
     def share(self) -> Fraction:
@@ -131,29 +128,31 @@ class Verified(Row):
     forgeries_accepted: int  # by the checker
 
 
-def _verified(certificate: dict[str, Any], *others: dict[str, Any]) -> Verified:
+def _verify(certificate: dict[str, Any], *others: dict[str, Any]) -> Verified:
     """The checker's verdicts on a certificate, on forgeries of it and on `others`."""
     verdict = verify_certificate(certificate)
-    forged = [verify_certificate(forgery).valid for forgery in (*_forgeries(certificate), *others)]
-    return Verified(verdict.valid, verdict.statement, len(forged), sum(forged))
+    verdicts = [
+        verify_certificate(forgery).valid for forgery in (*_forgeries(certificate), *others)
+    ]
+    return Verified(verdict.valid, verdict.statement, len(verdicts), sum(verdicts))
 
 
 def _forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     if certificate["kind"] == "survivors":
         # the last answer is every survivor's exact expectation; 3/2 of a tolerance more is not
         # legal
-        moved = str(
-            Fraction(certificate["answers"][-1])
-            + Fraction(3, 2) * Fraction(certificate["queries"][-1]["tolerance"])
-        )
+        tolerance = Fraction(certificate["queries"][-1]["tolerance"])
+        *answers, last = certificate["answers"]
+        shift = str(Fraction(last) + Fraction(3, 2) * tolerance)
         return [
-            {**certificate, "answers": [*certificate["answers"][:-1], moved]},
+            {**certificate, "answers": [*answers, shift]},
             {**certificate, "survivors": certificate["survivors"][:1] * 2},
         ]
-    first = f"{int(certificate['hidden'][:2], 16) ^ 1:02x}"  # r = 0 changes sides
+    digits = certificate["hidden"]
+    first = f"{int(digits[:2], 16) ^ 1:02x}"  # r = 0 changes sides
     rho = Fraction(certificate["rho"]) + Fraction(1, 1 << certificate["d"])
     forgeries = [
-        {**certificate, "hidden": first + certificate["hidden"][2:]},
+        {**certificate, "hidden": first + digits[2:]},
         {**certificate, "rho": str(rho)},
         {**certificate, "success_at_most": "0"},
     ]
@@ -188,12 +187,9 @@ class Printed(Row):
         learner = bent_learner(self.d, tolerance)
         setting = Setting.of(learner, _spectra(learner, self.d), self.d, tolerance)
         certificate = hidden_set_certificate(learner.queries, self.d)
-        others = (
-            [_first_ignored(learner.queries, self.d)]
-            if setting.share == 1 and self.d <= FORGED_D
-            else []
-        )
-        return Certified([setting], _verified(certificate, *others), certificate)
+        forgeable = setting.share == 1 and self.d <= FORGED_D
+        others = [_first_ignored(learner.queries, self.d)] if forgeable else []
+        return Certified([setting], _verify(certificate, *others), certificate)
 
 
 class Wins(Row):
@@ -210,9 +206,8 @@ class Biased(Row):
         for concept in _targets(self.d, BIASED_TARGETS, seed):
             population = MaskedParityPopulation(concept, 1, seed)
             for name, bias in BIASES.items():
-                wins[name] += (
-                    run(learner, legal(BiasedOracle(population, bias), population)) == concept
-                )
+                oracle = legal(BiasedOracle(population, bias), population)
+                wins[name] += run(learner, oracle) == concept
         return Wins(wins)
 
 
@@ -234,7 +229,7 @@ class Threshold(Row):
         for tolerance in (threshold * BELOW, threshold):
             learner = coset_learner(self.d, tolerance, self.k)
             settings.append(Setting.of(learner, _at(spectra, tolerance), self.d, tolerance))
-        return Sides(settings, _verified(hidden_set_certificate(learner.queries, self.d)))
+        return Sides(settings, _verify(hidden_set_certificate(learner.queries, self.d)))
 
 
 class Settings(Row):
@@ -250,20 +245,15 @@ class Sweep(Row):
     def measure(self, seed: int) -> Settings:
         d, family = self.d, FAMILIES[self.family]
         counts = [1 << e for e in range(min(d, 7))]
-        spectra = _spectra(
-            family(
-                d,
-                TOLERANCES[0],
-                counts[-1]
-                if self.family != "bent cosets, k = 4"
-                else min(counts[-1], 1 << (d - 4)),
-            ),
-            d,
-        )
-        cases = [(q, tau) for q in counts if d + q <= len(spectra) for tau in TOLERANCES]
-        return Settings(
-            [Setting.of(family(d, tau, q), _at(spectra[: d + q], tau), d, tau) for q, tau in cases]
-        )
+        cosets = self.family == "bent cosets, k = 4"
+        most = min(counts[-1], 1 << (d - 4)) if cosets else counts[-1]
+        spectra = _spectra(family(d, TOLERANCES[0], most), d)
+        settings = []
+        for q in (q for q in counts if d + q <= len(spectra)):
+            for tau in TOLERANCES:
+                own = _at(spectra[: d + q], tau)
+                settings.append(Setting.of(family(d, tau, q), own, d, tau))
+        return Settings(settings)
 
 
 class Learnt(Row):
@@ -279,16 +269,16 @@ class TwoRounds(Row):
 
     def measure(self, seed: int) -> Learnt:
         concepts = [Concept(self.d, r, a) for r in range(1 << self.d) for a in (0, 1)]
-        wins = sum(
-            run(two_round_learner(self.d), MidpointOracle(self.d, concept.r, concept.a)) == concept
-            for concept in concepts
-        )
+        learner = two_round_learner(self.d)
+        oracles = (MidpointOracle(self.d, concept.r, concept.a) for concept in concepts)
+        hypotheses = (run(learner, oracle) for oracle in oracles)
+        wins = sum(map(eq, hypotheses, concepts))
         (concept,) = _targets(self.d, 1, seed)
         oracle = MidpointOracle(self.d, concept.r, concept.a)
         # these queries are fixed in advance, so they cannot aim at r
         run(parity_learner(self.d, 0.9 / (2 * self.d), 1), oracle)
         certificate = oracle.certificate()
-        return Learnt(wins, self.d + 1, _verified(certificate) if certificate else None)
+        return Learnt(wins, self.d + 1, _verify(certificate) if certificate else None)
 
 
 class Theorem51(Experiment):
@@ -312,66 +302,36 @@ class Theorem51(Experiment):
     def points(self, scale: Scale) -> Points:
         full = scale == "full"
         cosets = ((8, 0), (10, 2), (12, 4)) if full else ((8, 2), (10, 6))
+        dimensions = (4, 8, 9, 10, 12, 16) if full else (4, 8, 10, 16)
+        sizes, rounds = ((6, 8, 10), (8, 10)) if full else ((6, 8), (8,))
+        thresholds = (Threshold(d, k) for d, least in cosets for k in range(least, d + 1, 2))
         return [
-            *map(Printed, (4, 8, 9, 10, 12, 16) if full else (4, 8, 10, 16)),
+            *map(Printed, dimensions),
             *map(Biased, (4, 8, 10, 16, 20, 32)),
-            *(Threshold(d, k) for d, smallest in cosets for k in range(smallest, d + 1, 2)),
-            *grid(Sweep, (6, 8, 10) if full else (6, 8), FAMILIES),
-            *map(TwoRounds, (8, 10) if full else (8,)),
+            *thresholds,
+            *grid(Sweep, sizes, FAMILIES),
+            *map(TwoRounds, rounds),
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        printed, biased, thresholds = sheet[Printed], sheet[Biased], sheet[Threshold]
+        bents, biases, thresholds = sheet[Printed], sheet[Biased], sheet[Threshold]
         sweep, rounds = sheet[Sweep], sheet[TwoRounds]
-        settings = [setting for _, m in (*printed, *thresholds, *sweep) for setting in m.settings]
-        verified = [m.check for _, m in (*printed, *thresholds, *rounds) if m.check]
+        settings = [setting for _, m in (*bents, *thresholds, *sweep) for setting in m.settings]
+        verdicts = [m.check for _, m in (*bents, *thresholds, *rounds) if m.check]
         checks = [
-            _refuted(printed, biased),
-            _lost(printed, biased),
-            _bounded(settings),
-            _tight(thresholds),
-        ]
-        checks += [
-            _certified(verified),
-            every(
-                (
-                    "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn "
-                    "every concept against the same oracle"
-                ),
-                (
-                    (m.wins == 2 << p.d, f"{m.wins:,} of {2 << p.d:,} at d = {p.d}")
-                    for p, m in rounds
-                ),
-            ),
+            _refutation_check(bents, biases),
+            _loss_check(bents, biases),
+            _bound_check(settings),
+            _tightness_check(thresholds),
+            _certificate_check(verdicts),
+            _two_round_check(rounds),
             intervals_check(),
         ]
-        tables = [
-            tabulate(
-                "The bent learner against the midpoint oracle",
-                (
-                    "d | queries asked | queries the printed theorem demands | tolerance "
-                    "2^(-2d/3) | success | what the certificate proves"
-                ),
-                [
-                    (s.d, s.q + s.d, 2**s.d - 1, s.tau, s.success, m.check.statement)
-                    for _, m in printed
-                    for s in m.settings
-                ],
-            ),
-            tabulate(
-                "The bent learner when every answer is wrong by the whole tolerance",
-                f"d | {' | '.join(BIASES)}",
-                [
-                    (p.d, *(f"{m.wins[name]} of {BIASED_TARGETS}" for name in BIASES))
-                    for p, m in biased
-                ],
-            ),
-        ]
-        certificates = {f"certificate bent d {p.d}": m.certificate for p, m in printed}
-        figures = [_frontier_figure(printed, thresholds), _success_figure(sweep)]
-        return Finding(
-            checks, tables, figures, [_NOTE], certificates, headline=_headline(printed, settings)
-        )
+        certificates = {f"certificate bent d {p.d}": m.certificate for p, m in bents}
+        tables = _tables(bents, biases)
+        figures = [_frontier_figure(bents, thresholds), _success_figure(sweep)]
+        headline = _headline(bents, settings)
+        return Finding(checks, tables, figures, [_NOTE], certificates, headline=headline)
 
 
 _NOTE = (
@@ -383,9 +343,33 @@ _NOTE = (
 )
 
 
-def _headline(printed: Rows[Printed, Certified], settings: list[Setting]) -> str:
+def _tables(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins]) -> list[Table]:
+    successes: list[tuple[Any, ...]] = []
+    for _, m in bents:
+        for s in m.settings:
+            queries = s.q + s.d, 2**s.d - 1
+            successes.append((s.d, *queries, s.tau, s.success, m.check.statement))
+    wins: list[tuple[Any, ...]] = []
+    for p, each in biases:
+        wins.append((p.d, *(f"{each.wins[name]} of {BIASED_TARGETS}" for name in BIASES)))
+    return [
+        tabulate(
+            "The bent learner against the midpoint oracle",
+            "d | queries asked | queries the printed theorem demands | tolerance 2^(-2d/3) | "
+            "success | what the certificate proves",
+            successes,
+        ),
+        tabulate(
+            "The bent learner when every answer is wrong by the whole tolerance",
+            f"d | {' | '.join(BIASES)}",
+            wins,
+        ),
+    ]
+
+
+def _headline(bents: Rows[Printed, Certified], settings: list[Setting]) -> str:
     """The largest dimension in which every concept was played."""
-    d, success = max((p.d, float(m.settings[0].share)) for p, m in printed)
+    d, success = max((p.d, float(m.settings[0].share)) for p, m in bents)
     over = sum(setting.share > setting.bound * (1 + 1e-12) for setting in settings)
     return (
         f"At d = {d} the learner that the printed theorem rules out learns {success:.0%} of all "
@@ -394,145 +378,117 @@ def _headline(printed: Rows[Printed, Certified], settings: list[Setting]) -> str
     )
 
 
-def _refuted(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Check:
-    successes = {p.d: m.settings[0].share for p, m in printed if p.d >= 8}
-    wins = [each for p, m in biased if p.d >= 8 for each in m.wins.values()]
+def _refutation_check(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins]) -> Check:
+    successes = {p.d: m.settings[0].share for p, m in bents if p.d >= 8}
+    wins = [each for p, m in biases if p.d >= 8 for each in m.wins.values()]
+    win_rate = Rate(sum(wins), BIASED_TARGETS * len(wins))
+    shares = ", ".join(f"{float(share):.3f} at d = {d}" for d, share in successes.items())
     return measured(
-        (
-            "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 "
-            "queries (d + 2 for odd d) learn every concept, d >= 8"
-        ),
-        {
-            "drawn concepts, every answer tau wrong, for d up to 32": Rate(
-                sum(wins), BIASED_TARGETS * len(wins)
-            )
-        },
+        "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 queries "
+        "(d + 2 for odd d) learn every concept, d >= 8",
+        {"drawn concepts, every answer tau wrong, for d up to 32": win_rate},
         1,
-        more=(
-            "success "
-            f"{', '.join(f'{float(success):.3f} at d = {d}' for d, success in successes.items())} "
-            "against the midpoint oracle, over all concepts"
-        ),
+        more=f"success {shares} against the midpoint oracle, over all concepts",
         also=set(successes.values()) == {1},
     )
 
 
-def _lost(printed: Rows[Printed, Certified], biased: Rows[Biased, Wins]) -> Check:
-    small = [m.settings[0].share for p, m in printed if p.d == 4]
-    wins = [m.wins["against the sign"] for p, m in biased if p.d == 4]
+def _loss_check(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins]) -> Check:
+    small = [m.settings[0].share for p, m in bents if p.d == 4]
+    wins = [m.wins["against the sign"] for p, m in biases if p.d == 4]
+    win_rate = Rate(sum(wins), BIASED_TARGETS * len(wins))
     return measured(
         "At d = 4 the same learner loses, as the condition 2^(-2d/3) < 2^(-d/2 - 1) says it should",
-        {
-            "wins where every answer is tau closer to the wrong sign": Rate(
-                sum(wins), BIASED_TARGETS * len(wins)
-            )
-        },
+        {"wins where every answer is tau closer to the wrong sign": win_rate},
         high=0,
         more=f"success {', '.join(map(str, small))} against the midpoint oracle",
         also=max(small) <= Fraction(1, 2),
     )
 
 
-def _bounded(settings: list[Setting]) -> Check:
-    same = all(
-        abs(s.bound - min(1.0, 0.5 + s.q / (8 * s.tau**2 * 2.0**s.d))) <= 1e-12 for s in settings
-    )
-    over = [
-        s
-        for s in settings
-        if s.share > Fraction(s.certified) or float(Fraction(s.certified)) > s.bound * (1 + 1e-12)
-    ]
+def _bound_check(settings: list[Setting]) -> Check:
+    same, over = True, 0
+    for setting in settings:
+        formula = 0.5 + setting.q / (8 * setting.tau**2 * 2.0**setting.d)
+        same &= abs(setting.bound - min(1.0, formula)) <= 1e-12
+        limit = Fraction(setting.certified)
+        beyond = float(limit) > setting.bound * (1 + 1e-12)
+        over += setting.share > limit or beyond
     return Check(
-        (
-            "No non-adaptive learner exceeds its certified success, nor the corrected bound 1/2 + "
-            "q / (8 tau^2 2^d)"
-        ),
-        same and not over,
-        (
-            f"{len(settings)} triples (d, tau, q) played over all concepts, {len(over)} above the "
-            "certificate or the bound"
-        ),
+        "No non-adaptive learner exceeds its certified success, nor the corrected bound 1/2 + q / "
+        "(8 tau^2 2^d)",
+        same and over == 0,
+        f"{len(settings)} triples (d, tau, q) played over all concepts, {over} above the "
+        "certificate or the bound",
     )
 
 
-def _tight(thresholds: Rows[Threshold, Sides]) -> Check:
+def _tightness_check(thresholds: Rows[Threshold, Sides]) -> Check:
     flips = [tuple(setting.share for setting in m.settings) == FLIP for _, m in thresholds]
-    reached = [m.settings[0].q * m.settings[0].fineness / 2**p.d for p, m in thresholds]
+    below = [(p.d, m.settings[0]) for p, m in thresholds]
+    ratios = [setting.q * setting.fineness / 2**d for d, setting in below]
+    meets = all(abs(ratio - 1) < 1e-6 for ratio in ratios)
     return Check(
         "The bound is tight: against the midpoint oracle, 2^(d-k) bent-coset queries always "
         "succeed just below the tolerance 2^(-k/2-1), where 4 tau^2 2^d = 2^(d-k), and guess a at "
         "it",
-        all(flips) and all(abs(ratio - 1) < 1e-6 for ratio in reached),
+        all(flips) and meets,
         f"{sum(flips)} of {len(flips)} pairs (d, k) flip from 1 to 1/2 exactly there",
     )
 
 
-def _certified(verified: list[Verified]) -> Check:
-    valid, forged, accepted = (
-        sum(each.valid for each in verified),
-        sum(each.forgeries for each in verified),
-        sum(each.forgeries_accepted for each in verified),
-    )
+def _certificate_check(verdicts: list[Verified]) -> Check:
+    valid = sum(each.valid for each in verdicts)
+    forgeries = sum(each.forgeries for each in verdicts)
+    accepts = sum(each.forgeries_accepted for each in verdicts)
     return Check(
         "Every certificate passes the independent checker, and no forgery of one does",
-        valid == len(verified) and forged > 0 == accepted,
-        (
-            f"{valid} of {len(verified)} certificates verified; {accepted} of {forged} forgeries "
-            "accepted"
-        ),
+        valid == len(verdicts) and forgeries > 0 == accepts,
+        f"{valid} of {len(verdicts)} certificates verified; {accepts} of {forgeries} forgeries "
+        "accepted",
     )
 
 
-def _frontier_figure(
-    printed: Rows[Printed, Certified], thresholds: Rows[Threshold, Sides]
-) -> Figure:
+def _two_round_check(rounds: Rows[TwoRounds, Learnt]) -> Check:
+    cases = []
+    for p, m in rounds:
+        size = 2 << p.d
+        cases.append((m.wins == size, f"{m.wins:,} of {size:,} at d = {p.d}"))
+    return every(
+        "With two rounds, d + 1 queries at nine tenths of the tolerance 1/(2d) learn every concept "
+        "against the same oracle",
+        cases,
+    )
+
+
+def _frontier_figure(bents: Rows[Printed, Certified], thresholds: Rows[Threshold, Sides]) -> Figure:
     curves = []
     for d in sorted({p.d for p, _ in thresholds}):
-        flips = [(m.settings[0].q, m.settings[0].fineness) for p, m in thresholds if p.d == d]
-        most = max(flips)[0]
-        curves += [
-            curve(f"bent cosets, d = {d}", flips),
-            curve(f"q / (4 tau^2) = 2^{d}", [(1, 2.0**d), (most, 2.0**d / most)], "bound"),
-        ]
-    curves.append(
-        curve(
-            "bent learner at 2^(-2d/3)",
-            ((s.q, s.fineness) for _, m in printed for s in m.settings if s.share == 1),
-        )
-    )
+        below = [m.settings[0] for p, m in thresholds if p.d == d]
+        flips = [(setting.q, setting.fineness) for setting in below]
+        most, steps = max(flips)[0], 2.0**d
+        frontier = [(1, steps), (most, steps / most)]
+        curves.append(curve(f"bent cosets, d = {d}", flips))
+        curves.append(curve(f"q / (4 tau^2) = 2^{d}", frontier, "bound"))
+    wins = ((s.q, s.fineness) for _, m in bents for s in m.settings if s.share == 1)
+    curves.append(curve("bent learner at 2^(-2d/3)", wins))
     title = "The frontier of non-adaptive learning: certain success on and above each line"
-    return LogLogFigure(
-        "frontier",
-        title,
-        "queries q about the mask",
-        "1 / (4 tau^2), the fineness of the answers",
-        curves,
-        "one-round",
-    )
+    axes = "queries q about the mask", "1 / (4 tau^2), the fineness of the answers"
+    return LogLogFigure("frontier", title, *axes, curves, "one-round")
 
 
 def _success_figure(sweep: Rows[Sweep, Settings]) -> Figure:
     d = max(p.d for p, _ in sweep)
-    curves = [
-        curve(p.family, ((s.q, float(s.share)) for s in m.settings if s.tau == SHOWN))
-        for p, m in sweep
-        if p.d == d
-    ]
-    curves.append(
-        curve(
-            "corrected bound",
-            ((float(q), success_bound(d, q, SHOWN)) for q in range(1, 65)),
-            "bound",
-        )
-    )
-    return Figure(
-        "success",
-        f"Success of non-adaptive learners at d = {d}, tau = {SHOWN:.3f}",
-        "queries q about the mask",
-        "success",
-        curves,
-        "one-round",
-    )
+    curves = []
+    for p, m in sweep:
+        if p.d == d:
+            points = ((s.q, float(s.share)) for s in m.settings if s.tau == SHOWN)
+            curves.append(curve(p.family, points))
+    bound = ((float(q), success_bound(d, q, SHOWN)) for q in range(1, 65))
+    curves.append(curve("corrected bound", bound, "bound"))
+    title = f"Success of non-adaptive learners at d = {d}, tau = {SHOWN:.3f}"
+    axes = "queries q about the mask", "success"
+    return Figure("success", title, *axes, curves, "one-round")
 
 
 EXPERIMENT = Theorem51()

@@ -2,7 +2,7 @@
 queries it takes."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, product
@@ -38,6 +38,7 @@ from local_dp.experiments.lab.parts import (
     curve,
     curve_of,
     drawn,
+    grid,
     measured,
     table_of,
 )
@@ -52,6 +53,7 @@ from local_dp.theorems.likelihood import (
 
 Law = Sequence[Fraction]
 Channel = Sequence[Law]  # one row for each value: the law of the report
+Estimates = dict[int, Fraction]  # by the sign of the error
 # (ratio, ceiling) -> probability, as `rejection.acceptance`
 Accept = Callable[[Fraction, Fraction], Fraction]
 
@@ -68,9 +70,9 @@ def _solve(matrix: list[list[Fraction]]) -> list[Fraction] | None:
         rows[place] = [entry / rows[place][place] for entry in rows[place]]
         for row in range(size):
             if row != place and rows[row][place]:
-                factor = rows[row][place]
+                factor, own = rows[row][place], rows[place]
                 rows[row] = [
-                    entry - factor * own for entry, own in zip(rows[row], rows[place], strict=True)
+                    entry - factor * each for entry, each in zip(rows[row], own, strict=True)
                 ]
     return [row[-1] for row in rows]
 
@@ -84,19 +86,16 @@ def extremal_channel(growth: Fraction, values: int, reports: int, generator: Gen
     while True:
         patterns = generator.integers(0, 2, (reports, reports))
         matrix = 1 + (float(growth) - 1) * patterns
-        if (
-            abs(np.linalg.det(matrix)) < 1e-9
-            or np.linalg.solve(matrix, np.ones(reports)).min() < 1e-9
-        ):
+        singular = abs(np.linalg.det(matrix)) < 1e-9
+        if singular or np.linalg.solve(matrix, np.ones(reports)).min() < 1e-9:
             continue  # a quick look before the exact one
-        scale = _solve(
-            [[growth if high else Fraction(1) for high in row] for row in patterns.tolist()]
-        )
+        entries = (Fraction(1), growth)
+        scale = _solve([[entries[high] for high in row] for row in patterns.tolist()])
         if scale is not None and min(scale) > 0:
             rows = patterns[generator.integers(0, reports, values)].tolist()
+            columns = [(m, m * growth) for m in scale]
             return [
-                tuple(m * growth if high else m for m, high in zip(scale, row, strict=True))
-                for row in rows
+                tuple(pair[high] for pair, high in zip(columns, row, strict=True)) for row in rows
             ]
 
 
@@ -106,17 +105,28 @@ def random_law(size: int, generator: Generator) -> Law:
     return [Fraction(int(weight), int(weights.sum())) for weight in weights]
 
 
-def mixture(shares: Law, columns: Channel) -> Law:
+def mixture(shares: Law, channel: Channel) -> Law:
     """The law of the report of a value drawn from `shares`."""
-    return [
-        sum((share * row[w] for share, row in zip(shares, columns, strict=True)), Fraction(0))
-        for w in range(len(columns[0]))
-    ]
+    return [_product(shares, column) for column in zip(*channel, strict=True)]
+
+
+def _product(shares: Law, column: Law) -> Fraction:
+    return sum((share * each for share, each in zip(shares, column, strict=True)), Fraction(0))
 
 
 def signs(size: int) -> Iterator[tuple[int, ...]]:
     """Every pattern of +1 and -1."""
     return product((-1, 1), repeat=size)
+
+
+def _estimates(ratios: Iterable[Fraction], growth: Fraction, tau: Fraction) -> list[Estimates]:
+    """Of mean likelihood ratios, from their answers pushed down and pushed up by tau."""
+    answers = [query_value(ratio, growth) for ratio in ratios]
+    return [{s: mean_ratio(answer + s * tau, growth) for s in (-1, 1)} for answer in answers]
+
+
+def _pick(estimates: Sequence[Estimates], pattern: Sequence[int]) -> list[Fraction]:
+    return [estimate[s] for estimate, s in zip(estimates, pattern, strict=True)]
 
 
 def draw_laws(
@@ -125,16 +135,10 @@ def draw_laws(
     """The law of one simulated draw under every pattern of answers that are off by exactly tau. The
     reference is value 0."""
     q, p = channel[0], mixture(shares, channel)
-    true_answers = [
-        query_value(own / candidate, growth) for own, candidate in zip(p, q, strict=True)
-    ]
-    estimates = [
-        {s: mean_ratio(answer + s * tau, growth) for s in (-1, 1)} for answer in true_answers
-    ]
+    ratios = (own / candidate for own, candidate in zip(p, q, strict=True))
+    estimates = _estimates(ratios, growth, tau)
     for pattern in signs(len(q)):
-        yield accepted_law(
-            q, [accept(estimate[s], growth) for estimate, s in zip(estimates, pattern, strict=True)]
-        )
+        yield accepted_law(q, [accept(mean, growth) for mean in _pick(estimates, pattern)])
 
 
 @dataclass(frozen=True)
@@ -149,43 +153,23 @@ class Tree:
 
     def law(self) -> Law:
         """The exact law of the transcript (a, b), a slowest."""
-        return [
-            sum(
-                (
-                    share * one[a] * two[b]
-                    for share, one, two in zip(self.shares, self.first, second, strict=True)
-                ),
-                Fraction(0),
-            )
-            for a, second in enumerate(self.second)
-            for b in range(len(second[0]))
-        ]
+        law: list[Fraction] = []
+        for replies, second in zip(zip(*self.first, strict=True), self.second, strict=True):
+            joint = [share * each for share, each in zip(self.shares, replies, strict=True)]
+            law += mixture(joint, second)
+        return law
 
-    def _means(
-        self, tau: Fraction
-    ) -> tuple[list[dict[int, Fraction]], list[list[dict[int, Fraction]]]]:
-        """The estimated mean likelihood ratios of (a) and of (a, b), for an answer pushed down and
-        one pushed up."""
+    def _means(self, tau: Fraction) -> tuple[list[Estimates], list[list[Estimates]]]:
+        """The estimated mean likelihood ratios of (a) and of (a, b)."""
         one, two = self.growths
-        law = iter(self.law())
-        first, second = [], []
-        for a, (own, candidate) in enumerate(
-            zip(mixture(self.shares, self.first), self.first[0], strict=True)
-        ):
-            first.append(
-                {s: mean_ratio(query_value(own / candidate, one) + s * tau, one) for s in (-1, 1)}
-            )
-            pairs = [next(law) / (candidate * b) for b in self.second[a][0]]
-            second.append(
-                [
-                    {
-                        s: mean_ratio(query_value(pair, one * two) + s * tau, one * two)
-                        for s in (-1, 1)
-                    }
-                    for pair in pairs
-                ]
-            )
-        return first, second
+        law, candidates = iter(self.law()), self.first[0]
+        own = mixture(self.shares, self.first)
+        ratios = (share / candidate for share, candidate in zip(own, candidates, strict=True))
+        second = []
+        for candidate, channel in zip(candidates, self.second, strict=True):
+            pairs = [next(law) / (candidate * b) for b in channel[0]]
+            second.append(_estimates(pairs, one * two, tau))
+        return _estimates(ratios, one, tau), second
 
     def simulated(self, tau: Fraction, accept: Accept) -> Iterator[Law]:
         """The law of the simulated transcript under every pattern of answers that are off by
@@ -193,26 +177,18 @@ class Tree:
         one, two = self.growths
         first, second = self._means(tau)
         ceiling = ceiling_after(two, relative(one * two, tau), relative(one, tau))
+        candidates = [channel[0] for channel in self.second]
         for early in signs(len(first)):
-            means = [estimate[s] for estimate, s in zip(first, early, strict=True)]
+            means = _pick(first, early)
             law = accepted_law(self.first[0], [accept(mean, one) for mean in means])
-            branches: list[
-                list[Law]
-                # for each first reply, the law after it under every pattern of its own late answers
-            ] = []
-            for own, estimates, mean, candidates in zip(
-                law, second, means, (channel[0] for channel in self.second), strict=True
-            ):
+            # for each first reply, the laws after it under every pattern of its own late answers
+            branches = []
+            for own, mean, estimates, q in zip(law, means, second, candidates, strict=True):
                 accepts = [
                     {s: accept(estimate[s] / mean, ceiling) for s in (-1, 1)}
                     for estimate in estimates
                 ]
-                afters = (
-                    accepted_law(
-                        candidates, [chances[s] for chances, s in zip(accepts, late, strict=True)]
-                    )
-                    for late in signs(len(estimates))
-                )
+                afters = (accepted_law(q, _pick(accepts, late)) for late in signs(len(q)))
                 branches.append([[own * b for b in after] for after in afters])
             for transcript in product(*branches):
                 yield list(chain.from_iterable(transcript))
@@ -250,6 +226,12 @@ class Distances(Row):
         return self.worst / self.bound if self.bound else 0.0
 
 
+def _tolerance(share: float, growth: Fraction) -> Fraction:
+    """In units of the one where tau' = 1, or of 0.9."""
+    unit = min(2 / (growth**2 - 1), Fraction(9, 10))
+    return Fraction(share).limit_denominator(100) * unit
+
+
 class Draw(Row):
     """Random channels with |Z| <= 6 and |W| <= 5, all sign patterns. `share` is the tolerance in
     units of the one where tau' = 1, or of 0.9."""
@@ -262,29 +244,18 @@ class Draw(Row):
     def measure(self, seed: int, accept: Accept) -> Distances:
         generator = default_rng([seed, 1, self.batch, round(1000 * self.epsilon)])
         growth = Fraction(math.exp(self.epsilon)).limit_denominator(1000)
-        tau = Fraction(self.share).limit_denominator(100) * min(
-            2 / (growth**2 - 1), Fraction(9, 10)
-        )
+        tau = _tolerance(self.share, growth)
         distances: list[Fraction] = []
         for _ in range(self.channels):
             values, reports = int(generator.integers(2, 7)), int(generator.integers(2, 6))
-            channel, shares = (
-                extremal_channel(growth, values, reports, generator),
-                random_law(values, generator),
-            )
+            channel = extremal_channel(growth, values, reports, generator)
+            shares = random_law(values, generator)
             truth = mixture(shares, channel)
-            distances += (
-                total_variation(law, truth)
-                for law in draw_laws(channel, shares, growth, tau, accept)
-            )
+            laws = draw_laws(channel, shares, growth, tau, accept)
+            distances += (total_variation(law, truth) for law in laws)
         outside = sum(not within_draw_bound(distance, growth, tau) for distance in distances)
-        return Distances(
-            float(tau),
-            float(max(distances)),
-            draw_distance(math.log(growth), float(tau)),
-            outside,
-            len(distances),
-        )
+        bound = draw_distance(math.log(growth), float(tau))
+        return Distances(float(tau), float(max(distances)), bound, outside, len(distances))
 
 
 class Trees(Row):
@@ -301,31 +272,19 @@ class Trees(Row):
         one, two = (
             Fraction(math.exp(self.epsilon * part)).limit_denominator(100) for part in (0.6, 0.4)
         )
-        tau = Fraction(self.share).limit_denominator(100) * min(
-            2 / ((one * two) ** 2 - 1), Fraction(9, 10)
-        )
-        bound = draw_distance(math.log(one), float(tau)) + conditional_draw_distance(
-            math.log(one * two), float(tau)
-        )
+        tau = _tolerance(self.share, one * two)
+        bound = draw_distance(math.log(one), float(tau))
+        bound += conditional_draw_distance(math.log(one * two), float(tau))
         distances: list[Fraction] = []
         for _ in range(self.trees):
             values = int(generator.integers(2, 6))
             second = [extremal_channel(two, values, 3, generator) for _ in range(2)]
-            tree = Tree(
-                extremal_channel(one, values, 2, generator),
-                second,
-                random_law(values, generator),
-                (one, two),
-            )
+            first = extremal_channel(one, values, 2, generator)
+            tree = Tree(first, second, random_law(values, generator), (one, two))
             truth = tree.law()
             distances += (total_variation(law, truth) for law in tree.simulated(tau, accept))
-        return Distances(
-            float(tau),
-            float(max(distances)),
-            bound,
-            sum(distance > bound for distance in distances),
-            len(distances),
-        )
+        outside = sum(distance > bound for distance in distances)
+        return Distances(float(tau), float(max(distances)), bound, outside, len(distances))
 
 
 class Queries(Row):
@@ -334,7 +293,7 @@ class Queries(Row):
     epsilon: float
     answers: int
     mean: Positive
-    predicted: float
+    law: float  # of their mean
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -373,74 +332,67 @@ class LocalToSq(Experiment):
     def points(self, scale: Scale) -> Points:
         full = scale == "full"
         batches = range(10 if full else 1)
-        return [
-            *(
-                Draw(epsilon, share, 15, batch)
-                for epsilon in ((0.1, 0.5, 1.0, 2.0, 3.0) if full else (0.1, 1.0, 3.0))
-                for share in ((0.05, 0.25, 1.0) if epsilon < 2 else (0.05, 0.25, 1.0, 4.0))
-                for batch in batches
-            ),
-            *(
-                Trees(epsilon, share, 6, batch)
-                for epsilon in ((0.5, 1.0, 2.0) if full else (0.5, 2.0))
-                for share in (0.0, 0.5, 0.95) for batch in batches
-            ),
-            *law_points(scale),
-        ]  # fmt: skip
+        epsilons = (0.1, 0.5, 1.0, 2.0, 3.0) if full else (0.1, 1.0, 3.0)
+        fine, coarse = (0.05, 0.25, 1.0), (0.05, 0.25, 1.0, 4.0)
+        draws = []
+        for epsilon in epsilons:
+            draws += grid(Draw, [epsilon], fine if epsilon < 2 else coarse, [15], batches)
+        sizes = (0.5, 1.0, 2.0) if full else (0.5, 2.0)
+        trees = grid(Trees, sizes, (0.0, 0.5, 0.95), [6], batches)
+        return [*draws, *trees, *law_points(scale)]
 
     def measure(self, point: Any, seed: int) -> Any:
         if isinstance(point, (Draw, Trees)):
             return point.measure(seed, self.accept)
-        return (
-            point.measure(seed, same=self.same)
-            if isinstance(point, TwoReplies)
-            else point.measure(seed)
-        )
+        if isinstance(point, TwoReplies):
+            return point.measure(seed, same=self.same)
+        return point.measure(seed)
 
     def finding(self, sheet: Sheet) -> Finding:
         draws, trees = _merge(sheet[Draw]), _merge(sheet[Trees])
         exact = [distances for point, distances in trees if point.share == 0]
         pairs = sheet[TwoReplies]
-        one, two, refused = laws_drawn(sheet[OneReply], pairs)
+        one, two, refusals = laws_drawn(sheet[OneReply], pairs)
         queries = [
-            _queries(point, found.asked)
-            for point, found in pairs
+            _queries(point, replies.asked)
+            for point, replies in pairs
             if (point.people, point.bias, point.tier) == ("correlated", "exact", "sq")
         ]
+        ratios = {f"epsilon {each.epsilon:g}": each.mean / each.law for each in queries}
         checks = [
-            _within(("The rejection step, one answer: total variation "
-            "within the bound for every channel "
-            "and every way to err"), draws),
-            _within("The rejection step, two answers of one individual: the same", trees),
-            Check(
-                ("Where the averages are exact, the rejection step gives two answers exactly the "
-                "real law"),
-                all(each.worst == 0 for each in exact),
-                (f"largest distance {max(each.worst for each in exact):.3g} over "
-                f"{sum(each.patterns for each in exact)} exact cases"),
+            _within(
+                "The rejection step, one answer: total variation within the bound for every "
+                "channel and every way to err",
+                draws,
             ),
+            _within("The rejection step, two answers of one individual: the same", trees),
+            _exact_check(exact),
+        ]
+        checks += [
             drawn(
                 "The shipped simulation draws one answer from its law: the real one where the "
                 "averages are exact, the predicted one where they err, also where an estimate "
-                "must be moved back and where no candidate is accepted in time", one,
-                "; ".join(refused), also=not refused,
+                "must be moved back and where no candidate is accepted in time",
+                one,
+                "; ".join(refusals),
+                also=not refusals,
             ),
-            drawn(("It draws two answers of one individual, the second "
-            "question chosen by the first "
-            "answer, from their joint law, as real clients do"), two),
+            drawn(
+                "It draws two answers of one individual, the second question chosen by the first "
+                "answer, from their joint law, as real clients do",
+                two,
+            ),
             measured(
-                ("It asks e^epsilon averages for a first answer, and (1 + tau')/(1 - tau') times "
-                "that for a second (in units of the mean of both)"),
-                {f"epsilon {each.epsilon:g}": each.mean / each.predicted for each in queries}, 1, 1,
+                "It asks e^epsilon averages for a first answer, and (1 + tau')/(1 - tau') times "
+                "that for a second (in units of the mean of both)",
+                ratios,
+                1,
+                1,
             ),
-        ]  # fmt: skip
+        ]
+        tables = [*_tables(draws, trees, queries), law_table(one | two)]
         headline = _headline([*draws, *trees], queries)
-        return Finding(
-            checks,
-            [*_tables(draws, trees, queries), law_table(one | two)],
-            _figures(draws, queries),
-            headline=headline,
-        )
+        return Finding(checks, tables, _figures(draws, queries), headline=headline)
 
 
 def _merge(rows: Merged) -> Merged:
@@ -448,56 +400,58 @@ def _merge(rows: Merged) -> Merged:
     batches: dict[tuple[float, float], Merged] = {}
     for point, distances in rows:
         batches.setdefault((point.epsilon, point.share), []).append((point, distances))
-    merged = []
+    worst_rows = []
     for _, each in sorted(batches.items()):
         (point, last), own = each[-1], [distances for _, distances in each]
-        worst, outside, patterns = (
-            max(one.worst for one in own),
-            sum(one.outside for one in own),
-            sum(one.patterns for one in own),
-        )
-        merged.append((point, Distances(last.tau, worst, last.bound, outside, patterns)))
-    return merged
+        worst, outside = max(one.worst for one in own), sum(one.outside for one in own)
+        patterns = sum(one.patterns for one in own)
+        worst_rows.append((point, Distances(last.tau, worst, last.bound, outside, patterns)))
+    return worst_rows
 
 
 def _outside(rows: Merged) -> tuple[int, int]:
-    return sum(distances.outside for _, distances in rows), sum(
-        distances.patterns for _, distances in rows
-    )
+    own = [distances for _, distances in rows]
+    return sum(each.outside for each in own), sum(each.patterns for each in own)
 
 
 def _within(statement: str, rows: Merged) -> Check:
     outside, patterns = _outside(rows)
     worst = max(distances.ratio for _, distances in rows if distances.bound)
     # `outside` may be decided by another way to the bound
-    printed = all(distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows)
+    below = all(distances.worst <= distances.bound * (1 + 1e-12) for _, distances in rows)
     return Check(
         statement,
-        patterns > 0 and outside == 0 and printed,
+        patterns > 0 and outside == 0 and below,
         f"{outside} of {patterns} exact cases outside; the worst reaches {worst:.3f} of its bound",
     )
 
 
-def _queries(point: TwoReplies, asked: int) -> Queries:
+def _exact_check(rows: list[Distances]) -> Check:
+    worst, patterns = max(each.worst for each in rows), sum(each.patterns for each in rows)
+    return Check(
+        "Where the averages are exact, the rejection step gives two answers exactly the real law",
+        worst == 0,
+        f"largest distance {worst:.3g} over {patterns} exact cases",
+    )
+
+
+def _queries(point: TwoReplies, count: int) -> Queries:
     """Each answer asks a geometric number, independent of the others: the variance is known, and
     the mean of thousands is all but normal."""
     growth, n = math.exp(point.epsilon), point.draws
-    ceiling = (
-        growth
-        * (1 + relative_error(2 * point.epsilon, point.tolerance))
-        / (1 - relative_error(point.epsilon, point.tolerance))
-    )
-    error = math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / (growth + ceiling)
-    return Queries(point.epsilon, 2 * n, Positive(asked / (2 * n), error), (growth + ceiling) / 2)
+    rise = 1 + relative_error(2 * point.epsilon, point.tolerance)
+    ceiling = growth * rise / (1 - relative_error(point.epsilon, point.tolerance))
+    total = growth + ceiling
+    error = math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / total
+    return Queries(point.epsilon, 2 * n, Positive(count / (2 * n), error), total / 2)
 
 
 def _headline(rows: Merged, queries: list[Queries]) -> str:
     outside, patterns = _outside(rows)
-    averages = (
-        f"{queries[-1].mean.value:.2f} averages at epsilon {queries[-1].epsilon:g}"
-        if queries
-        else "an unknown number of averages"
-    )
+    averages = "an unknown number of averages"
+    if queries:
+        last = queries[-1]
+        averages = f"{last.mean.value:.2f} averages at epsilon {last.epsilon:g}"
     return (
         f"A simulated answer takes {averages}. In {outside} of {patterns:,} exact cases its law "
         "is farther from a real answer's than the bound allows."
@@ -513,7 +467,7 @@ DISTANCES = (
 def _tables(draws: Merged, trees: Merged, queries: list[Queries]) -> list[Table]:
     averages = (
         "epsilon | answers | averages an answer = mean.value | low = ends.0 | high = ends.1 | "
-        "predicted | e^epsilon = growth"
+        "predicted = law | e^epsilon = growth"
     )
     return [
         table_of("One answer: exact total variation against the bound", DISTANCES, draws),
@@ -532,27 +486,17 @@ def _figures(draws: Merged, queries: list[Queries]) -> list[Figure]:
         rows = [distances for point, distances in draws if point.epsilon == epsilon]
         curves.append(curve_of(f"worst found, epsilon {epsilon:g}", "tau | worst", rows))
         curves.append(curve_of(f"bound, epsilon {epsilon:g}", "tau | bound", rows, "bound"))
+    means = [(each.epsilon, each.mean.value, *each.ends) for each in queries]
     averages = [
-        curve(
-            "measured",
-            [(each.epsilon, each.mean.value, *each.ends) for each in queries],
-            group="averages",
-        ),
+        curve("measured", means, group="averages"),
         curve_of("e^epsilon", "epsilon | growth", queries, "theory", "averages"),
     ]
-    title = "Distance of a simulated answer from a real one"
+    distance = "Distance of a simulated answer from a real one"
+    axis = "tolerance of the averages"
+    title, epsilon_axis = "Averages asked an answer", "epsilon of an answer"
     return [
-        LogLogFigure(
-            "distance", title, "tolerance of the averages", "total variation", curves, "one-round"
-        ),
-        LogFigure(
-            "queries",
-            "Averages asked an answer",
-            "epsilon of an answer",
-            "averages",
-            averages,
-            "interactive",
-        ),
+        LogLogFigure("distance", distance, axis, "total variation", curves, "one-round"),
+        LogFigure("queries", title, epsilon_axis, "averages", averages, "interactive"),
     ]
 
 

@@ -92,9 +92,9 @@ class OneReply(Row):
 
     def __str__(self) -> str:
         setting = SETTINGS[self.setting]
-        trials = (
-            f"{setting.trials} candidates at once" if setting.trials else "one candidate at a time"
-        )
+        trials = "one candidate at a time"
+        if setting.trials:
+            trials = f"{setting.trials} candidates at once"
         shares = "/".join(f"{share:g}" for share in setting.shares)
         return (
             f"{setting.mechanism}, ε {setting.epsilon:g}, shares {shares}, τ "
@@ -104,11 +104,11 @@ class OneReply(Row):
     def measure(self, seed: int) -> Drawn | Refusal:
         setting = SETTINGS[self.setting]
         population = Finite(Records({"u": np.arange(len(setting.shares))}), setting.shares, 1, seed)
+        oracle = Memoised(BiasedOracle(population, BIASES[setting.bias]))
+        trials = setting.trials or PATIENT
         try:
-            simulated = sq_from_local(
-                one_reply(setting, self.draws), setting.tolerance, setting.trials or PATIENT, seed
-            )
-            return Drawn(run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias]))))
+            algorithm = one_reply(setting, self.draws)
+            return Drawn(run(sq_from_local(algorithm, setting.tolerance, trials, seed), oracle))
         except LocalDPError as error:  # of a randomizer that loses more than it claims
             return Refusal(str(error))
 
@@ -145,20 +145,15 @@ class TwoReplies(Row):
             seed,
         )
         if self.tier == "clients":
-            return Drawn(
-                run(
-                    algorithm,
-                    PopulationOracle(population, KeyedNoise(seed), seed, 2 * self.epsilon),
-                )
-            )
-        asked: list[int] = []
+            clients = PopulationOracle(population, KeyedNoise(seed), seed, 2 * self.epsilon)
+            return Drawn(run(algorithm, clients))
+        sizes: list[int] = []
         oracle = Watched(
             Memoised(BiasedOracle(population, BIASES[self.bias])),
-            before=lambda queries: asked.append(len(queries)),
+            before=lambda queries: sizes.append(len(queries)),
         )
-        return Drawn(
-            run(sq_from_local(algorithm, self.tolerance, PATIENT, seed), oracle), sum(asked)
-        )
+        simulation = sq_from_local(algorithm, self.tolerance, PATIENT, seed)
+        return Drawn(run(simulation, oracle), sum(sizes))
 
 
 Replies = OneReply | TwoReplies
@@ -170,14 +165,12 @@ def law_points(scale: Scale) -> list[Replies]:
     """Every setting of one reply, and two replies of one individual."""
     full = scale == "full"
     draws = 40_000 if full else 6000
-    simulated = [
-        (epsilon, "correlated", "exact")
-        for epsilon in ((0.25, 0.5, 1.0, 1.5, 2.0) if full else (0.25, 1.0, 2.0))
-    ]
-    simulated += [(0.5, "correlated", "outwards"), (0.5, "far", "exact"), (0.5, "far", "outwards")]
+    epsilons = (0.25, 0.5, 1.0, 1.5, 2.0) if full else (0.25, 1.0, 2.0)
+    cases = [(epsilon, "correlated", "exact") for epsilon in epsilons]
+    cases += [(0.5, "correlated", "outwards"), (0.5, "far", "exact"), (0.5, "far", "outwards")]
     return [
         *(OneReply(place, draws) for place in range(len(SETTINGS))),
-        *(TwoReplies("sq", *pair, draws // 2) for pair in simulated),
+        *(TwoReplies("sq", *pair, draws // 2) for pair in cases),
         TwoReplies("clients", 1.0, "correlated", "exact", 2000),
     ]
 
@@ -188,12 +181,12 @@ class Memoised:
 
     def __init__(self, inner: SQOracle) -> None:
         self.inner = inner
-        self.known: dict[StatisticalQuery, float] = {}
+        self.memo: dict[StatisticalQuery, float] = {}
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        new = tuple(query for query in dict.fromkeys(queries) if query not in self.known)
-        self.known |= zip(new, self.inner.answer(new), strict=True)
-        return tuple(self.known[query] for query in queries)
+        new = tuple(query for query in dict.fromkeys(queries) if query not in self.memo)
+        self.memo |= zip(new, self.inner.answer(new), strict=True)
+        return tuple(self.memo[query] for query in queries)
 
 
 def _randomizer(mechanism: str, epsilon: float, values: int) -> Randomizer:
@@ -202,25 +195,27 @@ def _randomizer(mechanism: str, epsilon: float, values: int) -> Randomizer:
     return GRR(epsilon, k=values) if mechanism == "grr" else Hadamard(epsilon, k=values)
 
 
-def _counted(tallies: tuple[Tally, ...]) -> list[int]:
+def _counts(tallies: tuple[Tally, ...]) -> list[int]:
     counts: list[int] = tallies[0].counts.ravel().astype(int).tolist()
     return counts
+
+
+def _replies(tallies: tuple[Tally, ...]) -> list[int]:
+    """Of one individual each."""
+    return [int(tally.counts[0, 1]) for tally in tallies]
 
 
 def one_reply(setting: Setting, draws: int) -> Algorithm[LocalQuery, Tally, list[int]]:
     """`draws` clients are asked their value; the result counts the (cell, report) pairs."""
     values = len(setting.shares)
     query = Category("u", tuple(map(str, range(values))))
-    asked = (
-        LocalQuery(
-            query, _randomizer(setting.mechanism, setting.epsilon, values), Cohort(0, draws)
-        ),
-    )
+    randomizer = _randomizer(setting.mechanism, setting.epsilon, values)
+    queries = (LocalQuery(query, randomizer, Cohort(0, draws)),)
     if setting.trials:
-        return Nonadaptive(asked, _counted)
+        return Nonadaptive(queries, _counts)
 
     def play() -> Play[LocalQuery, Tally, list[int]]:
-        return _counted((yield asked))
+        return _counts((yield queries))
 
     return Adaptive(play)
 
@@ -235,19 +230,18 @@ def two_questions(
     another one: a wrong simulation of the first kind.
     """
     randomizer, x, y = BinaryRR(epsilon), Question("x == 1"), Question("y == 1")
+    shift = 0 if same else draws
 
     def play() -> Play[LocalQuery, Tally, list[int]]:
         tallies = yield tuple(LocalQuery(x, randomizer, Cohort(i, i + 1)) for i in range(draws))
-        first = [int(tally.counts[0, 1]) for tally in tallies]
-        shift = 0 if same else draws
+        first = _replies(tallies)
+        cohorts = (Cohort(shift + i, shift + i + 1) for i in range(draws))
         tallies = yield tuple(
-            LocalQuery(x if reply else y, randomizer, Cohort(shift + i, shift + i + 1))
-            for i, reply in enumerate(first)
+            LocalQuery(x if reply else y, randomizer, cohort)
+            for reply, cohort in zip(first, cohorts, strict=True)
         )
-        second = [int(tally.counts[0, 1]) for tally in tallies]
-        counts: list[int] = np.bincount(
-            [2 * a + b for a, b in zip(first, second, strict=True)], minlength=4
-        ).tolist()
+        pairs = zip(first, _replies(tallies), strict=True)
+        counts: list[int] = np.bincount([2 * a + b for a, b in pairs], minlength=4).tolist()
         return counts
 
     return Adaptive(play)
@@ -261,38 +255,34 @@ def channel(mechanism: str, epsilon: float, values: int) -> list[Floats]:
         return [(1 + rise * np.eye(values)) / (rise + values)]
     rows = range(1 << (values - 1).bit_length())
     bits = [[(row & value).bit_count() % 2 for value in range(values)] for row in rows]
-    return [
-        np.array([[1 + rise * (bit == report) for report in (0, 1)] for bit in row]) / (rise + 2)
-        for row in bits
-    ]
+    reports = np.arange(2)
+    return [(1 + rise * (np.array(row)[:, None] == reports)) / (rise + 2) for row in bits]
 
 
-def estimated(ratio: Floats, epsilon: float, tolerance: float, bias: Bias) -> Floats:
+def estimates(ratio: Floats, epsilon: float, tolerance: float, bias: Bias) -> Floats:
     """The likelihood ratios that an oracle with this bias reports, moved into [e^-eps, e^eps]: the
     query is (ratio - cosh eps) / sinh eps."""
-    true = (ratio - math.cosh(epsilon)) / math.sinh(epsilon)
+    centre, scale = math.cosh(epsilon), math.sinh(epsilon)
+    true = (ratio - centre) / scale
     answers = true + tolerance * np.array([bias(value) for value in true.tolist()])
-    moved: Floats = np.clip(
-        math.cosh(epsilon) + math.sinh(epsilon) * answers, math.exp(-epsilon), math.exp(epsilon)
-    )
-    return moved
+    ratios: Floats = np.clip(centre + scale * answers, math.exp(-epsilon), math.exp(epsilon))
+    return ratios
 
 
 def one_reply_law(setting: Setting) -> list[float]:
     """The law of (cell, report): candidates from the law of value 0, kept with probability estimate
     / e^eps, the last of `trials` whatever comes."""
-    cells = channel(setting.mechanism, setting.epsilon, len(setting.shares))
+    epsilon, shares = setting.epsilon, np.array(setting.shares)
+    cells = channel(setting.mechanism, epsilon, len(shares))
+    trials = setting.trials or PATIENT
     law: list[float] = []
     for rows in cells:
-        ratio = estimated(
-            np.array(setting.shares) @ rows / rows[0],
-            setting.epsilon,
-            setting.tolerance,
-            BIASES[setting.bias],
-        )
-        kept = rows[0] * ratio / math.exp(setting.epsilon)
-        missed = (1 - kept.sum()) ** ((setting.trials or PATIENT) - 1)
-        law += ((kept / kept.sum() * (1 - missed) + rows[0] * missed) / len(cells)).tolist()
+        ratio = shares @ rows / rows[0]
+        estimate = estimates(ratio, epsilon, setting.tolerance, BIASES[setting.bias])
+        acceptance = rows[0] * estimate / math.exp(epsilon)
+        last = (1 - acceptance.sum()) ** (trials - 1)
+        early = acceptance / acceptance.sum() * (1 - last)
+        law += ((early + rows[0] * last) / len(cells)).tolist()
     return law
 
 
@@ -304,12 +294,11 @@ def two_replies_law(point: TwoReplies) -> list[float]:
     x, y = (np.array([pair[place] for pair in PAIRS]) for place in (0, 1))
     ratio = rows / rows[0]  # by value and reply
     law: list[float] = []
-    alone = estimated(shares @ ratio[x], epsilon, tolerance, bias)
+    alone = estimates(shares @ ratio[x], epsilon, tolerance, bias)
     first = rows[0] * alone / (rows[0] @ alone)
-    for a in (0, 1):
-        both = estimated(
-            (shares * ratio[x, a]) @ ratio[x if a else y], 2 * epsilon, tolerance, bias
-        )
+    for a, query in enumerate((y, x)):
+        mean = (shares * ratio[x, a]) @ ratio[query]
+        both = estimates(mean, 2 * epsilon, tolerance, bias)
         law += (first[a] * rows[0] * both / (rows[0] @ both)).tolist()
     return law
 
@@ -319,17 +308,14 @@ def laws_drawn(
 ) -> tuple[Laws, Laws, list[str]]:
     """For each case of one reply, and of two: the counts and their law; and the refused cases, each
     with the reason."""
-    single = {
-        str(point): (drawn.counts, one_reply_law(SETTINGS[point.setting]))
-        for point, drawn in one
-        if isinstance(drawn, Drawn)
-    }
-    pairs = {str(point): (drawn.counts, two_replies_law(point)) for point, drawn in two}
-    return (
-        single,
-        pairs,
-        [f"{point}: {drawn.refused}" for point, drawn in one if isinstance(drawn, Refusal)],
-    )
+    single, refusals = {}, []
+    for point, reply in one:
+        if isinstance(reply, Drawn):
+            single[str(point)] = reply.counts, one_reply_law(SETTINGS[point.setting])
+        else:
+            refusals.append(f"{point}: {reply.refused}")
+    pairs = {str(point): (reply.counts, two_replies_law(point)) for point, reply in two}
+    return single, pairs, refusals
 
 
 def law_table(laws: Laws) -> Table:
@@ -348,8 +334,8 @@ def law_table(laws: Laws) -> Table:
 def _furthest(
     case: str, counts: list[int], law: list[float]
 ) -> tuple[str, int, int, float, float, float, float]:
-    n = sum(counts)
-    off = [Rate(count, n).errors_off(p) for count, p in zip(counts, law, strict=True)]
+    n, pairs = sum(counts), list(zip(counts, law, strict=True))
+    off = [Rate(count, n).errors_off(p) for count, p in pairs]
     worst = int(np.argmax(off))
-    variation = sum(abs(count / n - p) for count, p in zip(counts, law, strict=True)) / 2
+    variation = sum(abs(count / n - p) for count, p in pairs) / 2
     return case, n, worst, counts[worst] / n, law[worst], off[worst], variation

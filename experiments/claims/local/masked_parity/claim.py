@@ -57,6 +57,7 @@ from local_dp.experiments.lab.parts import (
     exact_recovery,
     exact_trial,
     geometric_mean,
+    grid,
     holds,
     intervals_check,
     least_count,
@@ -137,10 +138,32 @@ TRUSTED = (
     65  # times fewer takes the curator than list decoding at d = 8 (measured there 83) and more
 )
 NORMAL = "normal approximation"
+WAYS = {CURATOR: "chosen by the mechanism itself"}
 # what the formula's count is
 KINDS = dict.fromkeys(LABELS, NORMAL) | {
     LISTED: "hashing's times a measured share",
     CURATOR: "proven sufficient",
+}
+WIDE = (4, 8, 16, 32, 64)
+DIMENSIONS: dict[Scale, dict[str, tuple[int, ...]]] = {
+    "quick": {
+        LITERAL: (4, 8),
+        CLAMPED: (4,),
+        FRESH: (4, 8),
+        HASHED: (2, 4, 6, 8, 10),
+        LISTED: (4, 8),
+        ONE_ROUND: (2, 4, 6, 8, 10),
+        CURATOR: (2, 4, 6, 8, 10),
+    },
+    "full": {
+        LITERAL: WIDE,
+        CLAMPED: (4, 8, 16),
+        FRESH: WIDE,
+        HASHED: (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 32, 64),
+        LISTED: WIDE,
+        ONE_ROUND: (*range(2, 9), 10, 12, 14, 16, 18, 20),
+        CURATOR: (2, 4, 6, 8, 10, 12, 14, 16),
+    },
 }
 CROSSED = 4  # the d at which each is run client by client, with its formula's count
 # the success there: the formulas aim at 90 %, and list decoding's falls short by 6 % of the clients
@@ -176,11 +199,15 @@ class Count(OfProtocol):
     trials: int
 
     def measure(self, seed: int) -> ClientCount:
-        recovery = _recovery(
-            self.protocol, self.d, own_seed(f"masked-parity {self.protocol}", seed, self.d)
-        )
+        d, own = self.d, own_seed(f"masked-parity {self.protocol}", seed, self.d)
+        if self.protocol == LITERAL:
+            recovery = literal_recovery(d, EPSILON, own)
+        elif self.protocol == CURATOR:
+            recovery = curator_recovery(d, EPSILON, own)
+        else:
+            recovery = exact_recovery(_protocol(self.protocol, d), EPSILON, own)
         return measured_clients(
-            recovery, self.formula, target=TARGET, trials=self.trials, least=2 * self.d + 2
+            recovery, self.formula, target=TARGET, trials=self.trials, least=2 * d + 2
         )
 
 
@@ -195,43 +222,31 @@ class Users(OfProtocol):
         # tens of thousands of clients each
         users, laws = (150, 1200) if name in (LITERAL, CLAMPED) else (400, 1600)
         if name == LITERAL:
-            right = sum(
-                literal_by_clients(d, EPSILON, n, run)
-                for run in range(seed * users, (seed + 1) * users)
-            )
-            return CrossCheck(
-                n, (right, users), (literal_recovery(d, EPSILON, seed)(n, laws), laws)
-            )
+            seeds = range(seed * users, (seed + 1) * users)
+            right = sum(literal_by_clients(d, EPSILON, n, run) for run in seeds)
+            law = literal_recovery(d, EPSILON, seed)(n, laws)
+            return CrossCheck(n, (right, users), (law, laws))
         return cross_check(
             lambda: exact_trial(_protocol(name, d), EPSILON, n), seed, users=users, laws=laws
         )
 
 
-def count(protocol: str, d: int, scale: Scale) -> Count:
-    """A search with more runs if they are cheap, or if success grows slowly with n."""
+def _trials(protocol: str, d: int, scale: Scale) -> int:
+    """Of a search: more if they are cheap, or if success grows slowly with n."""
     if protocol == LITERAL:
-        return Count(protocol, d, 20_000)
+        return 20_000
     if scale == "quick":
-        return Count(
-            protocol, d, 4000 if d >= 10 else 2500 if protocol in (CLAMPED, FRESH, LISTED) else 1500
-        )
+        few = 2500 if protocol in (CLAMPED, FRESH, LISTED) else 1500
+        return 4000 if d >= 10 else few
     if protocol in (CLAMPED, CURATOR):
-        return Count(protocol, d, 3000 if d <= 12 else 2000)
-    return Count(protocol, d, 12_000 if protocol == ONE_ROUND else 6000 if d <= 16 else 3000)
+        return 3000 if d <= 12 else 2000
+    if protocol == ONE_ROUND:
+        return 12_000
+    return 6000 if d <= 16 else 3000
 
 
 def _protocol(name: str, d: int) -> LocalProtocol[Any]:
     return find_protocol(name).from_settings({"d": str(d)})
-
-
-def _recovery(protocol: str, d: int, seed: int) -> Callable[[int, int], int]:
-    if protocol == LITERAL:
-        return literal_recovery(d, EPSILON, seed)
-    return (
-        curator_recovery(d, EPSILON, seed)
-        if protocol == CURATOR
-        else exact_recovery(_protocol(protocol, d), EPSILON, seed)
-    )
 
 
 def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
@@ -241,17 +256,15 @@ def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
     scale = 2 / epsilon
 
     def mean(clients: int, share: Any) -> Any:
-        noise = scale * (
-            generator.standard_gamma(clients, share.shape)
-            - generator.standard_gamma(clients, share.shape)
-        )
-        return (generator.binomial(clients, share) + noise) / clients
+        up, down = (generator.standard_gamma(clients, share.shape) for _ in range(2))
+        return (generator.binomial(clients, share) + scale * (up - down)) / clients
 
     def successes(n: int, runs: int) -> int:
         first = _literal_split(d, epsilon, n)
         bits = generator.integers(2, size=(runs, d))
         mask = generator.integers(2, size=runs)
-        r_right = ((mean(first // d, bits / (2 * d)) > 1 / (4 * d)) == bits).all(axis=1)
+        r_bits = mean(first // d, bits / (2 * d)) > 1 / (4 * d)
+        r_right = (r_bits == bits).all(axis=1)
         # counted only where r is right, so its law given a wrong r does not matter
         a_right = (mean(n - first, mask / 2) > 1 / 4) == mask
         return int((r_right & a_right).sum())
@@ -271,18 +284,16 @@ def literal_by_clients(d: int, epsilon: float, n: int, seed: int) -> bool:
     population, first = MaskedParityPopulation(truth, n, seed), _literal_split(d, epsilon, n)
 
     def mean(query: MaskedIndicator | MaskedDisagreement, start: int, stop: int) -> float:
-        values = (query.values(population.batch(start, stop)) > query.domain.high // 2).astype(
-            np.float64
-        )
-        return float(np.mean(values + generator.laplace(scale=2 / epsilon, size=stop - start)))
+        records = population.batch(start, stop)
+        bits = query.values(records) > query.domain.high // 2
+        noise = generator.laplace(scale=2 / epsilon, size=stop - start)
+        return float(np.mean(bits.astype(np.float64) + noise))
 
     each = first // d
-    r = sum(
-        1 << j
-        for j in range(d)
-        if mean(MaskedIndicator(d, j), j * each, (j + 1) * each) > 1 / (4 * d)
-    )
-    return Concept(d, r, int(mean(MaskedDisagreement(d, r), first, n) > 1 / 4)) == truth
+    means = (mean(MaskedIndicator(d, j), j * each, (j + 1) * each) for j in range(d))
+    r = sum(1 << j for j, share in enumerate(means) if share > 1 / (4 * d))
+    a = int(mean(MaskedDisagreement(d, r), first, n) > 1 / 4)
+    return Concept(d, r, a) == truth
 
 
 def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
@@ -292,13 +303,11 @@ def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
 
     def successes(n: int, runs: int) -> int:
         right = 0
-        for drawn in generator.integers(1 << 62, size=runs).tolist():
+        for run_seed in generator.integers(1 << 62, size=runs).tolist():
             truth = int(generator.integers(concepts.size))
-            x, y = _examples(concepts, truth, n, drawn)
-            right += bool(
-                np.log(generator.random())
-                < log_probabilities(-concepts.errors(x, y), epsilon)[truth]
-            )
+            x, y = _examples(concepts, truth, n, run_seed)
+            law = log_probabilities(-concepts.errors(x, y), epsilon)
+            right += bool(np.log(generator.random()) < law[truth])
         return right
 
     return successes
@@ -307,14 +316,14 @@ def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
 def curator_cross_check(d: int, epsilon: float, n: int, seed: int, runs: int = 400) -> CrossCheck:
     """The mechanism itself on the examples, sampled in whole numbers, beside its law."""
     concepts, generator = MaskedParityClass(d), default_rng([seed, 1])
-    successes = 0
-    for drawn in generator.integers(1 << 62, size=runs).tolist():
+    mechanism, successes = OccamLearner(concepts, epsilon), 0
+    for run_seed in generator.integers(1 << 62, size=runs).tolist():
         truth = int(generator.integers(concepts.size))
-        x, y = _examples(concepts, truth, n, drawn)
-        successes += OccamLearner(concepts, epsilon).release(Labelled(x, y), seeded(drawn)) == truth
-    return CrossCheck(
-        n, (successes, runs), (curator_recovery(d, epsilon, seed)(n, 4 * runs), 4 * runs)
-    )
+        x, y = _examples(concepts, truth, n, run_seed)
+        successes += mechanism.release(Labelled(x, y), seeded(run_seed)) == truth
+    laws = 4 * runs
+    law = curator_recovery(d, epsilon, seed)(n, laws)
+    return CrossCheck(n, (successes, runs), (law, laws))
 
 
 def _examples(concepts: MaskedParityClass, truth: int, n: int, seed: int) -> tuple[Ints, Ints]:
@@ -338,40 +347,20 @@ class MaskedParityExperiment(Experiment):
     source = "KLNRS 2008, Section 5 and Theorem 5.1 corrected (limits 3)"
 
     def points(self, scale: Scale) -> Points:
-        if scale == "quick":
-            dimensions = {
-                LITERAL: (4, 8),
-                CLAMPED: (4,),
-                FRESH: (4, 8),
-                HASHED: (2, 4, 6, 8, 10),
-                LISTED: (4, 8),
-                ONE_ROUND: (2, 4, 6, 8, 10),
-            }
-            dimensions[CURATOR] = (2, 4, 6, 8, 10)
-        else:
-            wide = (4, 8, 16, 32, 64)
-            hashed = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 32, 64)
-            dimensions = {
-                LITERAL: wide,
-                CLAMPED: (4, 8, 16),
-                FRESH: wide,
-                HASHED: hashed,
-                LISTED: wide,
-                ONE_ROUND: (*range(2, 9), 10, 12, 14, 16, 18, 20),
-            }
-            dimensions[CURATOR] = (2, 4, 6, 8, 10, 12, 14, 16)
-        counts = (count(protocol, d, scale) for protocol, ds in dimensions.items() for d in ds)
-        return [*counts, *(Users(protocol, CROSSED) for protocol in LABELS), *epsilon_points(scale)]
+        points: Points = []
+        for protocol, dimensions in DIMENSIONS[scale].items():
+            points += (Count(protocol, d, _trials(protocol, d, scale)) for d in dimensions)
+        return [*points, *grid(Users, LABELS, [CROSSED]), *epsilon_points(scale)]
 
     def finding(self, sheet: Sheet) -> Finding:
         searches = sheet[Count]
         counts: Counts = {
             protocol: {p.d: m for p, m in searches if p.protocol == protocol} for protocol in LABELS
         }
-        ways = {CURATOR: "chosen by the mechanism itself"}
-        crossed = [
-            cross_check_shown(str(p), m, LEAST, ways.get(p.protocol, "client by client"))
-            for p, m in sheet[Users]
+        crossings = sheet[Users]
+        users = [
+            cross_check_shown(str(p), m, LEAST, WAYS.get(p.protocol, "client by client"))
+            for p, m in crossings
         ]
         epsilon_checks, epsilon_table, epsilon_figure = epsilon_finding(sheet)
         fields = (
@@ -380,35 +369,29 @@ class MaskedParityExperiment(Experiment):
         )
         title = "Least number of clients that learn every bit in 90 % of the runs, epsilon = 1"
         table = table_of(title, f"{fields} | ratio to the formula = n / formula : 3", searches)
-        return Finding(
-            checks=[
-                reached_check(searches),
-                *_predicted_checks(searches),
-                *_order_checks(counts),
-                _growth_check(counts),
-                _formula_check(sheet[Users]),
-                *crossed,
-                *epsilon_checks,
-                intervals_check(),
-            ],
-            tables=[table, epsilon_table],
-            figures=[*_figures(table), epsilon_figure],
-            notes=[
-                (
-                    "Examples are uniform: a learner for every distribution would also learn "
-                    "parity, which no efficient local protocol does."
-                ),
-                f"epsilon = {EPSILON:g} unless stated otherwise. A run succeeds if every secret "
-                "bit is right. Every count is a measured minimum with its 95 % interval. Tallies "
-                "are drawn from their exact law; the cross-checks compare it with runs in which "
-                "every client answers. The curator uses the exponential mechanism over all "
-                "2^(d+1) rules.",
-                "The proven limit holds for every one-round (non-interactive) local protocol, at "
-                "any epsilon. The information limit is proven for one round on the first d bits "
-                "and heuristic for interactive protocols, sequentially or fully.",
-            ],
-            headline=_headline(counts),
-        )
+        checks = [
+            reached_check(searches),
+            *_predicted_checks(searches),
+            *_order_checks(counts),
+            _growth_check(counts),
+            _formula_check(crossings),
+        ]
+        checks += [*users, *epsilon_checks, intervals_check()]
+        tables, figures = [table, epsilon_table], [*_figures(table), epsilon_figure]
+        return Finding(checks, tables, figures, NOTES, headline=_headline(counts))
+
+
+NOTES = [
+    "Examples are uniform: a learner for every distribution would also learn parity, which no "
+    "efficient local protocol does.",
+    f"epsilon = {EPSILON:g} unless stated otherwise. A run succeeds if every secret bit is right. "
+    "Every count is a measured minimum with its 95 % interval. Tallies are drawn from their exact "
+    "law; the cross-checks compare it with runs in which every client answers. The curator uses "
+    "the exponential mechanism over all 2^(d+1) rules.",
+    "The proven limit holds for every one-round (non-interactive) local protocol, at any epsilon. "
+    "The information limit is proven for one round on the first d bits and heuristic for "
+    "interactive protocols, sequentially or fully.",
+]
 
 
 def _headline(counts: Counts) -> str:
@@ -424,15 +407,16 @@ def _headline(counts: Counts) -> str:
 def _formula_check(users: Rows[Users, Crossing]) -> Check:
     """The runs from the law that the cross-checks make: a rate at one number of clients is known
     better than the number for one rate."""
+    claims = {}
+    for p, m in users:
+        if isinstance(m, CrossCheck):
+            band = MORE if p.protocol == CLAMPED else SUCCESS
+            claims[str(p)] = Claimed(Rate(*m.law), *band)
+    (low, high), (least, most) = SUCCESS, MORE
     return holds(
-        f"With the formula's clients each protocol succeeds in {SUCCESS[0]:.0%} to "
-        f"{SUCCESS[1]:.0%} of the runs drawn from its law, clamped noise in {MORE[0]:.0%} to "
-        f"{MORE[1]:.0%}",
-        {
-            str(p): Claimed(Rate(*m.law), *(MORE if p.protocol == CLAMPED else SUCCESS))
-            for p, m in users
-            if isinstance(m, CrossCheck)
-        },
+        f"With the formula's clients each protocol succeeds in {low:.0%} to {high:.0%} of the runs "
+        f"drawn from its law, clamped noise in {least:.0%} to {most:.0%}",
+        claims,
     )
 
 
@@ -443,73 +427,54 @@ def _predicted_checks(searches: Rows[Count, ClientCount]) -> list[Check]:
     The searches of different d are independent, so their mean knows more than each.
     """
     ratios = [(p, least_count(m) / p.formula) for p, m in searches]
-    by_label = {
-        protocol: [ratio for p, ratio in ratios if p.protocol == protocol] for protocol in LABELS
-    }
-    means = {
-        LABELS[protocol]: Claimed(geometric_mean(each), *BANDS[protocol])
-        for protocol, each in by_label.items()
-    }
-    bands = ", ".join(
-        f"{LABELS[protocol]} {low:g} to {high:g}"
-        for protocol, (low, high) in BANDS.items()
-        if (low, high) != (LOW, HIGH)
-    )
+    means = {}
+    for protocol, label in LABELS.items():
+        own = [ratio for p, ratio in ratios if p.protocol == protocol]
+        means[label] = Claimed(geometric_mean(own), *BANDS[protocol])
+    unlike = {protocol: band for protocol, band in BANDS.items() if band != (LOW, HIGH)}
+    bands = ", ".join(f"{LABELS[name]} {low:g} to {high:g}" for name, (low, high) in unlike.items())
     statement = f"the clients are those of the formula, within {1 - LOW:.0%} ({bands})"
+    singly = {str(p): Claimed(ratio, *BANDS[p.protocol]) for p, ratio in ratios}
     return [
         holds(f"In the mean over d {statement}", means),
-        holds(
-            f"At each d {statement}",
-            {str(p): Claimed(ratio, *BANDS[p.protocol]) for p, ratio in ratios},
-        ),
+        holds(f"At each d {statement}", singly),
     ]
 
 
 def _over(counts: Counts, more: str, fewer: str) -> dict[int, Positive]:
     """The clients of one protocol over those of another, where both were measured."""
-    return {
-        d: least_count(counts[more][d]) / least_count(counts[fewer][d])
-        for d in counts[more]
-        if d in counts[fewer]
-    }
+    most, least = counts[more], counts[fewer]
+    return {d: least_count(most[d]) / least_count(least[d]) for d in most if d in least}
 
 
 def _order_checks(counts: Counts) -> list[Check]:
     """Two rounds among themselves, one round against its bound and against two, and a curator
     against the best of them."""
-    saved = {
-        f"{LABELS[fewer]}": Claimed(geometric_mean([*_over(counts, more, fewer).values()]), least)
-        for (more, fewer), least in SAVED.items()
-    }
-    above = {
-        f"d = {d}": least_count(m) / masked_parity_one_round_bound(d, EPSILON, TARGET)
-        for d, m in counts[ONE_ROUND].items()
-    }
-    local = {f"d = {d}": times for d, times in _over(counts, LISTED, CURATOR).items() if d >= 8}
+    savings = {}
+    for (more, fewer), least in SAVED.items():
+        ratio = geometric_mean([*_over(counts, more, fewer).values()])
+        savings[LABELS[fewer]] = Claimed(ratio, least)
+    above = {}
+    for d, m in counts[ONE_ROUND].items():
+        bound = masked_parity_one_round_bound(d, EPSILON, TARGET)
+        above[f"d = {d}"] = least_count(m) / bound
+    ratios = _over(counts, LISTED, CURATOR).items()
+    local = {f"d = {d}": times for d, times in ratios if d >= 8}
     times, (low, high) = ", ".join(f"{least:g}" for least in SAVED.values()), BOUNDED
+    improvements = (
+        f"Each improvement of the two-round protocol saves clients: {times} times at least, in "
+        "the mean over d"
+    )
+    one_round = (
+        f"The one-round protocol takes {low:g} to {high:g} times the proven lower bound of all "
+        "one-round protocols"
+    )
+    curator = f"A trusted curator takes {TRUSTED} times fewer than the best local protocol"
     return [
-        holds(
-            (
-                f"Each improvement of the two-round protocol saves clients: {times} times at "
-                "least, in the mean over d"
-            ),
-            saved,
-        ),
-        measured(
-            (
-                f"The one-round protocol takes {low:g} to {high:g} times the proven lower bound "
-                "of all one-round protocols"
-            ),
-            above,
-            low,
-            high,
-        ),
+        holds(improvements, savings),
+        measured(one_round, above, low, high),
         _parting_check(_over(counts, ONE_ROUND, HASHED)),
-        measured(
-            f"A trusted curator takes {TRUSTED} times fewer than the best local protocol",
-            local,
-            TRUSTED,
-        ),
+        measured(curator, local, TRUSTED),
     ]
 
 
@@ -519,7 +484,8 @@ def _parting_check(ratios: dict[int, Positive]) -> Check:
         if d <= 5:
             claims[f"d = {d}"] = Claimed(ratio, *ALIKE)
         elif d >= min(APART):
-            claims[f"d = {d}"] = Claimed(ratio, APART[max(least for least in APART if least <= d)])
+            start = max(least for least in APART if least <= d)
+            claims[f"d = {d}"] = Claimed(ratio, APART[start])
     apart = " and ".join(f"{least:g} times as many from d = {d} on" for d, least in APART.items())
     low, high = ALIKE
     return holds(
@@ -533,63 +499,55 @@ def _parting_check(ratios: dict[int, Positive]) -> Check:
 
 def _growth_check(counts: Counts) -> Check:
     """The last two measured d on each side: a power of 2 against a power of d."""
-    (low, high), (narrow, wide) = sorted(counts[ONE_ROUND])[-2:], sorted(counts[LISTED])[-2:]
-    one = least_count(counts[ONE_ROUND][high]) / least_count(counts[ONE_ROUND][low])
-    two = least_count(counts[LISTED][wide]) / least_count(counts[LISTED][narrow])
-    doubling, power = (
-        (2 ** (each * (high - low)) for each in DOUBLING),
-        ((wide / narrow) ** each for each in POWER),
-    )
+    one_round, two_rounds = counts[ONE_ROUND], counts[LISTED]
+    (low, high), (narrow, wide) = sorted(one_round)[-2:], sorted(two_rounds)[-2:]
+    one = least_count(one_round[high]) / least_count(one_round[low])
+    two = least_count(two_rounds[wide]) / least_count(two_rounds[narrow])
+    doubling = (2 ** (each * (high - low)) for each in DOUBLING)
+    power = ((wide / narrow) ** each for each in POWER)
+    exponential, polynomial = Claimed(one, *doubling), Claimed(two, *power)
+    growths = {
+        f"one round, from d = {low} to {high}": exponential,
+        f"two rounds, from d = {narrow} to {wide}": polynomial,
+    }
     return holds(
-        (
-            f"With one round the count grows by 2^{DOUBLING[0]:g} to 2^{DOUBLING[1]:g} with every "
-            f"bit; with two like d^{POWER[0]:g} to d^{POWER[1]:g}"
-        ),
-        {
-            f"one round, from d = {low} to {high}": Claimed(one, *doubling),
-            f"two rounds, from d = {narrow} to {wide}": Claimed(two, *power),
-        },
+        "With one round the count grows by 2^{:g} to 2^{:g} with every bit; with two like d^{:g} "
+        "to d^{:g}".format(*DOUBLING, *POWER),
+        growths,
     )
 
 
 def _figures(table: Table) -> list[Figure]:
     """What a second round saves, and what each improvement of the two-round protocol does."""
-    most = {
-        protocol: max(table.where("protocol", LABELS[protocol]).column("d"))
-        for protocol in (ONE_ROUND, LISTED)
-    }
+
+    def most(protocol: str) -> int:
+        return int(max(table.where("protocol", LABELS[protocol]).column("d")))
+
+    def curves(*protocols: str) -> list[Curve]:
+        labels = (LABELS[protocol] for protocol in protocols)
+        return table.curves(f"protocol | d | {CLIENTS_FOUND} | 95 % low | 95 % high", *labels)
+
     one_round = (
         (d, masked_parity_one_round_bound(d, EPSILON, TARGET))
-        for d in range(2, most[ONE_ROUND] + 1)
+        for d in range(2, most(ONE_ROUND) + 1)
     )
-    information = (
-        (d, masked_parity_interactive_bound(d, EPSILON))
-        for d in range(2, most[LISTED] + 1)
-        if d <= 16 or d % 4 == 0
-    )
-    limits = (
-        curve("one round, proven: no protocol with fewer", one_round, "bound"),
-        curve("information limit (proven for one round on d bits)", information, "bound"),
-    )
+    sizes = (d for d in range(2, most(LISTED) + 1) if d <= 16 or d % 4 == 0)
+    information = ((d, masked_parity_interactive_bound(d, EPSILON)) for d in sizes)
     title, axes = (
         "Clients needed to learn masked parity",
         ("secret bits d", "clients for 90 % success"),
     )
-
-    def drawn(*protocols: str) -> list[Curve]:
-        return table.curves(
-            f"protocol | d | {CLIENTS_FOUND} | 95 % low | 95 % high",
-            *(LABELS[protocol] for protocol in protocols),
-        )
-
+    parting = [
+        *curves(ONE_ROUND, HASHED, LISTED, CURATOR),
+        curve("one round, proven: no protocol with fewer", one_round, "bound"),
+    ]
+    two_rounds = [
+        *curves(LITERAL, CLAMPED, FRESH, HASHED, LISTED),
+        curve("information limit (proven for one round on d bits)", information, "bound"),
+    ]
     return [
-        LogFigure("clients", title, *axes, [*drawn(ONE_ROUND, HASHED, LISTED, CURATOR), limits[0]]),
-        LogLogFigure(
-            "clients-two-rounds",
-            f"{title} in two rounds",
-            *axes,
-            [*drawn(LITERAL, CLAMPED, FRESH, HASHED, LISTED), limits[1]],
-        ),
+        LogFigure("clients", title, *axes, parting),
+        LogLogFigure("clients-two-rounds", f"{title} in two rounds", *axes, two_rounds),
     ]
 
 

@@ -1,7 +1,6 @@
 """Clients for masked parity by epsilon: list decoding by the most informative reports, by one-bit
 reports, and the information limit."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -62,10 +61,7 @@ class OneBitList(MaskedParityList):
     bits: int = 2
 
 
-REPORTS: dict[str, Callable[[], MaskedParityList]] = {
-    BEST: lambda: MaskedParityList(d=D),
-    ONE_BIT: lambda: OneBitList(d=D),
-}
+REPORTS = {BEST: MaskedParityList, ONE_BIT: OneBitList}
 
 
 class Reports(Row):
@@ -85,13 +81,8 @@ class Reports(Row):
     def measure(self, seed: int) -> ClientCount:
         own = own_seed(f"masked-parity {self.reports} {self.epsilon}", seed, D)
         guess = max(3 * D, masked_parity_list_clients(D, self.epsilon, 1 - TARGET))
-        return measured_clients(
-            exact_recovery(REPORTS[self.reports](), self.epsilon, own),
-            guess,
-            target=TARGET,
-            trials=self.trials,
-            least=2 * D,
-        )
+        recovery = exact_recovery(REPORTS[self.reports](d=D), self.epsilon, own)
+        return measured_clients(recovery, guess, target=TARGET, trials=self.trials, least=2 * D)
 
 
 class Goal(Row):
@@ -103,7 +94,7 @@ class Goal(Row):
 
     def measure(self, seed: int) -> Crossing:
         return cross_check(
-            lambda: exact_trial(REPORTS[BEST](), self.epsilon, self.goal),
+            lambda: exact_trial(REPORTS[BEST](d=D), self.epsilon, self.goal),
             seed,
             users=self.runs,
             laws=self.runs,
@@ -136,24 +127,18 @@ def epsilon_finding(sheet: Sheet) -> tuple[list[Check], Table, Figure]:
     table = table_of(
         f"Least number of clients that learn every bit in 90 % of the runs, d = {D}", columns, rows
     )
+    limits = rows[: len(counts[BEST])]
+    limit = "information limit (proven for one round on d bits)"
     curves = [
         *table.curves(f"reports | epsilon | {CLIENTS_FOUND} | 95 % low | 95 % high"),
-        curve_of(
-            "information limit (proven for one round on d bits)",
-            "epsilon | limit",
-            rows[: len(counts[BEST])],
-            "bound",
-        ),
+        curve_of(limit, "epsilon | limit", limits, "bound"),
     ]
     title = f"Clients needed to learn masked parity, d = {D}"
     figure = LogLogFigure(
         "clients-by-epsilon", title, "epsilon", "clients for 90 % success", curves, "interactive"
     )
-    return (
-        [reached_check(searches), *goals, _goal_check(counts[BEST]), _never_worse(counts)],
-        table,
-        figure,
-    )
+    checks = [reached_check(searches), *goals, _goal_check(counts[BEST]), _never_worse(counts)]
+    return checks, table, figure
 
 
 def _goal_check(best: dict[float, ClientCount]) -> Check:
@@ -175,21 +160,20 @@ def _goal_check(best: dict[float, ClientCount]) -> Check:
 
 def _never_worse(counts: Counts) -> Check:
     claims, limits = {}, []
+    one_bit = counts[ONE_BIT]
     for epsilon, m in counts[BEST].items():
         least = FEWER[max(start for start in FEWER if start <= epsilon)]
-        claims[f"epsilon {epsilon:g}"] = Claimed(
-            least_count(counts[ONE_BIT][epsilon]) / least_count(m), least
-        )
-        limits.append(
-            f"{m.n / masked_parity_interactive_bound(D, epsilon):.3g} at epsilon {epsilon:g}"
-        )
+        ratio = least_count(one_bit[epsilon]) / least_count(m)
+        claims[f"epsilon {epsilon:g}"] = Claimed(ratio, least)
+        limit = masked_parity_interactive_bound(D, epsilon)
+        limits.append(f"{m.n / limit:.3g} at epsilon {epsilon:g}")
+    starts = (
+        f"at least {least:g} times fewer from epsilon {epsilon:g} on"
+        for epsilon, least in FEWER.items()
+        if epsilon
+    )
     return holds(
-        "Reports that tell most never take many more clients than one bit: "
-        + ", ".join(
-            f"at least {least:g} times fewer from epsilon {epsilon:g} on"
-            for epsilon, least in FEWER.items()
-            if epsilon
-        ),
+        f"Reports that tell most never take many more clients than one bit: {', '.join(starts)}",
         claims,
         f"times the information limit: {', '.join(limits)}",
     )

@@ -2,16 +2,15 @@
 cost."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from numpy.random import default_rng
 
-from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.local.suite.curator import Curator, curator_check
 from local_dp.experiments.claims.local.suite.runs import (
     BETA,
     CHECKED,
+    EDGE,
     EPSILON,
     LEGAL,
     ORACLES,
@@ -24,40 +23,44 @@ from local_dp.experiments.claims.local.suite.runs import (
     outcome,
     records_needed,
 )  # fmt: skip
+from local_dp.experiments.claims.local.suite.tables import (
+    BEYOND,
+    Catalogue,
+    Fewests,
+    Runs,
+    defeats,
+    largest,
+    suite_figures,
+    suite_tables,
+)  # fmt: skip
 from local_dp.experiments.lab.parts import (
     LOCAL_MODEL,
     NO_FACTOR,
     Check,
     Claimed,
-    ClientCount,
-    Curve,
     Experiment,
-    Figure,
     Finding,
     Points,
     Rate,
     Row,
     Scale,
     Sheet,
-    Table,
     cross_check_shown,
-    curve,
     every,
     geometric_mean,
+    grid,
     holds,
     intervals_check,
     least_count,
     measured,
-    tabulate,
 )
-from local_dp.learners.examples import Task, tasks
-from local_dp.protocols.learning.sgd import LocalSGD
+from local_dp.learners.examples import tasks
+from local_dp.learners.learner import Learner
 
 CONTROLS = ("masked parity, two rounds", "masked parity, one round")
-HOSTILE = (*LEGAL, "worst case")
+CONTROL_ORACLES = ("exact", "worst case")
+HOSTILE = (*list(LEGAL)[1:], "worst case")  # all but exact answers
 MANY = 10**7  # records times queries that a curator reads more than once, or in a quick run at all
-EDGE = 1e-9
-BEYOND = 16.0  # times the proven tolerance, in the figure of errors
 RANDOM = ("sample", "curator", "local clients")
 # of runs: for Gaussian errors the formulas leave 1.4 % of runs in which an answer is beyond its
 # tolerance, and few of them lose the promise
@@ -84,10 +87,6 @@ ROOM, TOGETHER = (
     # times as many as that each may need at most; the geometric mean is as near to it as this,
     # either way
 )
-TOP = 10.0  # of the axis of the figure about slack
-
-Known = dict[str, Task[Any]]
-Runs = dict[tuple[str, str, float], list[Outcome]]
 
 
 class Outcomes(Row):
@@ -103,15 +102,11 @@ class Run(Row):
     trials: int
 
     def measure(self, seed: int) -> Outcomes:
-        known = tasks()
-        place = [list(known).index(self.task), ORACLES.index(self.oracle), int(self.slack)]
+        catalogue = tasks()
+        place = [list(catalogue).index(self.task), ORACLES.index(self.oracle), int(self.slack)]
         generators = (default_rng([seed, *place, trial]) for trial in range(self.trials))
-        return Outcomes(
-            [
-                outcome(known[self.task], self.oracle, self.slack, generator)
-                for generator in generators
-            ]
-        )
+        task = catalogue[self.task]
+        return Outcomes([outcome(task, self.oracle, self.slack, each) for each in generators])
 
 
 class ErrorRate(Row):
@@ -125,9 +120,17 @@ class Control(Row):
     oracle: str
 
     def measure(self, seed: int) -> ErrorRate:
-        return ErrorRate(
-            control(self.control, self.oracle, default_rng([seed, CONTROLS.index(self.control)]))
-        )
+        generator = default_rng([seed, CONTROLS.index(self.control)])
+        return ErrorRate(control(self.control, self.oracle, generator))
+
+
+def _trials(oracle: str, learner: Learner[Any], full: bool) -> int:
+    """How many runs at the proven tolerance: few of a curator, and none that takes long in a quick
+    run."""
+    if oracle == "curator":
+        dear = records_needed(oracle, learner) * learner.queries > MANY
+        return int(full) if dear else 5 if full else 1
+    return (100 if full else 30) if oracle in RANDOM else 1
 
 
 class Suite(Experiment):
@@ -150,99 +153,53 @@ class Suite(Experiment):
 
     def points(self, scale: Scale) -> Points:
         full = scale == "full"
-        points, many = Points(), 100 if full else 30
-        for name, task in tasks().items():
-            for oracle in ORACLES:
-                dear = (
-                    oracle == "curator"
-                    and records_needed(oracle, task.learner) * task.learner.queries > MANY
-                )
-                trials = (
-                    many
-                    if oracle in RANDOM and oracle != "curator"
-                    else 5
-                    if full and oracle in RANDOM and not dear
-                    else 1
-                )
-                if full or not dear:
-                    points.append(Run(name, oracle, 1.0, trials))
-            for slack in (2.0, 4.0, 8.0, 16.0, 32.0, 64.0) if full else (4.0, 16.0):
-                points += [
-                    Run(name, "worst case", slack, 1),
-                    Run(
-                        name, "local clients", slack, many if slack == SPARED else 10 if full else 3
-                    ),
-                ]
-        points += [
-            Fewest(name, NEEDED.get(name, (1200, 0))[0])
-            for name in tasks()
-            if full or name in NEEDED
-        ]
-        controls = (
-            Control(name, oracle) for name in CONTROLS for oracle in ("exact", "worst case")
-        )
+        slacks = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0) if full else (4.0, 16.0)
+        many, few = (100, 10) if full else (30, 3)
+        catalogue, points = tasks(), Points()
+        for name, task in catalogue.items():
+            trials = {oracle: _trials(oracle, task.learner, full) for oracle in ORACLES}
+            points += [Run(name, oracle, 1.0, runs) for oracle, runs in trials.items() if runs]
+            for slack in slacks:
+                points.append(Run(name, "worst case", slack, 1))
+                points.append(Run(name, "local clients", slack, many if slack == SPARED else few))
+        searches = [name for name in catalogue if full or name in NEEDED]
+        points += [Fewest(name, NEEDED.get(name, (1200, 0))[0]) for name in searches]
+        controls = grid(Control, CONTROLS, CONTROL_ORACLES)
         return [*points, *map(Users, CHECKED), Curator(EPSILON), *controls]
 
     def finding(self, sheet: Sheet) -> Finding:
-        known = tasks()
-        sampled = (
-            "Samples, a curator and local clients, as many as the formulas say: kept in "
-            f"{KEPT:.0%} of runs and more"
-        )
+        catalogue = tasks()
         runs: Runs = {
             (point.task, point.oracle, point.slack): outcomes.runs for point, outcomes in sheet[Run]
         }
-        fewest: dict[str, ClientCount] = {point.task: search for point, search in sheet[Fewest]}
-        users = [
+        fewest: Fewests = {point.task: search for point, search in sheet[Fewest]}
+        controls = {(point.control, point.oracle): rate.error for point, rate in sheet[Control]}
+        curators = sheet[Curator]
+        by_curator = _by_oracle(runs, "curator")
+        checks = [
+            *_promise_checks(runs, catalogue),
+            _query_check(runs, catalogue),
+            _defeat_check(runs, catalogue),
+            _reality_check(runs, catalogue),
+            _control_check(controls),
+        ]
+        checks += [
             cross_check_shown(f"The learner of {point.task} run locally", crossing)
             for point, crossing in sheet[Users]
         ]
-        curated = [
-            run for (_, oracle, _), own in runs.items() if oracle == "curator" for run in own
+        checks += [
+            *_client_checks(catalogue, fewest),
+            _adversary_check(runs),
+            bounds_check(catalogue),
+            *(curator_check(point.epsilon, loss, by_curator) for point, loss in curators),
+            intervals_check(),
         ]
-        controls = {(point.control, point.oracle): rate.error for point, rate in sheet[Control]}
         return Finding(
-            checks=[
-                _kept("Exact answers: every learner keeps its promise", runs, known, ("exact",)),
-                _kept(
-                    (
-                        "Answers wrong on purpose, but within the proven tolerance: every learner "
-                        "still keeps its promise"
-                    ),
-                    runs,
-                    known,
-                    HOSTILE[1:],
-                ),
-                measured(
-                    f"{sampled} ({1 - BETA:.0%} are promised)",
-                    {"": _rate(runs, known, lambda oracle, slack: slack == 1 and oracle in RANDOM)},
-                    KEPT,
-                ),
-                _counted(runs, known),
-                _lost(runs, known),
-                _spared(runs, known),
-                _one_round(controls),
-                *users,
-                *_enough(known, fewest),
-                _adversary(runs),
-                bounds_check(known),
-                *(curator_check(point.epsilon, loss, curated) for point, loss in sheet[Curator]),
-                intervals_check(),
-            ],
-            tables=[
-                _errors(runs, known),
-                _where_lost(runs, known),
-                _costs(runs, known, fewest),
-                _breaking(runs, known),
-                _local_only(),
-            ],
-            figures=[
-                _figure(runs, known),
-                _clients_figure(known, fewest),
-                _slack_figure(runs, known),
-            ],
-            notes=NOTES,
-            headline=_headline(runs, known),
+            checks,
+            suite_tables(runs, catalogue, fewest),
+            suite_figures(runs, catalogue, fewest),
+            NOTES,
+            headline=_headline(runs, catalogue),
         )
 
 
@@ -269,70 +226,73 @@ NOTES = [
 ]
 
 
-def _headline(runs: Runs, known: Known) -> str:
-    slacks = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
-    within, beyond = (
-        sum(1.0 in lost for lost in slacks.values()),
-        sum(bool(set(lost) - {1.0}) for lost in slacks.values()),
-    )
+def _headline(runs: Runs, catalogue: Catalogue) -> str:
+    losses = [defeats(runs, task, "worst case") for task in catalogue.values()]
+    within = sum(1.0 in slacks for slacks in losses)
+    beyond = sum(bool(set(slacks) - {1.0}) for slacks in losses)
     return (
-        f"Answers within the proven tolerance defeat {within} of {len(known)} learners; answers "
-        f"within {BEYOND:g} times that tolerance defeat {beyond}."
+        f"Answers within the proven tolerance defeat {within} of {len(catalogue)} learners; "
+        f"answers within {BEYOND:g} times that tolerance defeat {beyond}."
     )
 
 
-def _share(run: Outcome, task: Task[Any]) -> float:
-    """How far a run misses, in units of alpha."""
-    return run.excess / task.learner.alpha
+def _promise_checks(runs: Runs, catalogue: Catalogue) -> list[Check]:
+    exact = "Exact answers: every learner keeps its promise"
+    hostile = (
+        "Answers wrong on purpose, but within the proven tolerance: every learner still keeps its "
+        "promise"
+    )
+    rate = _rate(runs, catalogue, 1.0, *RANDOM)
+    random = (
+        "Samples, a curator and local clients, as many as the formulas say: kept in "
+        f"{KEPT:.0%} of runs and more ({1 - BETA:.0%} are promised)"
+    )
+    return [
+        _promise_check(exact, runs, catalogue, ("exact",)),
+        _promise_check(hostile, runs, catalogue, HOSTILE),
+        measured(random, {"": rate}, KEPT),
+    ]
 
 
-def _worst(runs: Runs, task: Task[Any], oracle: str, slack: float = 1.0) -> float | None:
-    own = runs.get((task.learner.name, oracle, slack))
-    return None if own is None else max(_share(run, task) for run in own)
-
-
-def _kept(statement: str, runs: Runs, known: Known, oracles: tuple[str, ...]) -> Check:
-    values = {
-        (name, oracle): _worst(runs, task, oracle)
-        for name, task in known.items()
+def _promise_check(
+    statement: str, runs: Runs, catalogue: Catalogue, oracles: tuple[str, ...]
+) -> Check:
+    errors = [
+        (largest(runs[name, oracle, 1.0], task), name, oracle)
+        for name, task in catalogue.items()
         for oracle in oracles
-    }
-    missed = [
-        f"{name} ({oracle}) {value:.2f}"
-        for (name, oracle), value in values.items()
-        if value is None or value > 1 + EDGE
     ]
-    largest = max((value, key) for key, value in values.items() if value is not None)
-    evidence = (
-        f"missed: {', '.join(missed)}"
-        if missed
-        else f"largest error {largest[0]:.2f} alpha ({largest[1][0]}, {largest[1][1]})"
-    )
-    return Check(
-        statement, not missed, f"{len(known)} learners x {len(oracles)} oracles; {evidence}"
-    )
-
-
-def _rate(runs: Runs, known: Known, concerns: Callable[[str, float], bool]) -> Rate:
-    """How often the promise was kept in the runs of all learners that the oracle and the slack
-    pick. Unequal rates vary less than the binomial law."""
-    kept = [
-        _share(run, known[name]) <= 1 + EDGE
-        for (name, oracle, slack), own in runs.items()
-        if concerns(oracle, slack)
-        for run in own
+    misses = [
+        f"{name} ({oracle}) {error:.2f}" for error, name, oracle in errors if error > 1 + EDGE
     ]
-    return Rate(sum(kept), len(kept))
+    error, name, oracle = max(errors)
+    evidence = f"largest error {error:.2f} alpha ({name}, {oracle})"
+    if misses:
+        evidence = f"missed: {', '.join(misses)}"
+    scope = f"{len(catalogue)} learners x {len(oracles)} oracles"
+    return Check(statement, not misses, f"{scope}; {evidence}")
 
 
-def _counted(runs: Runs, known: Known) -> Check:
-    over = [
-        f"{name} ({oracle})"
-        for (name, oracle, _), own in runs.items()
-        for run in own
-        if (run.queries or 0) > known[name].learner.queries
-        or (run.rounds or 0) > known[name].learner.rounds
-    ]
+def _rate(runs: Runs, catalogue: Catalogue, slack: float, *oracles: str) -> Rate:
+    """How often the promise was kept in the runs of all learners. Unequal rates vary less than the
+    binomial law."""
+    successes: list[bool] = []
+    for name, task in catalogue.items():
+        for oracle in oracles:
+            own = runs.get((name, oracle, slack), [])
+            successes += [run.excess / task.learner.alpha <= 1 + EDGE for run in own]
+    return Rate(sum(successes), len(successes))
+
+
+def _by_oracle(runs: Runs, name: str) -> list[Outcome]:
+    return [run for (_, oracle, _), own in runs.items() if oracle == name for run in own]
+
+
+def _query_check(runs: Runs, catalogue: Catalogue) -> Check:
+    over = []
+    for (name, oracle, _), own in runs.items():
+        learner = catalogue[name].learner
+        over += [f"{name} ({oracle})" for run in own if _asks_more(run, learner)]
     return Check(
         "No learner asks more queries or rounds than its formula says",
         not over,
@@ -340,295 +300,92 @@ def _counted(runs: Runs, known: Known) -> Check:
     )
 
 
-def _lost_at(runs: Runs, task: Task[Any], oracle: str) -> list[float]:
-    """The multiples of the proven tolerance at which a learner misses alpha."""
-    return [
-        slack
-        for slack in (1.0, *_slacks(runs))
-        if (_worst(runs, task, oracle, slack) or 0.0) > 1 + EDGE
-    ]
+def _asks_more(run: Outcome, learner: Learner[Any]) -> bool:
+    return (run.queries or 0) > learner.queries or (run.rounds or 0) > learner.rounds
 
 
-def _lost(runs: Runs, known: Known) -> Check:
+def _defeat_check(runs: Runs, catalogue: Catalogue) -> Check:
     """Whether every learner is kept at its tolerance and lost beyond it in the worst case: one that
     is lax is lost too early, one that guesses never."""
-    worst = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
+    cases = []
+    for name, task in catalogue.items():
+        slacks = defeats(runs, task, "worst case")
+        least = min(slacks, default=math.inf)
+        cases.append((1 < least < math.inf, f"{name} lost at {least:g} x"))
     return every(
         "Within the proven tolerance no learner is lost; beyond it each is, in the worst case",
-        (
-            (
-                bool(slacks) and 1.0 not in slacks,
-                f"{name} lost at {min(slacks, default=math.inf):g} x",
-            )
-            for name, slacks in worst.items()
-        ),
+        cases,
     )
 
 
-def _spared(runs: Runs, known: Known) -> Check:
-    rate = _rate(runs, known, lambda oracle, slack: slack == SPARED and oracle == "local clients")
-    worst = [name for name, task in known.items() if SPARED in _lost_at(runs, task, "worst case")]
+def _reality_check(runs: Runs, catalogue: Catalogue) -> Check:
+    worst = [
+        name for name, task in catalogue.items() if SPARED in defeats(runs, task, "worst case")
+    ]
+    most = 2 * len(worst) > len(catalogue)
     statement = (
         f"At {SPARED:g} times the proven tolerance the worst case defeats most learners; answers "
         f"from clients still keep {STILL:.0%} of the promises"
     )
-    return measured(
-        statement,
-        {"": rate},
-        STILL,
-        more=f"lost in the worst case: {', '.join(worst)}",
-        also=2 * len(worst) > len(known),
-    )
+    rate = _rate(runs, catalogue, SPARED, "local clients")
+    more = f"lost in the worst case: {', '.join(worst)}"
+    return measured(statement, {"": rate}, STILL, more=more, also=most)
 
 
-def _adversary(runs: Runs) -> Check:
+def _adversary_check(runs: Runs) -> Check:
     """Whether the adversary's answers were legal, and the best there were, in the games small
     enough to try all."""
-    replayed = [
-        run.replayed
-        for (_, oracle, _), own in runs.items()
-        if oracle == "worst case"
-        for run in own
-        if run.replayed is not None
-    ]
-    best, answers = (sum(counts) for counts in zip(*replayed, strict=True)) if replayed else (0, 0)
-    whole = all(run.opposites in (None, 1) for own in runs.values() for run in own)
+    games = _by_oracle(runs, "worst case")
+    replays = [run.replayed for run in games if run.replayed]
+    best, answers = (sum(counts) for counts in zip((0, 0), *replays, strict=True))
+    whole = all(run.opposites in (None, 1) for run in games)
+    evidence = (
+        f"{best} of {answers} answers in games of up to {REPLAYED} targets, each held against all "
+        "others"
+    )
     return Check(
-        (
-            "The adversary over finite classes answers within the tolerance, and keeps as many "
-            "far-apart targets possible as any answer would"
-        ),
+        "The adversary over finite classes answers within the tolerance, and keeps as many "
+        "far-apart targets possible as any answer would",
         0 < answers == best and whole,
-        (
-            f"{best} of {answers} answers in games of up to {REPLAYED} targets, each held against "
-            "all others"
-        )
-        + ("" if whole else "; lists are missing"),
+        evidence if whole else f"{evidence}; lists are missing",
     )
 
 
-def _enough(known: Known, fewest: dict[str, ClientCount]) -> list[Check]:
+def _client_checks(catalogue: Catalogue, fewest: Fewests) -> list[Check]:
     """Whether what is measured to be needed is what it was, and lies below what is proven to be
     enough."""
     counts = {name: least_count(count) for name, count in fewest.items()}
-    bounds = {name: task.learner.clients(EPSILON, BETA) for name, task in known.items()}
-    units = {name: counts.get(name, NO_FACTOR) / needed for name, (_, needed) in NEEDED.items()}
-    together = geometric_mean([*units.values()])
-    others = {
-        name: Claimed(count / bounds[name], high=1)
-        for name, count in counts.items()
-        if name not in NEEDED
-    }
-    return [
-        holds(
-            (
-                "On its hard task each learner needs about the known number of local clients, "
-                "under a seventh of the sufficient bound (in units of what is known)"
-            ),
-            {name: Claimed(unit, high=ROOM) for name, unit in units.items()} | others,
-            "bound over the count: "
-            + ", ".join(
-                f"{name} {bounds[name] / count.value:,.0f}" for name, count in counts.items()
-            ),
-            also=all(bounds[name] > 7 * needed for name, (_, needed) in NEEDED.items()),
-        ),
-        measured(
-            f"Together they need as many as that, to {TOGETHER - 1:.0%} (geometric mean)",
-            {"": together},
-            1 / TOGETHER,
-            TOGETHER,
-        ),
-    ]
+    bounds = {name: task.learner.clients(EPSILON, BETA) for name, task in catalogue.items()}
+    units = {name: counts.get(name, NO_FACTOR) / usual for name, (_, usual) in NEEDED.items()}
+    claims = {name: Claimed(unit, high=ROOM) for name, unit in units.items()}
+    for name, count in counts.items():
+        if name not in NEEDED:
+            claims[name] = Claimed(count / bounds[name], high=1)
+    ratios = (f"{name} {bounds[name] / count.value:,.0f}" for name, count in counts.items())
+    seventh = all(bounds[name] > 7 * usual for name, (_, usual) in NEEDED.items())
+    each = holds(
+        "On its hard task each learner needs about the known number of local clients, under a "
+        "seventh of the sufficient bound (in units of what is known)",
+        claims,
+        f"bound over the count: {', '.join(ratios)}",
+        also=seventh,
+    )
+    together = measured(
+        f"Together they need as many as that, to {TOGETHER - 1:.0%} (geometric mean)",
+        {"": geometric_mean([*units.values()])},
+        1 / TOGETHER,
+        TOGETHER,
+    )
+    return [each, together]
 
 
-def _one_round(controls: dict[tuple[str, str], float]) -> Check:
-    two, one = ((controls[name, "exact"], controls[name, "worst case"]) for name in CONTROLS)
+def _control_check(controls: dict[tuple[str, str], float]) -> Check:
+    two, one = ([controls[name, oracle] for oracle in CONTROL_ORACLES] for name in CONTROLS)
     return Check(
         "Masked parity survives the worst case in two rounds, and does not in one",
         max(two) < 0.25 and one[0] < 0.25 <= one[1],
-        (
-            f"error with exact answers and in the worst case: two rounds {two[0]:.2f} and "
-            f"{two[1]:.2f}, one round {one[0]:.2f} and {one[1]:.2f}"
-        ),
-    )
-
-
-def _cell(value: float | None) -> str:
-    return "not run" if value is None else f"{value:.2f}"
-
-
-def _errors(runs: Runs, known: Known) -> Table:
-    rows = [
-        (name, task.learner.model(), *(_cell(_worst(runs, task, oracle)) for oracle in ORACLES))
-        for name, task in known.items()
-    ]
-    return tabulate(
-        "Largest error over the runs, in units of alpha, at the proven tolerance",
-        f"learner | model | {' | '.join(ORACLES)}",
-        rows,
-    )
-
-
-def _where_lost(runs: Runs, known: Known) -> Table:
-    rows: list[tuple[Any, ...]] = []
-    for name, task in known.items():
-        worst = runs.get((name, "worst case", 1.0))
-        lost = [
-            ", ".join(f"{slack:g}" for slack in _lost_at(runs, task, oracle)) or "none"
-            for oracle in ("worst case", "local clients")
-        ]
-        rows.append((name, (worst and worst[0].adversary) or "not run", *lost))
-    tried = ", ".join(f"{slack:g}" for slack in _slacks(runs))
-    return tabulate(
-        f"Multiples of the proven tolerance at which each learner is lost, of {tried} tried",
-        "learner | worst case over | lost in the worst case at | lost on answers from clients at",
-        rows,
-    )
-
-
-def _costs(runs: Runs, known: Known, fewest: dict[str, ClientCount]) -> Table:
-    rows = []
-    for name, task in known.items():
-        learner, exact = task.learner, runs[name, "exact", 1.0][0]
-        asked = (
-            f"{exact.queries} of {learner.queries}",
-            f"{exact.rounds} of {learner.rounds}",
-            f"{learner.tolerance:.2g}",
-        )
-        count = fewest.get(name)
-        measured = f"{count.n:,} [{count.low:,}, {count.high:,}]" if count else "not measured"
-        bounds = (
-            records_needed(oracle, learner) for oracle in ("local clients", "curator", "sample")
-        )
-        rows.append((name, learner.model(), *asked, measured, *(f"{n:,}" for n in bounds)))
-    asks = (
-        "learner | model | queries, of at most | rounds, of at most | tolerance | local clients, "
-        "measured minimum on its task [95 %]"
-    )
-    bounds_of = " | ".join(
-        f"{who}, sufficient bound" for who in ("local clients", "curator", "sample")
-    )
-    title = (
-        "What each learner asks, and how many individuals answer it (local bound: t 2 C^2 "
-        "ln(2t/beta) / tau^2)"
-    )
-    return tabulate(title, f"{asks} | {bounds_of}", rows)
-
-
-def _slacks(runs: Runs) -> list[float]:
-    return sorted({slack for _, oracle, slack in runs if oracle == "worst case"})
-
-
-def _breaking(runs: Runs, known: Known) -> Table:
-    rows = [
-        (name, oracle, *(_cell(_worst(runs, task, oracle, slack)) for slack in _slacks(runs)))
-        for name, task in known.items()
-        for oracle in ("worst case", "local clients")
-    ]
-    tried = " | ".join(f"{slack:g} x proven" for slack in _slacks(runs))
-    return tabulate(
-        "Largest error, in units of alpha, as the tolerance grows beyond the proven one",
-        f"learner | answers | {tried}",
-        rows,
-    )
-
-
-def _local_only() -> Table:
-    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
-    closed = learner.d * response_gain(EPSILON) ** 2 / (learner.alpha * learner.gamma) ** 2
-    row = (learner.name, "LI", learner.rounds, f"{learner.clients(EPSILON):,}", f"{closed:,.0f}")
-    return tabulate(
-        (
-            "Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 "
-            "(measured in the experiment interaction)"
-        ),
-        (
-            "learner | model | rounds | clients for expected error 0.1, by its bound | d C^2 / "
-            "(alpha gamma)^2"
-        ),
-        [row],
-    )
-
-
-def _figure(runs: Runs, known: Known) -> Figure:
-    def bars(label: str, oracle: str, slack: float) -> Curve:
-        values = [_worst(runs, task, oracle, slack) or 0.0 for task in known.values()]
-        return Curve(
-            label,
-            list(range(len(known))),
-            [min(TOP, max(0.0, value)) for value in values],
-            style="bars",
-        )
-
-    curves = [
-        bars("worst case, proven tolerance", "worst case", 1.0),
-        bars(f"worst case, {BEYOND:g} times as much", "worst case", BEYOND),
-        bars(f"local clients, {BEYOND:g} times as much", "local clients", BEYOND),
-        Curve("promised", list(range(len(known))), [1.0] * len(known), style="bound"),
-    ]
-    label = f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
-    kept, lost = (
-        sum((_worst(runs, task, "worst case", slack) or 0.0) > 1 + EDGE for task in known.values())
-        for slack in (1.0, BEYOND)
-    )
-    title = (
-        f"In the worst case {kept} of {len(known)} learners are lost at the proven tolerance, and "
-        f"{lost} at {BEYOND:g} times as much"
-    )
-    return Figure(
-        "suite-errors", title, "learner", label, curves, "interactive", x_ticks=tuple(known)
-    )
-
-
-def _clients_figure(known: Known, fewest: dict[str, ClientCount]) -> Figure:
-    def bound(label: str, oracle: str) -> Curve:
-        return Curve(
-            label,
-            list(range(len(known))),
-            [records_needed(oracle, task.learner) for task in known.values()],
-            style="bars",
-        )
-
-    counts = {place: count for place, name in enumerate(known) if (count := fewest.get(name))}
-    curves = [
-        bound("no privacy, sufficient bound", "sample"),
-        bound("curator, sufficient bound", "curator"),
-        bound("local clients, sufficient bound", "local clients"),
-        curve(
-            "local clients, measured minimum",
-            [(place, count.n, count.low, count.high) for place, count in counts.items()],
-            "bars",
-        ),
-    ]
-    title = f"What privacy costs: individuals for the same promise at epsilon = {EPSILON:g}"
-    return Figure(
-        "suite-clients", title, "learner", "individuals", curves, log_y=True, x_ticks=tuple(known)
-    )
-
-
-def _slack_figure(runs: Runs, known: Known) -> Figure:
-    slacks = _slacks(runs)
-    curves = [
-        Curve(
-            name,
-            slacks,
-            [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks],
-        )
-        for name, task in known.items()
-    ]
-    curves.append(Curve("promised", slacks, [1.0] * len(slacks), style="bound"))
-    title, axis = (
-        "The worst case, beyond the proven tolerance",
-        f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})",
-    )
-    return Figure(
-        "suite-slack",
-        title,
-        "tolerance / proven tolerance",
-        axis,
-        curves,
-        "interactive",
-        log_x=True,
+        "error with exact answers and in the worst case: two rounds {:.2f} and {:.2f}, one round "
+        "{:.2f} and {:.2f}".format(*two, *one),
     )
 
 

@@ -52,49 +52,43 @@ class Curator(Row):
     def measure(self, seed: int) -> SumLoss:
         mechanism, draws = NoisySum(_Level(), self.epsilon), seeded(seed)
         small = SmallDatabases([(value,) for value in range(MOST + 1)], RECORDS, _database)
-        drawn = Counter(mechanism.release(_database([(MOST,), (1,)]), draws) for _ in range(DRAWS))
-        return SumLoss(
-            epsilon_of(max(small.worst_ratios(mechanism).values())),
-            [drawn[total] for total in range(MOST * RECORDS + 1)],
-        )
+        loss = epsilon_of(max(small.worst_ratios(mechanism).values()))
+        database = _database([(MOST,), (1,)])
+        totals = Counter(mechanism.release(database, draws) for _ in range(DRAWS))
+        return SumLoss(loss, [totals[total] for total in range(MOST * RECORDS + 1)])
 
 
 def noisy_sum_law(epsilon: float) -> list[float]:
     """The sum of the values MOST and 1 plus two-sided geometric noise of ratio q = e^(-eps / MOST),
     (1 - q) / (1 + q) q^|z|, clipped to 0..MOST RECORDS."""
     q, total, most = math.exp(-epsilon / MOST), MOST + 1, MOST * RECORDS
-    inside = [(1 - q) / (1 + q) * q ** abs(y - total) for y in range(1, most)]
+    centre = (1 - q) / (1 + q)
+    inside = [centre * q ** abs(y - total) for y in range(1, most)]
     return [q**total / (1 + q), *inside, q ** (most - total) / (1 + q)]
 
 
-def curator_check(epsilon: float, measured: SumLoss, runs: list[Outcome]) -> Check:
+def curator_check(epsilon: float, sum_loss: SumLoss, runs: list[Outcome]) -> Check:
     """Whether a noisy sum loses epsilon and follows its law, and every run's account was charged
     what its sums lose together, no more than epsilon."""
-    met = epsilon - 1e-9 <= measured.loss <= epsilon
-    accounts = [
-        (run.charged, run.lost) for run in runs if run.charged is not None and run.lost is not None
-    ]
-    paid = len(accounts) == len(runs) and all(
-        charged == lost <= epsilon for charged, lost in accounts
+    exact = epsilon - 1e-9 <= sum_loss.loss <= epsilon
+    charges = [run.charged for run in runs if run.charged is not None]
+    losses = [run.lost for run in runs if run.lost is not None]
+    books = len(charges) == len(runs) and charges == losses
+    budget = all(charge <= epsilon for charge in charges)
+    draws = sum(sum_loss.drawn)
+    totals = {}
+    for total, law in enumerate(noisy_sum_law(epsilon)):
+        rate = Rate(sum_loss.drawn[total], draws)
+        totals[f"total {total}, {law:.4f} predicted"] = Claimed(rate, law, law)
+    charge, loss = max(charges, default=math.nan), max(losses, default=math.nan)
+    figures = (
+        f"largest loss {sum_loss.loss:.9f} of {epsilon:g}; at most {charge:.9f} charged of "
+        f"{loss:.9f} lost, {len(runs)} learners"
     )
-    draws = sum(measured.drawn)
-    law = noisy_sum_law(epsilon)
-    totals = {
-        f"total {total}, {rate:.4f} predicted": Claimed(
-            Rate(measured.drawn[total], draws), rate, rate
-        )
-        for total, rate in enumerate(law)
-    }
-    charged, lost = (max(each) for each in zip(*accounts or [(math.nan, math.nan)], strict=True))
     return holds(
-        (
-            "A trusted curator's noisy sum loses epsilon, follows its law, and all of a learner's "
-            "sums together are paid for, within epsilon"
-        ),
+        "A trusted curator's noisy sum loses epsilon, follows its law, and all of a learner's "
+        "sums together are paid for, within epsilon",
         totals,
-        (
-            f"largest loss {measured.loss:.9f} of {epsilon:g}; at most {charged:.9f} charged of "
-            f"{lost:.9f} lost, {len(runs)} learners"
-        ),
-        also=met and paid,
+        figures,
+        also=exact and books and budget,
     )

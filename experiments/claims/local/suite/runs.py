@@ -2,15 +2,16 @@
 of clients, worked out by hand (limits 5.1 and 9)."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, permutations, product
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import Generator, default_rng
 
+from local_dp.arrays import Floats
 from local_dp.bounds.curator import enough_records
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.clipped import NoisySum
@@ -30,7 +31,7 @@ from local_dp.interaction import Oracle, Watched, run
 from local_dp.learners import examples
 from local_dp.learners.examples import Task
 from local_dp.learners.halfspaces import Perceptron
-from local_dp.learners.learner import Classifier, Learner
+from local_dp.learners.learner import Learner
 from local_dp.learners.rules import Literal, Rule, RuleList, Trees
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
 from local_dp.masked.population import Concept
@@ -48,6 +49,7 @@ from local_dp.oracles.statistical.oracles import (
 )
 from local_dp.populations.concepts import (
     ConceptClass,
+    Signs,
     juntas,
     signed_conjunctions,
     stumps,
@@ -63,7 +65,7 @@ from local_dp.theorems.from_sq import enough_clients, local_from_sq
 PATTERNS = 16  # random patterns of +-tau on the hard task
 REPLAYED = 20  # concepts: up to so many, the adversary's answers are checked by brute force
 EDGE = 1e-9
-LISTS = 4  # variables of the lists that a perceptron learns as halfspaces
+LISTS = 4  # variables of lists, which a perceptron learns as halfspaces
 EPSILON = 1.0
 BETA = 0.1
 CONTROL_D = 8
@@ -88,133 +90,115 @@ class Outcome:
     refused: str | None = None
 
 
-Hostile = Callable[[Finite], Oracle[StatisticalQuery, float]]
-
-
-def worst_case(
-    task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile], generator: Generator
-) -> Outcome:
+def worst_case(task: Task[Any], learner: Learner[Any], generator: Generator) -> Outcome:
     """The largest miss on the hard task, or on a target of the finite class.
 
-    The answers come from the `hostile` oracles, and from PATTERNS patterns of errors of tau."""
+    The answers come from every legal oracle, and from PATTERNS patterns of errors of tau."""
     population = task.population(1, 0)
-    patterns: list[Hostile] = [lambda there: BiasedOracle(there, scattered(generator))] * PATTERNS
-    misses = [
-        task.excess(run(learner.algorithm(), oracle(population)), population)
-        for oracle in (*hostile, *patterns)
-    ]
+    makers = [*LEGAL.values(), *[LEGAL["scattered"]] * PATTERNS]
+    oracles = (make(population, generator) for make in makers)
+    misses = [task.excess(run(learner.algorithm(), each), population) for each in oracles]
     concepts = finite_class(learner.name)
     if concepts is None:
         return Outcome(max(misses), adversary="patterns")
     if isinstance(learner, Perceptron):
-        learner = replace(learner, d=LISTS + 1, gamma=examples.list_halfspace_examples(LISTS)[1])
-    oracle = _Replayed(concepts, learner.alpha)
-    predicted = run(learner.algorithm(), oracle).predict(concepts.points)
-    misses += [
-        float(concepts.weights @ (concepts.row(int(concept)) != predicted)) / concepts.total
-        for concept in oracle.alive
-    ]
-    opposites = None
-    # where a list is, the list with all labels reversed is, by its last rule too
-    if learner.name == "decision-lists":
-        labellings = {concepts.row(concept).tobytes() for concept in range(concepts.size)}
-        opposites = (
-            sum(
-                (-concepts.row(concept)).tobytes() in labellings for concept in range(concepts.size)
-            )
-            / concepts.size
-        )
-    adversary = f"patterns, {concepts.size} concepts"
+        _, gamma = examples.list_halfspace_examples(LISTS)
+        learner = replace(learner, d=LISTS + 1, gamma=gamma)
+    oracle = _Replay(concepts, learner.alpha)
+    labels = run(learner.algorithm(), oracle).predict(concepts.points)
+    targets = map(concepts.row, oracle.alive.tolist())
+    misses += [float(concepts.weights @ (row != labels)) / concepts.total for row in targets]
+    opposites = _opposites(concepts) if learner.name == "decision-lists" else None
     return Outcome(
         max(misses),
-        adversary=adversary,
-        replayed=(oracle.best, oracle.replayed),
+        adversary=f"patterns, {concepts.size} concepts",
+        replayed=(oracle.best, oracle.answers),
         opposites=opposites,
     )
 
 
-class _Replayed(VersionSpaceOracle):
+def _opposites(lists: ConceptClass) -> float:
+    """The share of lists whose labels reversed are a list too: all, by their last rules reversed
+    too."""
+    rows = [lists.row(index) for index in range(lists.size)]
+    labellings = {row.tobytes() for row in rows}
+    return sum((-row).tobytes() in labellings for row in rows) / len(rows)
+
+
+class _Replay(VersionSpaceOracle):
     """Holds each answer of a small game against all others it might have given, expectation by
     expectation and pair by pair."""
 
-    best = replayed = 0
+    best = answers = 0
 
     def answer_one(self, query: StatisticalQuery) -> float:
         possible = self.alive.tolist()
         answer = super().answer_one(query)
         if self.concepts.size <= REPLAYED:
-            exact = {
-                concept: ExactOracle(self.concepts.population(concept, 1, 0)).answer_one(query)
-                for concept in possible
-            }
-            legal = all(
-                abs(exact[concept] - answer) <= query.tolerance + EDGE
-                for concept in self.alive.tolist()
-            )
-            windows = [
-                [c for c in possible if 0 <= exact[c] - start <= 2 * query.tolerance + EDGE]
-                for start in exact.values()
-            ]
-            self.best += legal and self._far_pairs(self.alive.tolist()) >= max(
-                map(self._far_pairs, windows)
-            )
-            self.replayed += 1
+            self.best += self._is_best(query, possible, answer)
+            self.answers += 1
         return answer
+
+    def _is_best(self, query: StatisticalQuery, possible: list[int], answer: float) -> bool:
+        """Whether the answer is legal and keeps as many far pairs as any other would."""
+        alive, tolerance = self.alive.tolist(), query.tolerance
+        exact = {
+            concept: ExactOracle(self.concepts.population(concept, 1, 0)).answer_one(query)
+            for concept in possible
+        }
+        legal = all(abs(exact[concept] - answer) <= tolerance + EDGE for concept in alive)
+        width = 2 * tolerance + EDGE
+        windows = (
+            [concept for concept, mean in exact.items() if 0 <= mean - start <= width]
+            for start in exact.values()
+        )
+        return legal and self._far_pairs(alive) >= max(map(self._far_pairs, windows))
 
     def _far_pairs(self, concepts: list[int]) -> int:
         """How many pairs differ with probability at least 2 alpha."""
         rows = [self.concepts.row(concept) for concept in concepts]
         least = 2 * self.alpha * self.concepts.total - EDGE
-        return sum(
-            float(self.concepts.weights @ (one != other)) >= least
-            for one, other in combinations(rows, 2)
+        distances = (
+            float(self.concepts.weights @ (one != other)) for one, other in combinations(rows, 2)
         )
+        return sum(distance >= least for distance in distances)
 
 
-def scattered(generator: Generator) -> Callable[[float], float]:
-    """Each answer too high or too low by the tolerance, at random."""
-    return lambda expectation: float(generator.choice((-1.0, 1.0)))
+def _lists(name: str, bits: Records, points: Records, weights: Floats) -> ConceptClass:
+    """The distinct labellings of the bits by lists, as a class on the points."""
+    labellings = np.stack([concept.predict(bits) for concept in _all_lists(LISTS)])
+    rows = np.unique(labellings, axis=0).astype(np.int8)
+    whole = np.rint(weights).astype(np.int64)
+    return ConceptClass(name, {}, points, whole, len(rows), lambda index: rows[index])
 
 
-def _class_of(
-    name: str, points: Records, weights: Sequence[int], concepts: Sequence[Classifier]
-) -> ConceptClass:
-    """The distinct labellings of the points by these concepts."""
-    rows = np.unique(np.stack([concept.predict(points) for concept in concepts]), axis=0).astype(
-        np.int8
-    )
-    return ConceptClass(
-        name, {}, points, np.asarray(weights, dtype=np.int64), len(rows), lambda index: rows[index]
-    )
+def _lists_on_cube() -> ConceptClass:
+    points = examples.cube(LISTS)
+    weights = examples.first_one_law(LISTS) * LISTS * 2 ** (LISTS - 1)
+    return _lists("decision-lists", points, points, weights)
 
 
-def _lists_as_halfspaces(d: int) -> ConceptClass:
-    """Lists of d variables on the points of `list_halfspace_examples`; the alternating ones have
-    the smallest margin."""
-    population, _ = examples.list_halfspace_examples(d)
-    points = Records(
-        {name: column for name, column in population.kinds.columns.items() if name != "y"}
-    )
-    bits = Records({f"x{place}": (points[f"x{place}"] < 0).view(np.uint8) for place in range(d)})
-    rows = np.unique(np.stack([concept.predict(bits) for concept in _all_lists(d)]), axis=0).astype(
-        np.int8
-    )
-    weights = np.rint(population.shares * d * 2 ** (d - 1)).astype(np.int64)
-    return ConceptClass(
-        "lists as halfspaces", {}, points, weights, len(rows), lambda index: rows[index]
-    )
+def _lists_as_halfspaces() -> ConceptClass:
+    """On the points of `list_halfspace_examples`; the alternating lists have the smallest
+    margin."""
+    population, _ = examples.list_halfspace_examples(LISTS)
+    columns = population.kinds.columns.items()
+    points = Records({name: column for name, column in columns if name != "y"})
+    places = [f"x{place}" for place in range(LISTS)]
+    bits = Records({place: (points[place] < 0).view(np.uint8) for place in places})
+    weights = population.shares * LISTS * 2 ** (LISTS - 1)
+    return _lists("lists as halfspaces", bits, points, weights)
 
 
 def _all_lists(d: int) -> list[RuleList]:
     """Every decision list that uses each of d variables once."""
-    rules = [
-        [
-            Rule(Literal(place, value), label)
-            for place, value, label in zip(order, values, labels, strict=True)
-        ]
+    literals = [
+        list(map(Literal, order, values))
         for order in permutations(range(d))
         for values in product((0, 1), repeat=d)
-        for labels in product((-1, 1), repeat=d)
+    ]
+    rules = [
+        list(map(Rule, each, labels)) for each in literals for labels in product((-1, 1), repeat=d)
     ]
     return [RuleList((*some, Rule(None, last))) for some in rules for last in (-1, 1)]
 
@@ -223,93 +207,74 @@ def _all_lists(d: int) -> list[RuleList]:
 def finite_class(learner: str) -> ConceptClass | None:
     """The class from which a worst-case oracle picks the target of the learner called `learner`;
     None if it has no such class."""
-    if learner == "decision-lists":
-        weights = np.rint(examples.first_one_law(4) * 4 * 8).astype(np.int64)
-        return _class_of("decision-lists", examples.cube(4), weights.tolist(), _all_lists(4))
-    if learner == "perceptron":
-        return _lists_as_halfspaces(LISTS)
-    if learner == "trees":
-        return _greedily_learnable(juntas(5, 2))
-    named: dict[str, Callable[[], ConceptClass]] = {
-        "conjunctions": lambda: signed_conjunctions(5),
-        "stumps": lambda: stumps(6),
-        "thresholds": lambda: thresholds(4),
-        "low-degree": lambda: juntas(5, 2),
+    makers: dict[str, tuple[Callable[..., ConceptClass], tuple[int, ...]]] = {
+        "conjunctions": (signed_conjunctions, (5,)),
+        "stumps": (stumps, (6,)),
+        "thresholds": (thresholds, (4,)),
+        "low-degree": (juntas, (5, 2)),
+        "trees": (_greedily_learnable, (5, 2)),
+        "decision-lists": (_lists_on_cube, ()),
+        "perceptron": (_lists_as_halfspaces, ()),
     }
-    return named[learner]() if learner in named else None
+    if learner not in makers:
+        return None
+    make, sizes = makers[learner]
+    return make(*sizes)
 
 
-def _greedily_learnable(concepts: ConceptClass) -> ConceptClass:
-    """The concepts that the greedy tree learner finds from exact answers: it misses parities with
+def _greedily_learnable(d: int, k: int) -> ConceptClass:
+    """The juntas that the greedy tree learner finds from exact answers: it misses parities with
     every oracle."""
-    learner = Trees(d=5, depth=3)
+    learner, concepts = Trees(d=d, depth=3), juntas(d, k)
 
-    def learned(index: int) -> bool:
+    def learns(index: int) -> bool:
         population = concepts.population(index, 1, 0)
-        return (
-            examples.error_rate(run(learner.algorithm(), ExactOracle(population)), population)
-            <= learner.alpha
-        )
+        tree = run(learner.algorithm(), ExactOracle(population))
+        return examples.error_rate(tree, population) <= learner.alpha
 
-    kept = [index for index in range(concepts.size) if learned(index)]
-    return replace(
-        concepts,
-        name="trees",
-        params={},
-        size=len(kept),
-        row=lambda index: concepts.row(kept[index]),
-    )
+    learnable = [index for index in range(concepts.size) if learns(index)]
+
+    def row(index: int) -> Signs:
+        return concepts.row(learnable[index])
+
+    return replace(concepts, name="trees", params={}, size=len(learnable), row=row)
 
 
-class Factory(Protocol):
-    """Makes an oracle for a run of a learner on a population."""
-
-    def __call__(
-        self, population: Finite, learner: Learner[Any], generator: Generator
-    ) -> Oracle[StatisticalQuery, float]: ...
-
-
-def samples(learner: Learner[Any]) -> int:
-    """n for which the means over one sample are all within the tolerance, for queries fixed
-    beforehand: 2 ln(2 t / beta) / tau^2 (Hoeffding)."""
-    return int(np.ceil(2 * np.log(2 / learner.beta_each(BETA)) / learner.tolerance**2))
-
-
-def _sample(population: Finite, learner: Learner[Any], generator: Generator) -> ExactOracle:
+def _sample(population: Finite, generator: Generator) -> ExactOracle:
     """The means over one sample of `population.size` individuals, drawn as how many there are of
     each kind."""
-    drawn = generator.multinomial(population.size, population.shares)
-    return ExactOracle(Finite(population.kinds, drawn.tolist(), 1, 0))
+    counts = generator.multinomial(population.size, population.shares)
+    return ExactOracle(Finite(population.kinds, counts.tolist(), 1, 0))
 
 
-def _twin(population: Finite, kept: bool) -> Finite:
+def _twin(population: Finite, beside: bool) -> Finite:
     """The population with every label reversed (every coordinate, where there is no label), and
-    with its own examples beside them if they are `kept`."""
+    with its own examples beside them if `beside`."""
     columns = population.kinds.columns
     reversed_names = ("y",) if "y" in columns else tuple(columns)
     opposite = {
         name: -values if name in reversed_names else values for name, values in columns.items()
     }
-    if not kept:
+    if not beside:
         return Finite(Records(opposite), population.shares.tolist(), 1, 0)
     both = {name: np.concatenate([values, opposite[name]]) for name, values in columns.items()}
     return Finite(Records(both), np.tile(population.shares, 2).tolist(), 1, 0)
 
 
-LEGAL: dict[str, Factory] = {
-    "exact": lambda population, learner, generator: ExactOracle(population),
-    "rounded": lambda population, learner, generator: RoundedOracle(population),
-    "too high": lambda population, learner, generator: BiasedOracle(population, upward),
-    "too low": lambda population, learner, generator: BiasedOracle(population, downward),
-    "towards 0": lambda population, learner, generator: BiasedOracle(population, against),
-    "null-seeking": lambda population, learner, generator: NullOracle(
-        population, _twin(population, kept=True)
+LEGAL: dict[str, Callable[[Finite, Generator], Oracle[StatisticalQuery, float]]] = {
+    "exact": lambda population, generator: ExactOracle(population),
+    "rounded": lambda population, generator: RoundedOracle(population),
+    "too high": lambda population, generator: BiasedOracle(population, upward),
+    "too low": lambda population, generator: BiasedOracle(population, downward),
+    "towards 0": lambda population, generator: BiasedOracle(population, against),
+    "null-seeking": lambda population, generator: NullOracle(
+        population, _twin(population, beside=True)
     ),
-    "reversing": lambda population, learner, generator: NullOracle(
-        population, _twin(population, kept=False)
+    "reversing": lambda population, generator: NullOracle(
+        population, _twin(population, beside=False)
     ),
-    "scattered": lambda population, learner, generator: BiasedOracle(
-        population, scattered(generator)
+    "scattered": lambda population, generator: BiasedOracle(
+        population, lambda expectation: float(generator.choice((-1.0, 1.0)))
     ),
 }
 ORACLES = (*LEGAL, "worst case", "sample", "curator", "local clients")
@@ -318,7 +283,8 @@ ORACLES = (*LEGAL, "worst case", "sample", "curator", "local clients")
 def records_needed(name: str, learner: Learner[Any]) -> int:
     """How many individuals an oracle needs for answers within the tolerance."""
     if name == "sample":
-        return samples(learner)
+        # the means over n are all within tau if n >= 2 ln(2 t / beta) / tau^2 (Hoeffding)
+        return int(np.ceil(2 * np.log(2 / learner.beta_each(BETA)) / learner.tolerance**2))
     if name == "curator":
         return enough_records(learner.queries, EPSILON, learner.tolerance, BETA)
     return learner.clients(EPSILON, BETA) if name == "local clients" else 1
@@ -337,47 +303,50 @@ def _outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) -
     learner = replace(task.learner, slack=slack)
     n = records_needed(oracle, learner)
     if oracle == "worst case":
-        hostile = [partial(make, learner=learner, generator=generator) for make in LEGAL.values()]
-        return worst_case(task, learner, hostile, generator)
+        return worst_case(task, learner, generator)
     population = task.population(n, int(generator.integers(2**63)))
     if oracle == "local clients":
-        clients_for = enough_clients(EPSILON, learner.beta_each(BETA))
-        local = AggregateOracle(population, generator, EPSILON)
-        hypothesis = run(local_from_sq(learner.algorithm(), EPSILON, clients_for), local)
-        used = sum(summary.n for summary in local.rounds)
-        return Outcome(
-            task.excess(hypothesis, population), rounds=len(local.rounds), individuals=used
-        )
+        return _by_clients(task, learner, population, generator)
     if oracle == "curator":
-        account, lost = Account(Pure(nano_epsilon(EPSILON))), list[int]()
-        trusted = TrustedOracle(population, account, seeded(int(generator.integers(2**63))))
-        watched: Watched[NoisySum, int] = Watched(
-            trusted, before=lambda sums: lost.extend(each.loss.nano for each in sums)
-        )
-        hypothesis = run(
-            curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n),
-            watched,
-        )
-        return Outcome(
-            task.excess(hypothesis, population),
-            trusted.queries,
-            trusted.rounds,
-            n,
-            account.spent.nano / NANO,
-            sum(lost) / NANO,
-        )
-    asked: list[int] = []  # queries, by round
-    counted = Watched(
-        (LEGAL | {"sample": _sample})[oracle](population, learner, generator),
-        before=lambda queries: asked.append(len(queries)),
+        return _by_curator(task, learner, population, generator)
+    sizes: list[int] = []  # queries, by round
+    make = _sample if oracle == "sample" else LEGAL[oracle]
+    counter = Watched(
+        make(population, generator), before=lambda queries: sizes.append(len(queries))
     )
-    excess = task.excess(run(learner.algorithm(), counted), population)
-    return Outcome(excess, sum(asked), len(asked), n)
+    excess = task.excess(run(learner.algorithm(), counter), population)
+    return Outcome(excess, sum(sizes), len(sizes), n)
+
+
+def _by_clients(
+    task: Task[Any], learner: Learner[Any], population: Finite, generator: Generator
+) -> Outcome:
+    clients_for = enough_clients(EPSILON, learner.beta_each(BETA))
+    oracle = AggregateOracle(population, generator, EPSILON)
+    hypothesis = run(local_from_sq(learner.algorithm(), EPSILON, clients_for), oracle)
+    clients = sum(summary.n for summary in oracle.rounds)
+    excess = task.excess(hypothesis, population)
+    return Outcome(excess, rounds=len(oracle.rounds), individuals=clients)
+
+
+def _by_curator(
+    task: Task[Any], learner: Learner[Any], population: Finite, generator: Generator
+) -> Outcome:
+    account, nanos = Account(Pure(nano_epsilon(EPSILON))), list[int]()
+    trusted = TrustedOracle(population, account, seeded(int(generator.integers(2**63))))
+    ledger: Watched[NoisySum, int] = Watched(
+        trusted, before=lambda sums: nanos.extend(each.loss.nano for each in sums)
+    )
+    epsilon = split_epsilon(EPSILON, learner.queries)
+    hypothesis = run(curated_from_sq(learner.algorithm(), epsilon, population.size), ledger)
+    excess, n = task.excess(hypothesis, population), population.size
+    charge, loss = account.spent.nano / NANO, sum(nanos) / NANO
+    return Outcome(excess, trusted.queries, trusted.rounds, n, charge, loss)
 
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:
     """Whether a local run kept the learner's promise."""
-    return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + 1e-9)
+    return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + EDGE)
 
 
 class Fewest(Row):
@@ -393,14 +362,9 @@ class Fewest(Row):
 
         def successes(n: int, runs: int) -> int:
             population, algorithm = protocol.synthetic(n, 1), protocol.algorithm(EPSILON, n)
-            return sum(
-                learned_within_alpha(
-                    protocol,
-                    run(algorithm, AggregateOracle(population, generator, EPSILON)),
-                    population,
-                )
-                for _ in range(runs)
-            )
+            oracles = (AggregateOracle(population, generator, EPSILON) for _ in range(runs))
+            lessons = (run(algorithm, oracle) for oracle in oracles)
+            return sum(learned_within_alpha(protocol, lesson, population) for lesson in lessons)
 
         least = protocol.task.learner.queries
         guess = max(least, protocol.task.learner.clients(EPSILON, BETA) // 8)
@@ -446,16 +410,9 @@ def control(name: str, oracle: str, generator: Generator) -> float:
         if name.endswith("two rounds")
         else bent_learner(CONTROL_D, CONTROL_TOLERANCE)
     )
-    errors = []
-    for a in (0, 1):
-        target = Concept(CONTROL_D, r, a)
-        answers = (
-            MidpointOracle(CONTROL_D, r, a)
-            if oracle == "worst case"
-            else _ExactMask(CONTROL_D, r, a)
-        )
-        errors.append(run(algorithm, answers).error(target))
-    return max(errors)
+    make = MidpointOracle if oracle == "worst case" else _ExactMask
+    concepts = (Concept(CONTROL_D, r, a) for a in (0, 1))
+    return max(run(algorithm, make(CONTROL_D, r, c.a)).error(c) for c in concepts)
 
 
 class _ExactMask(MidpointOracle):
@@ -463,7 +420,8 @@ class _ExactMask(MidpointOracle):
 
     def answer_one(self, query: StatisticalQuery) -> float:
         whole = spectrum(query, self.d)
-        return float(whole.centre[self.r] + (1 - 2 * self.a) * whole.half[self.r]) / whole.scale
+        sign = 1 - 2 * self.a
+        return float(whole.centre[self.r] + sign * whole.half[self.r]) / whole.scale
 
 
 TOLERANCES: Final = {
@@ -483,25 +441,21 @@ TOLERANCES: Final = {
 }
 
 
-def bounds_check(known: dict[str, Task[Any]]) -> Check:
+def bounds_check(catalogue: dict[str, Task[Any]]) -> Check:
     """Whether each learner's tolerance, and its sufficient number of local clients t ceil(2 C^2
     ln(2 t / beta) / tau^2), are those of its guarantee."""
     square = (math.exp(EPSILON) + 1) ** 2 / (math.exp(EPSILON) - 1) ** 2
     wrong = []
-    for name, task in known.items():
+    for name, task in catalogue.items():
         learner, tolerance = task.learner, TOLERANCES[name]
-        clients = learner.queries * 2 * square * math.log(2 * learner.queries / BETA) / tolerance**2
-        counted = records_needed("local clients", learner)
-        if not (
-            math.isclose(learner.tolerance, tolerance)
-            and clients * (1 - 1e-6) <= counted <= clients * (1 + 1e-6) + learner.queries
-        ):
-            wrong.append(
-                f"{name}: {learner.tolerance:.4g} for {tolerance:.4g}, {counted:,} clients for "
-                f"{clients:,.0f}"
-            )
+        t, bound = learner.queries, records_needed("local clients", learner)
+        clients = t * 2 * square * math.log(2 * t / BETA) / tolerance**2
+        enough = clients * (1 - 1e-6) <= bound <= clients * (1 + 1e-6) + t
+        if not (math.isclose(learner.tolerance, tolerance) and enough):
+            tolerances = f"{learner.tolerance:.4g} for {tolerance:.4g}"
+            wrong.append(f"{name}: {tolerances}, {bound:,} clients for {clients:,.0f}")
     return Check(
         "Every tolerance and every sufficient bound is what its proof says",
         not wrong,
-        "; ".join(wrong) or f"{len(known)} learners",
+        "; ".join(wrong) or f"{len(catalogue)} learners",
     )
