@@ -162,8 +162,10 @@ class People(MemoryStore):
     """A store whose people have these places."""
 
     def __init__(self, places: Counts, commits: Sequence[Commit] = ()) -> None:
-        super().__init__(24.0, commits)
+        super().__init__(24.0)
         self.own = places
+        for commit in commits:
+            self.commit(commit)
 
     def places(self, records: Records, person: str = "", moves: bool = True) -> Counts:
         return self.own
