@@ -197,12 +197,12 @@ class Privacy(Row):
         learner, draws = OccamLearner(hypotheses, self.epsilon), seeded(seed)
         database = Labelled.of(((0, 0), (1, 1), (2, 1)))
         law = learner.law(database)
-        drawn = Counter(learner.release(database, draws) for _ in range(DRAWS))
+        counts = Counter(learner.release(database, draws) for _ in range(DRAWS))
         whole = sum(law.values())
         loss = epsilon_of(max(small.worst_ratios(learner).values()))
         return Loss(
             loss,
-            [drawn[hypothesis] for hypothesis in law],
+            [counts[hypothesis] for hypothesis in law],
             [weight / whole for weight in law.values()],
         )
 

@@ -121,14 +121,14 @@ class Blanketed(Row):
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())
         generator, k = default_rng(own_seed(SHUFFLED, seed, self.d)), histogram.k
-        law, found = np.append(np.full(k, histogram.share), max(0.0, 1 - k * histogram.share)), 0
+        law, wins = np.append(np.full(k, histogram.share), max(0.0, 1 - k * histogram.share)), 0
         for _ in range(RUNS):
             cells = (
                 drawn_cells(self.d, n, 1, generator)[:, 0]
                 + generator.multinomial(n * histogram.tries, law)[:k]
             )
-            found += int(parity_of_cells(cells) == 0)
-        return Found(n, histogram.messages_each, found, RUNS)
+            wins += int(parity_of_cells(cells) == 0)
+        return Found(n, histogram.messages_each, wins, RUNS)
 
 
 class Batches(Row):
@@ -139,16 +139,16 @@ class Batches(Row):
 
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())
-        found = 0
+        wins = 0
         for batch in range(BATCHES):
             own = own_seed("batch", seed, batch)
             population = ParityPopulation(self.d, own % (1 << self.d), n, own)
             words = default_rng(own).integers(0, 1 << 32, (n, histogram.tries), dtype=np.uint64)
             messages = histogram.respond(population.values(ParityExample(self.d), 0, n), words)
-            passed = Shuffler.of(own, CROWD).passed(messages[:, None].astype(np.uint64))[:, 0]
-            shares = histogram.estimate(histogram.tally(passed.astype(np.int64), n)).value
-            found += int(parity_of_cells(shares) == population.r)
-        return Found(n, histogram.messages_each, found, BATCHES)
+            reports = Shuffler.of(own, CROWD).passed(messages[:, None].astype(np.uint64))[:, 0]
+            shares = histogram.estimate(histogram.tally(reports.astype(np.int64), n)).value
+            wins += int(parity_of_cells(shares) == population.r)
+        return Found(n, histogram.messages_each, wins, BATCHES)
 
 
 class ParityShuffled(Experiment):
@@ -268,14 +268,14 @@ def _between(counts: dict[int, ClientCount]) -> list[Check]:
     ]
 
 
-def _table(counts: dict[int, ClientCount], found: dict[int, Found]) -> Table:
+def _table(counts: dict[int, ClientCount], blankets: dict[int, Found]) -> Table:
     rows = [
         (SUMMED, d, m.n, m.low, m.high, _formula(d), round(_alone(d)), _curator(d))
         for d, m in counts.items()
     ]
     mixed = [
         (SHUFFLED, d, "", "", "", each.clients, round(_alone(d)), _curator(d))
-        for d, each in found.items()
+        for d, each in blankets.items()
     ]
     headings = (
         "from | d | clients for 90 %, measured minimum | 95 % low | 95 % high | formula | clients "

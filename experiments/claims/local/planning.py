@@ -99,15 +99,15 @@ class Task(Row):
         assert tolerance is not None
         plan = plan_of(protocol, self.epsilon, protocol.synthetic(MADE_UP, 0))
         generator = default_rng([seed, *stream_key(f"planning {self.task} {self.epsilon:g}", seed)])
-        planned = plan.clients(tolerance)
+        clients = plan.clients(tolerance)
         count = measured_clients(
             within(protocol, self.epsilon, tolerance, generator),
-            planned,
+            clients,
             target=1 - BETA,
             trials=self.trials,
         )
         return Planned(
-            planned, plan_of(protocol, self.epsilon).clients(tolerance), plan.name, tolerance, count
+            clients, plan_of(protocol, self.epsilon).clients(tolerance), plan.name, tolerance, count
         )
 
 
@@ -209,7 +209,7 @@ def within(
     def count(n: int, runs: int) -> int:
         successes = 0
         for size, share in _sizes(n, runs):
-            for tallies, times in _drawn(laws, size, generator, share):
+            for tallies, times in _draw_tallies(laws, size, generator, share):
                 result: Any = algorithm.decode(tallies)
                 successes += times * (
                     largest_error(getattr(result, "estimate", result).value, truth) <= accuracy
@@ -235,7 +235,7 @@ def _report_law(randomizer: Randomizer, law: Floats) -> Floats:
     return flat
 
 
-def _drawn(
+def _draw_tallies(
     laws: list[tuple[Any, Floats]], n: int, generator: Generator, runs: int
 ) -> Iterator[tuple[tuple[Tally, ...], int]]:
     """The tallies of n clients a query in so many runs, drawn from their laws, and how many runs

@@ -104,7 +104,7 @@ class Users(Row):
             algorithm = Survey().algorithm(self.epsilon, self.n)
             return Trial(
                 algorithm,
-                lambda drawn: Rows(records),
+                lambda own: Rows(records),
                 lambda share, people: abs(float(share.value) - truth) <= margin,
                 self.n,
                 self.epsilon,

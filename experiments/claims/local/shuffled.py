@@ -318,7 +318,7 @@ def _check_power(bounds: Rows[Bounds, Epsilons]) -> Check:
     return within("the loss falls about as 1 / sqrt(n)", powers, -0.62, -0.48, spec=".3f")
 
 
-def _check_enumerated(enumerated: Rows[Enumerated, WorstDeltas]) -> Check:
+def _check_enumerated(rows: Rows[Enumerated, WorstDeltas]) -> Check:
     def true(point: Enumerated, deltas: WorstDeltas) -> bool:
         below = all(each <= point.delta * (1 + 1e-9) for each in deltas.uppers.values())
         return below and (deltas.least == 0 or deltas.lower >= point.delta * (1 - 1e-9))
@@ -336,7 +336,7 @@ def _check_enumerated(enumerated: Rows[Enumerated, WorstDeltas]) -> Check:
                     "the lower end"
                 ),
             )
-            for point, each in enumerated
+            for point, each in rows
         ),
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local_dp.arrays import Counts
-from local_dp.experiments.claims.local.map import claim
+from local_dp.experiments.claims.local.map import series
 from local_dp.experiments.claims.local.map.claim import EXPERIMENT
 from local_dp.experiments.claims.local.map.games import ParityGame, WorstCase
 from local_dp.experiments.claims.local.map.runs import (
@@ -171,9 +171,9 @@ def test_a_wrong_bound_is_not_shown(
 ) -> None:
     """A run of the protocol that a lower bound rules out refutes a bound twice too high. It does
     not meet one twice too low."""
-    right = getattr(claim, bound)
+    right = getattr(series, bound)
     monkeypatch.setattr(
-        claim, bound, lambda d, epsilon, success: factor * right(d, epsilon, success)
+        series, bound, lambda d, epsilon, success: factor * right(d, epsilon, success)
     )
     assert EXPERIMENT.conclude(rows, "quick").verdict == "not shown"
 

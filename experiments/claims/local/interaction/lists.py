@@ -167,8 +167,8 @@ class Users(Row):
         return cross_check(
             lambda: Trial(
                 _algorithm(self.learner, self.d, n),
-                lambda drawn: _population(self.d, n, drawn),
-                _learned,
+                lambda own: _population(self.d, n, own),
+                _within_target,
                 n,
                 EPSILON,
                 everybody=False,
@@ -267,12 +267,12 @@ def _runs(learner: str, d: int) -> Callable[[int, Generator], float]:
     return error
 
 
-def _learned(result: Classifier, population: Population) -> bool:
+def _within_target(result: Classifier, population: Population) -> bool:
     assert isinstance(population, Finite)
     return examples.error_rate(result, population) <= TARGET
 
 
-def placed_check(placed: Rows[Placed, Learned]) -> Check:
+def placed_check(rows: Rows[Placed, Learned]) -> Check:
     """By success rates, which are known better than least counts: at d = 4 rounds save less than a
     third, at d = 8 nearly a half and more."""
     few, many = (PLACED[BEST, d][0] / PLACED[ROUNDS, d][0] for d in (4, 8))
@@ -285,9 +285,9 @@ def placed_check(placed: Rows[Placed, Learned]) -> Check:
             str(point): Claimed(
                 Rate(each.successes, point.runs), *PLACED[point.learner, point.d][1:]
             )
-            for point, each in placed
+            for point, each in rows
         },
-        also=len(placed) == len(PLACED),
+        also=len(rows) == len(PLACED),
     )
 
 

@@ -260,7 +260,7 @@ class Privacy(Row):
         )
         loss = epsilon_of(max(small.worst_ratios(learner).values()))
         examples, draws = Examples.of(SMALL_D, ((1, 1),) * self.n), seeded(seed)
-        law, drawn = (
+        law, counts = (
             learner.law(examples),
             Counter(learner.release(examples, draws) for _ in range(DRAWS)),
         )
@@ -269,7 +269,7 @@ class Privacy(Row):
             loss,
             learner.epsilon,
             len(small.universe) ** small.n,
-            [drawn[outcome] for outcome in law],
+            [counts[outcome] for outcome in law],
             shares,
         )
 
@@ -381,7 +381,7 @@ def _size_table(sizes: Sizes) -> Table:
             else (m.n, str(Rate(m.successes, m.trials)), m.loss)
         )
         rows.append(
-            (p.learner, p.epsilon, p.d, n, kind, rate, formula, _published(p), round(loss, 4))
+            (p.learner, p.epsilon, p.d, n, kind, rate, formula, _published_size(p), round(loss, 4))
         )
     headings = (
         f"learner | epsilon | d | least n | kind [at {ERRORS:g} standard errors] | exact "
@@ -390,7 +390,7 @@ def _size_table(sizes: Sizes) -> Table:
     return tabulate("Trusted curator: examples for 90 % exact recovery, uniform x", headings, rows)
 
 
-def _published(point: Learner | Mechanism) -> int | None:
+def _published_size(point: Learner | Mechanism) -> int | None:
     sizes = dict(
         zip(
             (PRINTED, IMPROVED, MECHANISM),
@@ -414,7 +414,7 @@ def _check_exact(losses: Rows[Privacy, Loss]) -> Check:
 
 
 def _check_printed(losses: Rows[Privacy, Loss]) -> Check:
-    printed = [(p.epsilon, m.loss) for p, m in losses if p.learner == "A as printed"]
+    rows = [(p.epsilon, m.loss) for p, m in losses if p.learner == "A as printed"]
     return every(
         (
             "the learner A as printed loses ln((1 + eps/4) / (1 - eps/4)), about half of the "
@@ -425,7 +425,7 @@ def _check_printed(losses: Rows[Privacy, Loss]) -> Check:
                 abs(loss - math.log((1 + eps / 4) / (1 - eps / 4))) < 1e-9,
                 f"{loss:.4f} at a nominal {eps:g}",
             )
-            for eps, loss in printed
+            for eps, loss in rows
         ),
     )
 
@@ -470,7 +470,7 @@ def _check_rates(runs: Runs) -> list[Check]:
     claims = {}
     for name, rows in laws.items():
         trials = sum(each for each, *_ in rows)
-        chance = sum(each * predicted for each, _, predicted, _ in rows) / max(trials, 1)
+        chance = sum(each * mean for each, _, mean, _ in rows) / max(trials, 1)
         room = ROOM * math.hypot(*(each * error for each, _, _, error in rows)) / max(trials, 1)
         rate = Rate(sum(successes for _, successes, *_ in rows), trials)
         claims[f"{name}, {chance:.4f} by its law" + (f" to {room:.4f}" if room else "")] = Claimed(
@@ -504,9 +504,9 @@ def _check_rates(runs: Runs) -> list[Check]:
 
 def _check_published(runs: Runs) -> Check:
     ratios = [
-        m.n / published
+        m.n / size
         for p, m in runs
-        if isinstance(m, Computed) and (published := _published(p)) is not None
+        if isinstance(m, Computed) and (size := _published_size(p)) is not None
     ]
     return Check(
         "the published sizes of A* and the improved A are reproduced within 5 %",

@@ -216,7 +216,7 @@ def local_finding(
 ) -> tuple[list[Curve], list[Table], list[Check]]:
     """The measured curves and the lower bounds over d, a table in clients and in units of C^2 2^d,
     and the checks; if a search failed, only these."""
-    crossed = [cross_check_shown(str(p), m, LEAST) for p, m in users]
+    cross_checks = [cross_check_shown(str(p), m, LEAST) for p, m in users]
     counts: Counts = {
         protocol: {p.d: m for p, m in searches if p.protocol == protocol} for protocol in LABELS
     }
@@ -227,7 +227,7 @@ def local_finding(
         *_predicted_checks(counts),
         _bound_check(counts),
         *_interaction_checks(counts),
-        *crossed,
+        *cross_checks,
     ]
     return curves, [_table(counts)], checks
 
@@ -328,8 +328,8 @@ def _interaction_checks(counts: Counts) -> list[Check]:
     """By the formulas the constant is 5.7 to 5.9, and the factor 1.7 at d = 4, 3.1 at d = 8."""
     units = _in_units(counts, lambda protocol, d: _units(d))
     first, last = min(counts[HALVING]), max(counts[HALVING])
-    saved = {d: units[ONE_ROUND][d] / units[HALVING][d] for d in (first, last)}
-    ratios = ", ".join(f"{saved[d].value:.2f} at d = {d}" for d in saved)
+    savings = {d: units[ONE_ROUND][d] / units[HALVING][d] for d in (first, last)}
+    ratios = ", ".join(f"{savings[d].value:.2f} at d = {d}" for d in savings)
     return [
         measured(
             (f"Halving in rounds does not save the exponential: it needs {FEWEST:g} to {MOST:g} "
@@ -339,7 +339,7 @@ def _interaction_checks(counts: Counts) -> list[Check]:
         measured(
             ("Halving in rounds saves a factor against one round, which grows with d, at least "
             f"{STEP:g} times from d = {first} to {last}"),
-            {"": saved[last] / saved[first]}, STEP, more=f"one round over halving: {ratios}",
+            {"": savings[last] / savings[first]}, STEP, more=f"one round over halving: {ratios}",
         ),
     ]  # fmt: skip
 
