@@ -151,7 +151,7 @@ class Size(Row):
         return best_chosen(self.case, self.epsilon, self.alpha, n)
 
     def runs(self, n: int, seed: int) -> Chosen:
-        mechanism = ExponentialMechanism(np.negative, self.epsilon)
+        mechanism = ExponentialMechanism(_fewest_errors, self.epsilon)
         generator, right = default_rng([seed, n, 1]), 0
         draws = seeded(int(generator.integers(1 << 63)))
         for _ in range(self.trials):
@@ -208,11 +208,9 @@ class Occam(Experiment):
 
     def points(self, scale: Scale) -> Points:
         trials, epsilons = TRIALS[scale], (0.5,) if scale == "quick" else (0.1, 0.5, 2.0)
-        return [
-            *grid(Error, FLIP, epsilons, [50 << k for k in range(9)], [trials]),
-            *grid(Size, FLIP, [1.0], (0.02, 0.04, 0.08, 0.16), [trials]),
-            *grid(Privacy, ("parities", "thresholds"), (0.5, 1.0, 2.0)),
-        ]
+        points = grid(Error, FLIP, epsilons, [50 << k for k in range(9)], [trials])
+        points += grid(Size, FLIP, [1.0], (0.02, 0.04, 0.08, 0.16), [trials])
+        return points + grid(Privacy, ("parities", "thresholds"), (0.5, 1.0, 2.0))
 
     def finding(self, sheet: Sheet) -> Finding:
         errors, least = sheet[Error], sheet[Size]
@@ -272,9 +270,8 @@ def best_chosen(
     rates, half = _error_rates(case, alpha), epsilon / 2
     (best, chances), (others, other_chances) = (_binomial(n, rate) for rate in rates)
     own, step = np.linspace(-half * best.max() - 6, -half * best.min() + 40, 1500, retstep=True)
-    fall, other_fall = (
-        np.exp(np.minimum(-(own[:, None] + half * errors), 50)) for errors in (best, others)
-    )
+    fall = np.exp(np.minimum(-(own[:, None] + half * best), 50))
+    other_fall = np.exp(np.minimum(-(own[:, None] + half * others), 50))
     density = (fall * np.exp(-fall)) @ chances
     below = np.exp(-other_fall) @ other_chances
     return min(1.0, float(step * (density @ below ** (hypotheses - 1))))
@@ -286,8 +283,8 @@ def _binomial(n: int, rate: float) -> tuple[Floats, Floats]:
     low, high = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
     counts = np.arange(low, high + 1, dtype=np.float64)
     ways = special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
-    logs = special.xlogy(counts, rate) + special.xlog1py(n - counts, -rate)
-    return counts, np.exp(ways + logs)
+    logs = ways + special.xlogy(counts, rate)
+    return counts, np.exp(logs + special.xlog1py(n - counts, -rate))
 
 
 def _draw_errors(case: str, alpha: float, n: int, generator: Generator) -> np.ndarray:
@@ -296,6 +293,10 @@ def _draw_errors(case: str, alpha: float, n: int, generator: Generator) -> np.nd
     best, others = _error_rates(case, alpha)
     first = generator.binomial(n, best, 1)
     return np.append(first, generator.binomial(n, others, HYPOTHESES - 1)).astype(np.int64)
+
+
+def _fewest_errors(errors: Ints) -> Ints:
+    return -errors
 
 
 def _check_privacy(privacy: Rows[Privacy, Loss]) -> list[Check]:
@@ -313,8 +314,8 @@ def _check_errors(errors: Rows[Error, Excess]) -> Check:
     mean over n says more."""
     rates = {}
     for case in FLIP:
-        own = [(m.failures, p.trials) for p, m in errors if p.case == case]
-        rates[case] = Rate(sum(failures for failures, _ in own), sum(runs for _, runs in own))
+        own = [(p, m) for p, m in errors if p.case == case]
+        rates[case] = Rate(sum(m.failures for _, m in own), sum(p.trials for p, _ in own))
     return measured(
         (
             f"the chosen hypothesis exceeds the proven alpha in at most {FAILING:.0%} of the runs "
@@ -355,9 +356,8 @@ def _check_sizes(least: Rows[Size, Sizes]) -> list[Check]:
 def _headline(least: Rows[Size, Sizes]) -> str:
     """The counts at the smallest error."""
     alpha = min(p.alpha for p, _ in least)
-    counts = "; ".join(
-        f"{p.case}, {m.least.n:,} ({m.proven.n:,} proven)" for p, m in least if p.alpha == alpha
-    )
+    own = [(p.case, m.least.n, m.proven.n) for p, m in least if p.alpha == alpha]
+    counts = "; ".join(f"{case}, {n:,} ({proven:,} proven)" for case, n, proven in own)
     return (
         f"The best of {HYPOTHESES:,} rules, to an excess error of {alpha:g} at epsilon 1, takes "
         f"so many examples: {counts}."

@@ -189,11 +189,9 @@ class Shuffled(Experiment):
     source = "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
 
     def points(self, scale: Scale) -> Points:
-        return [
-            *grid(Bounds, (RR, KARY, HADAMARD), CLIENTS),
-            *(Enumerated(*small) for small in SMALL),
-            *(Errors(model, RUNS[scale]) for model in MODELS),
-        ]
+        points = grid(Bounds, (RR, KARY, HADAMARD), CLIENTS)
+        points += [Enumerated(*small) for small in SMALL]
+        return points + grid(Errors, MODELS, [RUNS[scale]])
 
     def finding(self, sheet: Sheet) -> Finding:
         bounds, errors = sheet[Bounds], sheet[Errors]
@@ -279,10 +277,9 @@ def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
 
 def _check_gaps(bounds: Rows[Bounds, Epsilons]) -> Check:
     gaps = {n: each.upper / each.lower - 1 for n, each in _at(bounds, KARY).items()}
-    return every(
-        "for k-ary response both sides agree to a thousandth from 10,000 reports on",
-        ((n < 10_000 or gap < 1e-3, f"n = {n:,}: {gap:.2g}") for n, gap in gaps.items()),
-    )
+    facts = ((n < 10_000 or gap < 1e-3, f"n = {n:,}: {gap:.2g}") for n, gap in gaps.items())
+    statement = "for k-ary response both sides agree to a thousandth from 10,000 reports on"
+    return every(statement, facts)
 
 
 def _check_power(bounds: Rows[Bounds, Epsilons]) -> Check:
@@ -324,11 +321,11 @@ def _check_errors(errors: Rows[Errors, Squares]) -> Check:
 
 def _check_models(errors: Rows[Errors, Squares]) -> Check:
     roots = {point.model: squares.root for point, squares in errors}
-    times = {
-        f"{model} against {other}": Claimed(roots[model] / roots[other], MORE[model])
-        for model, other in pairwise(MODELS)
-        if {model, other} <= roots.keys()
-    }
+    times = {}
+    for model, other in pairwise(MODELS):
+        if {model, other} <= roots.keys():
+            claim = Claimed(roots[model] / roots[other], MORE[model])
+            times[f"{model} against {other}"] = claim
     statement = (
         f"a curator errs least, blanket messages at least {MORE[MANY]} times as much, one "
         f"shuffled report {MORE[ONE]} times as much as they, and the local model {MORE[ALONE]} "

@@ -137,12 +137,6 @@ def _one_threshold_each(k: int, n: int) -> Nonadaptive[LocalQuery, Tally, Floats
     return Nonadaptive(queries, decode)
 
 
-def _stride(k: int) -> int:
-    """The baseline is run in every so many trials: its errors are independent, so few tell as
-    much."""
-    return max(1, k // 8)
-
-
 def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
     """The mean square error over the k - 1 uncertain prefix sums in each trial: one bit for all,
     and one threshold each."""
@@ -154,7 +148,8 @@ def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[fl
         users = PopulationOracle(population, KeyedNoise(own), own, EPSILON)
         ours = run(protocol.algorithm(EPSILON, PREFIX_CLIENTS), users)
         together.append(float(np.mean((ours.value[:-1] - truth) ** 2)))
-        if trial % _stride(k) == 0:
+        # the baseline's errors are independent, so few runs tell as much
+        if trial % max(1, k // 8) == 0:
             laws = AggregateOracle(population, default_rng(own), EPSILON)
             baseline = run(_one_threshold_each(k, PREFIX_CLIENTS), laws)
             apart.append(float(np.mean((baseline - truth) ** 2)))
@@ -246,15 +241,13 @@ class Descent(Row):
         return examples.list_halfspace_examples(self.d)[1]
 
     def measure(self, seed: int) -> Descended:
-        runs = [
-            [
-                _descend(self.d, n, default_rng([seed, 1, self.d, n, trial]))
-                for trial in range(self.trials)
-            ]
-            for n in self.grid
-        ]
-        errors = [[error for error, _ in row] for row in runs]
-        return Descended(errors, max(loss for row in runs for _, loss in row))
+        errors, losses = [], []
+        for n in self.grid:
+            own = [default_rng([seed, 1, self.d, n, trial]) for trial in range(self.trials)]
+            runs = [_descend(self.d, n, generator) for generator in own]
+            errors.append([error for error, _ in runs])
+            losses += [loss for _, loss in runs]
+        return Descended(errors, max(losses))
 
 
 Descents = Rows[Descent, Descended]
@@ -304,11 +297,8 @@ class Interaction(Experiment):
         prefixes, replays = sheet[Prefixes], sheet[bits.OneBit]
         counts = {(point.learner, point.d): count for point, count in searches}
         errors = {(point.learner, point.d): (point, rates) for point, rates in sheet[lists.Grid]}
-        users = [
-            cross_check_shown(str(point), crossing)
-            for kind in (lists.Users, ThresholdUsers)
-            for point, crossing in sheet[kind]
-        ]
+        crossings = [*sheet[lists.Users], *sheet[ThresholdUsers]]
+        users = [cross_check_shown(str(point), crossing) for point, crossing in crossings]
         checks = [
             reached_check(searches),
             lists.placed_check(sheet[lists.Placed]),
@@ -359,18 +349,16 @@ def _descent_check(descents: Descents) -> Check:
     loss = max(each.spent for _, each in descents)
     means = []
     for point, each in descents:
-        mean, most = np.mean(each.errors[-1]), max(point.grid)
-        means.append(f"{mean:.3f} at margin {point.margin:.2g} with {most:,} clients")
-    return measured(
-        (
-            "Private gradient descent in rounds learns the same lists as halfspaces of small "
-            f"margin, at epsilon 1: to an error of {2.5 * TARGET:.0%} in {OFTEN:.0%} of the runs"
-        ),
-        {"": Rate(sum(error <= 2.5 * TARGET for error in errors), len(errors))},
-        OFTEN,
-        more=f"mean error: {', '.join(means)}; nobody spent more than {loss:g}",
-        also=loss <= 1,
+        mean, n = np.mean(each.errors[-1]), max(point.grid)
+        means.append(f"{mean:.3f} at margin {point.margin:.2g} with {n:,} clients")
+    most = 2.5 * TARGET
+    rate = Rate(sum(error <= most for error in errors), len(errors))
+    statement = (
+        "Private gradient descent in rounds learns the same lists as halfspaces of small margin, "
+        f"at epsilon 1: to an error of {most:.0%} in {OFTEN:.0%} of the runs"
     )
+    more = f"mean error: {', '.join(means)}; nobody spent more than {loss:g}"
+    return measured(statement, {"": rate}, OFTEN, more=more, also=loss <= 1)
 
 
 def _descent_table(descents: Descents) -> Table:

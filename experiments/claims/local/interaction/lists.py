@@ -4,6 +4,7 @@ measured."""
 import math
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from local_dp.experiments.lab.parts import (
     Trial,
     cross_check,
     curve,
+    curve_of,
     holds,
     least_count,
     measured,
@@ -115,10 +117,10 @@ class Grid(Row):
 
     def measure(self, seed: int) -> Rates:
         place, error = METHODS.index(self.learner), _runs(self.learner, self.d)
-        errors = [
-            [error(n, default_rng([seed, place, self.d, n, trial])) for trial in range(self.trials)]
-            for n in self.grid
-        ]
+        errors = []
+        for n in self.grid:
+            own = [default_rng([seed, place, self.d, n, trial]) for trial in range(self.trials)]
+            errors.append([error(n, generator) for generator in own])
         return Rates(errors)
 
 
@@ -183,13 +185,10 @@ def points(scale: Scale) -> Points:
     points: Points = [
         Least(learner, d, _trials(d, full)) for learner in (ROUNDS, BEST) for d in searches
     ]
-    points += [
-        Grid(learner, d, sorted({*grid, GUESSES[BEST][d]}), SOME)
-        for learner in OTHERS
-        for d in dimensions
-    ]
+    for learner, d in product(OTHERS, dimensions):
+        points.append(Grid(learner, d, sorted({*grid, GUESSES[BEST][d]}), SOME))
     points += [Grid(learner, dimensions[-1], grid, 5) for learner in (ROUNDS, BEST)]
-    points += [Placed(learner, d, n, MANY) for (learner, d), (n, _, _) in PLACED.items()]
+    points += [Placed(*key, n, MANY) for key, (n, _, _) in PLACED.items()]
     return points + [Users(learner, CROSS_CHECKED) for learner in (ROUNDS, BEST)]
 
 
@@ -259,7 +258,8 @@ def _within_target(result: Classifier, population: Population) -> bool:
 def placed_check(rows: Rows[Placed, Learned]) -> Check:
     """By success rates, which are known better than least counts: at d = 4 rounds save less than a
     third, at d = 8 nearly a half and more."""
-    few, many = (PLACED[BEST, d][0] / PLACED[ROUNDS, d][0] for d in (4, 8))
+    clients = {key: n for key, (n, _, _) in PLACED.items()}
+    few, many = (clients[BEST, d] / clients[ROUNDS, d] for d in (4, 8))
     claims = {}
     for point, each in rows:
         _, low, high = PLACED[point.learner, point.d]
@@ -277,11 +277,9 @@ def placed_check(rows: Rows[Placed, Learned]) -> Check:
 def checks(counts: Counts, errors: Errors) -> list[Check]:
     """The checks of the errors and of the least counts."""
     dimensions = sorted({d for learner, d in errors if learner in OTHERS})
-    shares = {
-        f"{learner}, d = {d}": _share(*errors[learner, d], GUESSES[BEST][d])
-        for learner in OTHERS
-        for d in dimensions
-    }
+    shares = {}
+    for learner, d in product(OTHERS, dimensions):
+        shares[f"{learner}, d = {d}"] = _share(*errors[learner, d], GUESSES[BEST][d])
     statement = (
         f"No other one-round method tried gets there in more than {OFTEN:.0%} of the runs with "
         f"the clients of {BEST}"
@@ -310,18 +308,14 @@ def _averaging_check(errors: Errors, dimensions: list[int]) -> Check:
 
 def _longest_check(counts: Counts) -> Check:
     rounds, one = counts[ROUNDS, LONGEST], counts[BEST, LONGEST]
-    return measured(
-        (
-            f"A list of {LONGEST} rules takes at least {GAIN:g} times fewer clients in rounds "
-            "than by the best one-round method tried"
-        ),
-        {"": least_count(one) / least_count(rounds)},
-        GAIN,
-        more=(
-            f"error {TARGET:.0%} in {SUCCESS:.0%} of runs: {_text(rounds)} clients in rounds, "
-            f"{_text(one)} in one"
-        ),
+    statement = (
+        f"A list of {LONGEST} rules takes at least {GAIN:g} times fewer clients in rounds than by "
+        "the best one-round method tried"
     )
+    ratio = least_count(one) / least_count(rounds)
+    texts = f"{_text(rounds)} clients in rounds, {_text(one)} in one"
+    more = f"error {TARGET:.0%} in {SUCCESS:.0%} of runs: {texts}"
+    return measured(statement, {"": ratio}, GAIN, more=more)
 
 
 def _share(grid: Grid, rates: Rates, n: int) -> Rate:
@@ -356,8 +350,8 @@ def accuracy_figure(errors: Errors) -> Figure:
         grid, rates = errors[name, d]
         label = f"in rounds, {name}" if name == ROUNDS else name
         rows = zip(grid.grid, rates.errors, strict=True)
-        ends = [(n, float(np.mean(sorted(row))), min(row), max(row)) for n, row in rows]
-        curves.append(curve(label, ends))
+        means = [(n, float(np.mean(sorted(row))), min(row), max(row)) for n, row in rows]
+        curves.append(curve(label, means))
     title = f"Learning a list of {d} rules: in rounds (rule by rule) or in one round"
     return Figure(
         "interaction-error", title, "clients", "error rate", curves, "one-round", log_x=True
@@ -367,8 +361,8 @@ def accuracy_figure(errors: Errors) -> Figure:
 def clients_figure(counts: Counts) -> Figure:
     curves = []
     for learner, label in ((ROUNDS, "in rounds, rule by rule"), (BEST, f"one round, {BEST}")):
-        ends = [(d, m.n, m.low, m.high) for (own, d), m in counts.items() if own == learner]
-        curves.append(curve(label, ends))
+        own = [(d, m) for (name, d), m in counts.items() if name == learner]
+        curves.append(curve_of(label, "0 | 1.n | 1.low | 1.high", own))
 
     return LogFigure(
         "interaction-clients",

@@ -151,17 +151,17 @@ def _separation_check(
     (first, d), last = larger.ends, smaller.ends[1]
     proven, over_first = larger.over_bound(d, bound), larger.over_bound(first, bound)
     best = smaller.figure(last) / bound(last)
-    times = smaller.figure(COMPARED) / larger.figure(COMPARED)
+    apart = smaller.figure(COMPARED) / larger.figure(COMPARED)
     claims = {f"proven, over those enough at d = {d}": Claimed(proven, SEPARATED)}
     growth = Claimed(proven / over_first, SEPARATED**0.5)
     claims[f"growing from d = {first}, times"] = growth
     claims[f"the best protocol ruled out, over its bound at d = {last}"] = Claimed(best, *reach)
-    claims[f"and over the larger model's at d = {COMPARED}"] = Claimed(times, APART)
+    claims[f"and over the larger model's at d = {COMPARED}"] = Claimed(apart, APART)
     people = bound(d)
+    times = people / larger.counts[d].n
     evidence = (
-        f"at d = {d} proven to need {math.ceil(people):,} people, "
-        f"{people / larger.counts[d].n:,.0f} times the {larger.describe(d)} that were enough; "
-        f"run, the best protocol of the kind that is ruled out needs {smaller.describe(last)}"
+        f"at d = {d} proven to need {math.ceil(people):,} people, {times:,.0f} times the "
+        f"{larger.describe(d)} that were enough; run, the best protocol of the kind that is ruled out needs {smaller.describe(last)}"
     )
     return holds(f"{statement}: {SEPARATED:g} times fewer", claims, evidence)
 
@@ -264,13 +264,11 @@ class Map(Experiment):
             line = _enough_lines(series[name]) + shuffled_line(mixed, name, COMPARED)
             lines.append((TITLES[name], [check], line))
         numbers = [_enough_check(rules), _ruled_out_check(series), shuffled_check(mixed)]
-        return Finding(
-            [*in_lni, *in_li, *in_ci, *users, *numbers, intervals_check()],
-            [_table(series), shuffled_table(mixed, rules)],
-            [_regions(series, lines, in_li, in_ci), _curves(series)],
-            _NOTES,
-            headline=_headline(series["masked-parity"], series["parity"]),
-        )
+        checks = [*in_lni, *in_li, *in_ci, *users, *numbers, intervals_check()]
+        tables = [_table(series), shuffled_table(mixed, rules)]
+        figures = [_regions(series, lines, in_li, in_ci), _curves(series)]
+        headline = _headline(series["masked-parity"], series["parity"])
+        return Finding(checks, tables, figures, _NOTES, headline=headline)
 
 
 def _all_series(
@@ -460,7 +458,8 @@ def _curves(series: dict[str, Series]) -> Figure:
         return curve(label, [(d, m.n, m.low, m.high) for d, m in counts], group=group)
 
     best = [(d, masked_parity_one_round_clients(d, EPSILON, 1 - SUCCESS)) for d in masked]
-    once, alone = [(d, one_round_bound(d)) for d in masked], [(d, local_bound(d)) for d in parity]
+    once = [(d, one_round_bound(d)) for d in masked]
+    alone = [(d, local_bound(d)) for d in parity]
     curator = [(d, count.n) for d, count in parity.items()]
     curves = [
         curve(

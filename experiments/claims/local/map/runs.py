@@ -76,35 +76,37 @@ FEWER = {
 }
 
 
-def answers(m: int, means: Floats, epsilon: float) -> tuple[Floats, Floats]:
+def answers(m: int, means: Floats) -> tuple[Floats, Floats]:
     """The answers of m people whose true mean is one of these, and the probability of each:
     (values, one row of probabilities a mean)."""
-    gain, counts = response_gain(epsilon), np.arange(m + 1.0)
+    gain, counts = response_gain(EPSILON), np.arange(m + 1.0)
     ways = special.gammaln(m + 1) - special.gammaln(counts + 1) - special.gammaln(m - counts + 1)
     ones = (1 + np.asarray(means)[:, None] / gain) / 2
     logs = ways + counts * np.log(ones) + (m - counts) * np.log1p(-ones)
     return gain * (2 * counts / m - 1), np.exp(logs)
 
 
-def points(d: int, m: int, epsilon: float) -> float:
+def points(d: int, m: int) -> float:
     """Each literal is kept where its answer, the share of positives that it rejects, is below .245;
     those of the point reject none, the others all.
 
     One of the others makes the conjunction empty. Without j of its own it accepts 2^j - 1 points
     more, which weigh 1/2 together with all negative ones.
     """
-    values, (own, other) = answers(m, np.array([-1.0, 0.0]), epsilon)
+    values, (own, other) = answers(m, np.array([-1.0, 0.0]))
     accepts = (1 + values) / 2 <= 0.245 * (1 + 1e-9)
     right, wrong = float(own[accepts].sum()), float(other[accepts].sum())
     few = math.floor(math.log2(1 + 2 * ALPHA * ((1 << d) - 1) + 1e-9))
-    missing = (math.comb(d, j) * (1 - right) ** j * right ** (d - j) for j in range(few + 1))
-    return (1 - wrong) ** d * sum(missing)
+    missing = 0.0
+    for j in range(few + 1):
+        missing += math.comb(d, j) * (1 - right) ** j * right ** (d - j)
+    return (1 - wrong) ** d * missing
 
 
-def stumps(d: int, m: int, epsilon: float) -> float:
+def stumps(d: int, m: int) -> float:
     """The answer about the literal is the largest of d, of which the others are about nothing, and
     has its sign; of equal ones the first is taken."""
-    values, (own, other) = answers(m, np.array([0.9, 0.0]), epsilon)
+    values, (own, other) = answers(m, np.array([0.9, 0.0]))
     sizes = np.round(np.abs(values), 12)
     order, place = np.unique(sizes, return_inverse=True)
     equal = np.bincount(place, other, len(order))
@@ -114,10 +116,10 @@ def stumps(d: int, m: int, epsilon: float) -> float:
     return float(own[values >= 0] @ np.asarray(first)[place[values >= 0]])
 
 
-def conjunctions(d: int, m: int, epsilon: float) -> float:
+def conjunctions(d: int, m: int) -> float:
     """The sign of the linear part, every coefficient an answer: that of a conjunction of two is
     -1/2 and twice 1/2. Drawn, with the same numbers at every m."""
-    generator, gain = default_rng([d, m]), response_gain(epsilon)
+    generator, gain = default_rng([d, m]), response_gain(EPSILON)
     means = np.array([-0.5, 0.5, 0.5, *[0.0] * (d - 2)])
     ones = generator.binomial(m, (1 + means / gain) / 2, (DRAWS, d + 1))
     coefficients = gain * (2 * ones / m - 1)
@@ -138,14 +140,14 @@ def around(n: float) -> list[int]:
 
 
 @cache
-def people_by_law(name: str, d: int, epsilon: float, success: float) -> float:
-    """The number of people with which the class is learned with this probability."""
+def people_by_law(name: str, d: int) -> float:
+    """The number of people with which the class is learned with probability SUCCESS."""
 
     law, queries = LAWS[name], QUERIES[name](d)
 
     def fails(log: float) -> bool:
-        chances = [law(d, max(1, n // queries), epsilon) for n in around(math.exp(log))]
-        return float(np.mean(chances)) < success
+        chances = [law(d, max(1, n // queries)) for n in around(math.exp(log))]
+        return float(np.mean(chances)) < SUCCESS
 
     return math.exp(sum(crossing(math.log(20.0 * d), math.log(1e5 * d), fails, 11)) / 2)
 
@@ -315,7 +317,7 @@ class OneRound(Row):
         report: float | None = None
         right: tuple[int, int] | None = None
         if not self.shuffled:
-            sizes = around(people_by_law(self.name, d, EPSILON, SUCCESS))
+            sizes = around(people_by_law(self.name, d))
             right = sum(success(n, RATE_RUNS) for n in sizes), RATE_RUNS * len(sizes)
         elif not count.failed:
             report = kind.behind_shuffler(d, count.n)
@@ -410,7 +412,7 @@ def shuffled_check(mixed: Rules) -> Check:
     """Against the number that the law predicts without a shuffler."""
     claims = {}
     for p, m in mixed:
-        name, alone = f"{p.name}, d = {p.d}", people_by_law(p.name, p.d, EPSILON, SUCCESS)
+        name, alone = f"{p.name}, d = {p.d}", people_by_law(p.name, p.d)
         claims[name] = Claimed(least_count(m.count) / alone, high=FEWER.get(name, 1.0))
     fewer = ", ".join(f"{most:g} of them ({name})" for name, most in FEWER.items())
     return holds(
@@ -425,7 +427,8 @@ def shuffled_check(mixed: Rules) -> Check:
 
 def shuffled_line(mixed: Rules, name: str, d: int) -> str:
     """One line beside a class: how many people it takes behind a shuffler."""
-    n, low, high = next(whole(m.count) for p, m in mixed if (p.name, p.d) == (name, d))
+    (count,) = (m.count for p, m in mixed if (p.name, p.d) == (name, d))
+    n, low, high = whole(count)
     return f"\nmeasured behind a shuffler: {n:,} people at d = {d} [{low:,} to {high:,}]"
 
 

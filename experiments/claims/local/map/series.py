@@ -43,7 +43,7 @@ def prediction(name: str, d: int) -> float:
     """By the law of the answers for a class of one round, by its protocol's closed form for a
     hidden concept."""
     if name not in PROTOCOLS:
-        return people_by_law(name, d, EPSILON, SUCCESS)
+        return people_by_law(name, d)
     return PROTOCOLS[name].guess(d, EPSILON, 1 - SUCCESS) * TIGHTER.get(name, 1.0)
 
 

@@ -2,6 +2,7 @@
 from exponentially many."""
 
 from collections.abc import Callable
+from itertools import chain
 
 from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.parity import (
@@ -60,24 +61,19 @@ TIGHT = 4.0  # times the proven lower bounds: by the formulas 3.6 at d = 4, less
 STEP = 1.5
 # of the formulas lie the counts: a normal approximation asks for some percent too many
 LOW, HIGH = 0.9, 0.97
-FORMULA: dict[str, Callable[[int, float, float], int]] = {
-    HALVING: parity_halving_clients,
-    ONE_ROUND: parity_one_round_clients,
-}
-BOUND: dict[str, Callable[[int, float, float], float]] = {
-    HALVING: parity_interactive_bound,
-    ONE_ROUND: parity_masks_bound,
-}
 LEAST = 0.9  # the success with the formula's count, client by client
 Counts = dict[str, dict[int, ClientCount]]  # by protocol and d
 
 
-def _formula(protocol: str, d: int) -> int:
-    return FORMULA[protocol](d, EPSILON, 1 - TARGET)
+def formula(protocol: str, d: int) -> int:
+    """The clients that the protocol's closed form asks for."""
+    clients = parity_halving_clients if protocol == HALVING else parity_one_round_clients
+    return clients(d, EPSILON, 1 - TARGET)
 
 
 def _bound(protocol: str, d: int) -> float:
-    return BOUND[protocol](d, EPSILON, TARGET)
+    bound = parity_interactive_bound if protocol == HALVING else parity_masks_bound
+    return bound(d, EPSILON, TARGET)
 
 
 class Local(Row):
@@ -95,7 +91,7 @@ class Local(Row):
         own = own_seed(f"parity {self.protocol}", seed, self.d)
         return measured_clients(
             exact_recovery(protocol, EPSILON, own),
-            _formula(self.protocol, self.d),
+            formula(self.protocol, self.d),
             target=TARGET,
             trials=self.trials,
             least=2 * self.d,
@@ -113,7 +109,7 @@ class Users(Row):
 
     def measure(self, seed: int) -> Crossing:
         protocol = find_protocol(self.protocol).from_settings({"d": str(self.d)})
-        clients = _formula(self.protocol, self.d)
+        clients = formula(self.protocol, self.d)
         return cross_check(lambda: exact_trial(protocol, EPSILON, clients), seed)
 
 
@@ -166,22 +162,16 @@ def headline(within: list[Curve], beyond: list[Curve]) -> str:
     """The fewest examples and the fewest clients that were measured in the greatest dimension of
     the latter."""
     d = max(d for curve in beyond if curve.style == "measured" for d in curve.x)
-    curator, local = (
-        min(n for at, n in _measured_at(curves) if at == d) for curves in (within, beyond)
-    )
+    curator, local = min(_measured_at(within, d)), min(_measured_at(beyond, d))
     return (
         f"At d = {d:g} a parity takes a trusted curator {curator:,.0f} examples and local clients "
         f"{local:,.0f}."
     )
 
 
-def _measured_at(curves: list[Curve]) -> list[tuple[float, float]]:
-    return [
-        point
-        for curve in curves
-        if curve.style == "measured"
-        for point in zip(curve.x, curve.y, strict=True)
-    ]
+def _measured_at(curves: list[Curve], d: float) -> list[float]:
+    points = (zip(curve.x, curve.y, strict=True) for curve in curves if curve.style == "measured")
+    return [n for at, n in chain(*points) if at == d]
 
 
 def separation(within: list[Curve], counts: Counts) -> Check:
@@ -194,7 +184,7 @@ def separation(within: list[Curve], counts: Counts) -> Check:
         claims[f"{label}, from d = {first} to {last}"] = Claimed(
             greatest / least_count(by_d[first]), least
         )
-        most = max(n for d, n in _measured_at(within) if d == last)
+        most = max(_measured_at(within, last))
         claims[f"{label}, over {most:g} examples at d = {last}"] = Claimed(greatest / most, BEYOND)
     statement = (
         f"each dimension takes both local protocols 2^{GROWTH:g} times more clients, at their "
@@ -255,9 +245,9 @@ def _table(counts: Counts) -> Table:
     rows = []
     for protocol, by_d in counts.items():
         for d, m in by_d.items():
-            formula, bound = _formula(protocol, d), round(_bound(protocol, d))
+            clients, bound = formula(protocol, d), round(_bound(protocol, d))
             count = (m.n, m.low, m.high, round(m.n / _units(d), 2))
-            rows.append((LABELS[protocol], d, *count, formula, bound, round(m.n / formula, 3)))
+            rows.append((LABELS[protocol], d, *count, clients, bound, round(m.n / clients, 3)))
     headings = (
         "protocol | d | clients for 90 %, measured minimum | 95 % low | 95 % high | in C^2 2^d | "
         "formula (normal approximation) | proven lower bound | ratio to the formula"
@@ -291,7 +281,7 @@ def _by_point(figures: dict[str, dict[int, Positive]]) -> dict[str, Positive]:
 
 def _predicted_checks(counts: Counts) -> list[Check]:
     """The searches of different d are independent, so their mean knows more than each."""
-    ratios = _in_units(counts, _formula)
+    ratios = _in_units(counts, formula)
     statement = f"{LOW:g} to {HIGH:g} of the clients that its formula says"
     return [
         measured(
