@@ -279,9 +279,10 @@ def best_chosen(
 
 def _binomial(n: int, rate: float) -> tuple[Floats, Floats]:
     """The counts within nine standard errors, and their probabilities."""
-    mean, reach = n * rate, 9 * math.sqrt(n * rate * (1 - rate)) + 9
-    low, high = max(0, math.floor(mean - reach)), min(n, math.ceil(mean + reach))
-    counts = np.arange(low, high + 1, dtype=np.float64)
+    reach = 9 * math.sqrt(n * rate * (1 - rate)) + 9
+    low = max(0, math.floor(n * rate - reach))
+    high = min(n, math.ceil(n * rate + reach))
+    counts = np.arange(low, high + 1.0)
     ways = special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
     logs = ways + special.xlogy(counts, rate)
     return counts, np.exp(logs + special.xlog1py(n - counts, -rate))
@@ -301,7 +302,7 @@ def _fewest_errors(errors: Ints) -> Ints:
 
 def _check_privacy(privacy: Rows[Privacy, Loss]) -> list[Check]:
     laws = {f"{p.hypotheses}, epsilon {p.epsilon:g}": (m.drawn, m.law) for p, m in privacy}
-    losses = ((m.loss <= p.epsilon, f"{m.loss:.4f} of {p.epsilon:g}") for p, m in privacy)
+    losses = [(m.loss <= p.epsilon, f"{m.loss:.4f} of {p.epsilon:g}") for p, m in privacy]
     statement = (
         "the loss of the sampled law, rounding included, is at most epsilon over all pairs of "
         "neighbouring databases"

@@ -207,7 +207,8 @@ def within(
 def _report_law(randomizer: Randomizer, law: Floats) -> Floats:
     """Pr[cell, report] of a client whose value has this law over the domain, flattened."""
     assert isinstance(randomizer, FiniteChannel)
-    cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)[None, :]
+    cells = np.arange(randomizer.cells)[:, None]
+    reports = np.arange(randomizer.alphabet)[None, :]
     mass: Any = 0
     for place in np.flatnonzero(law).tolist():
         value = np.array([[place + randomizer.domain.low]])

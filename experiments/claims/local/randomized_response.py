@@ -133,10 +133,13 @@ class Setting(Row):
         moment = 5 if self.way == "curator" else 2 + 3 / self.n
         return math.sqrt(moment / self.trials) / 2
 
+    @property
+    def error(self) -> float:
+        return error_by_law(self.way, self.epsilon, self.n)
+
     def off(self, row: "Line") -> Positive:
         """The measured error in units of the predicted one."""
-        ratio = row.rmse / error_by_law(self.way, self.epsilon, self.n)
-        return Positive(ratio, self.law_error, self.trials / 4)
+        return Positive(row.rmse / self.error, self.law_error, self.trials / 4)
 
 
 @dataclass(frozen=True)
@@ -273,11 +276,11 @@ def _slope_check(off: dict[Setting, Positive]) -> Check:
 def _order_check(off: dict[Setting, Positive]) -> Check:
     """With the most people. The formulas give 1.41 and more, and 67.8 and more."""
     most = max(point.n for point in off)
-    errors = {}
-    for point, each in off.items():
-        if point.n == most:
-            law = error_by_law(point.way, point.epsilon, most)
-            errors[point.way, point.epsilon] = each * law
+    errors = {
+        (point.way, point.epsilon): each * point.error
+        for point, each in off.items()
+        if point.n == most
+    }
     claims = {}
     for epsilon in sorted({epsilon for _, epsilon in errors}):
         coin, noise, curator = (errors[way, epsilon] for way in SLOPES)
@@ -292,10 +295,10 @@ def _order_check(off: dict[Setting, Positive]) -> Check:
 
 def _tables(lines: Lines, slopes: dict[tuple[float, str], tuple[float, float]]) -> list[Table]:
     errors: list[tuple[Any, ...]] = []
-    for (epsilon, way), rows in sorted(lines.items()):
+    for key, rows in sorted(lines.items()):
         for row in rows:
-            law = error_by_law(way, epsilon, row.n)
-            errors.append((epsilon, way, row.n, row.rmse, *row.interval, law))
+            law = error_by_law(key[1], key[0], row.n)
+            errors.append((*key, row.n, row.rmse, *row.interval, law))
     fits = [(*key, value, *about(value, spread)) for key, (value, spread) in sorted(slopes.items())]
     return [
         tabulate(

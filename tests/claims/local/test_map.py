@@ -150,7 +150,6 @@ def test_the_shuffled_model_stands_between(rows: Measured) -> None:
     ("worst-case", {"wins": 7}, [RULES, [], ["Parity"]]),
     ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
     ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]),
-    ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
     ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
 ])  # fmt: skip
 def test_failed_run_takes_a_class_off_the_map(

@@ -83,15 +83,20 @@ AVERAGING = {
 }
 
 
-class Least(Row):
-    """A search for the least number of clients of a method."""
+class Method(Row):
+    """A method for lists of d rules."""
 
     learner: str
     d: int
-    trials: int
 
     def __str__(self) -> str:
         return f"{self.learner}, d = {self.d}"
+
+
+class Least(Method):
+    """A search for the least number of clients of a method."""
+
+    trials: int
 
     def measure(self, seed: int) -> ClientCount:
         generator = default_rng([seed, METHODS.index(self.learner), self.d])
@@ -107,11 +112,9 @@ class Rates(Row):
     errors: list[list[float]]  # of each run, for each number of clients
 
 
-class Grid(Row):
+class Grid(Method):
     """Runs of a method with each of these numbers of clients."""
 
-    learner: str
-    d: int
     grid: list[int]
     trials: int
 
@@ -128,11 +131,9 @@ class Learned(Row):
     successes: int  # runs that reach the error
 
 
-class Placed(Row):
+class Placed(Method):
     """Runs of a method with one number of clients."""
 
-    learner: str
-    d: int
     n: int
     runs: int
 
@@ -145,14 +146,8 @@ class Placed(Row):
         return Learned(sum(error(self.n, generator) <= TARGET for _ in range(self.runs)))
 
 
-class Users(Row):
+class Users(Method):
     """A method client by client and drawn from its law."""
-
-    learner: str
-    d: int
-
-    def __str__(self) -> str:
-        return f"{self.learner}, d = {self.d}"
 
     def measure(self, seed: int) -> Crossing:
         n = CROSS_CLIENTS
@@ -293,7 +288,7 @@ def _averaging_check(errors: Errors, dimensions: list[int]) -> Check:
     """With the most clients."""
     claims = {}
     for d in dimensions:
-        grid, rates = errors["averaging", d]
+        _, rates = errors["averaging", d]
         least = AVERAGING[min(d, max(AVERAGING))]
         claims[f"d = {d}"] = Claimed(positive_mean(rates.errors[-1]), least)
     most = max(errors["averaging", dimensions[-1]][0].grid)

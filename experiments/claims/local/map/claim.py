@@ -161,7 +161,8 @@ def _separation_check(
     times = people / larger.counts[d].n
     evidence = (
         f"at d = {d} proven to need {math.ceil(people):,} people, {times:,.0f} times the "
-        f"{larger.describe(d)} that were enough; run, the best protocol of the kind that is ruled out needs {smaller.describe(last)}"
+        f"{larger.describe(d)} that were enough; run, the best protocol of the kind that is ruled "
+        f"out needs {smaller.describe(last)}"
     )
     return holds(f"{statement}: {SEPARATED:g} times fewer", claims, evidence)
 
@@ -266,7 +267,7 @@ class Map(Experiment):
         numbers = [_enough_check(rules), _ruled_out_check(series), shuffled_check(mixed)]
         checks = [*in_lni, *in_li, *in_ci, *users, *numbers, intervals_check()]
         tables = [_table(series), shuffled_table(mixed, rules)]
-        figures = [_regions(series, lines, in_li, in_ci), _curves(series)]
+        figures: list[Figure | Regions] = [_regions(series, lines, in_li, in_ci), _curves(series)]
         headline = _headline(series["masked-parity"], series["parity"])
         return Finding(checks, tables, figures, _NOTES, headline=headline)
 
@@ -275,11 +276,11 @@ def _all_series(
     rules: Rules, concepts: Rows[HiddenConcept, Learned], examples: Rows[Parity, Curated]
 ) -> dict[str, Series]:
     rows: list[Search] = [*rules, *concepts]
-    series = {
-        name: Series(name, [row for row in rows if row[0].name == name])
-        for name in (*ONE_ROUND, *PROTOCOLS)
-    }
-    return {**series, "parity": Series("parity", examples)}
+    series = {}
+    for name in (*ONE_ROUND, *PROTOCOLS):
+        series[name] = Series(name, [row for row in rows if row[0].name == name])
+    series["parity"] = Series("parity", examples)
+    return series
 
 
 def _interaction_checks(series: dict[str, Series], plays: Rows[WorstCase, Played]) -> list[Check]:

@@ -63,7 +63,8 @@ class WorstCase(Row):
         masks = default_rng([seed, 200, d]).integers(1 << d, size=self.targets).tolist()
         concepts = [Concept(d, r, a) for r in masks for a in (0, 1)]
         wins = _wins(two_round_learner(d), concepts)
-        finest = next(k for k in range(d - d % 2, -1, -2) if coset_tolerance(k) > tolerance)
+        even = range(0, d + 1, 2)
+        finest = max(k for k in even if coset_tolerance(k) > tolerance)
         bent, coset = bent_learner(d, tolerance), coset_learner(d, tolerance, finest, 1)
         single = [
             _one_round("one bent query", bent, d, tolerance, concepts),

@@ -97,10 +97,8 @@ def points(d: int, m: int) -> float:
     accepts = (1 + values) / 2 <= 0.245 * (1 + 1e-9)
     right, wrong = float(own[accepts].sum()), float(other[accepts].sum())
     few = math.floor(math.log2(1 + 2 * ALPHA * ((1 << d) - 1) + 1e-9))
-    missing = 0.0
-    for j in range(few + 1):
-        missing += math.comb(d, j) * (1 - right) ** j * right ** (d - j)
-    return (1 - wrong) ** d * missing
+    missing = (math.comb(d, j) * (1 - right) ** j * right ** (d - j) for j in range(few + 1))
+    return (1 - wrong) ** d * sum(missing)
 
 
 def stumps(d: int, m: int) -> float:
@@ -130,26 +128,9 @@ def conjunctions(d: int, m: int) -> float:
     return float(np.mean(wrong <= ALPHA + 1e-12))
 
 
-LAWS = {"points": points, "stumps": stumps, "conjunctions": conjunctions}
-QUERIES = {"points": lambda d: 2 * d, "stumps": lambda d: d, "conjunctions": lambda d: d + 1}
-
-
 def around(n: float) -> list[int]:
     """The numbers of people that stand for n."""
     return [round(n * (1 + size)) for size in SIZES.tolist()]
-
-
-@cache
-def people_by_law(name: str, d: int) -> float:
-    """The number of people with which the class is learned with probability SUCCESS."""
-
-    law, queries = LAWS[name], QUERIES[name](d)
-
-    def fails(log: float) -> bool:
-        chances = [law(d, max(1, n // queries)) for n in around(math.exp(log))]
-        return float(np.mean(chances)) < SUCCESS
-
-    return math.exp(sum(crossing(math.log(20.0 * d), math.log(1e5 * d), fails, 11)) / 2)
 
 
 def _stump(d: int, rng: Generator) -> AllOf:
@@ -195,8 +176,8 @@ def _conjunctions(d: int) -> Learner[Any]:
 
 @dataclass(frozen=True)
 class OneRoundClass:
-    """A class that one round should learn: its learner for dimension d, and how a target is drawn;
-    `least` is the error of the best hypothesis.
+    """A class that one round should learn: its learner for dimension d, its success by d and the
+    people of a query, and how a target is drawn; `least` is the error of the best hypothesis.
 
     The learner asks within a tolerance that suffices for these very examples, as masked parity's
     protocols do for theirs; a constant label always fails.
@@ -204,14 +185,10 @@ class OneRoundClass:
 
     title: str
     learner: Callable[[int], Learner[Any]]
+    law: Callable[[int, int], float]
     draw: Callable[[int, Generator], AllOf]
     examples: Callable[[int, AllOf], Finite]
     least: float = 0.0
-
-    def clients(self, d: int) -> int:
-        """Enough people, by Hoeffding's bound and one share of the failures a query: a sufficient
-        bound, not a least number."""
-        return self.learner(d).clients(EPSILON, 1 - SUCCESS)
 
     def local(self, d: int, n: int, epsilon: float = EPSILON) -> Algorithm[LocalQuery, Tally, Any]:
         """The learner on n people, fresh ones for every query."""
@@ -236,16 +213,29 @@ ONE_ROUND = {
     # a literal of the target is false on none of the positive examples, another one on half of all
     # examples
     "points": OneRoundClass(
-        "Point functions", lambda d: _within(Conjunctions(d=d), 0.49), _point, _half
+        "Point functions", lambda d: _within(Conjunctions(d=d), 0.49), points, _point, _half
     ),
     # one correlation is 0.9, the others are 0
     "stumps": OneRoundClass(
-        "Decision stumps", lambda d: _within(Stumps(d=d), 0.44), _stump, _noisy, 0.05
+        "Decision stumps", lambda d: _within(Stumps(d=d), 0.44), stumps, _stump, _noisy, 0.05
     ),
     "conjunctions": OneRoundClass(
-        "Conjunctions of two literals", _conjunctions, _conjunction, uniform_examples
+        "Conjunctions of two literals", _conjunctions, conjunctions, _conjunction, uniform_examples
     ),
 }
+
+
+@cache
+def people_by_law(name: str, d: int) -> float:
+    """The number of people with which the class is learned with probability SUCCESS."""
+
+    law, queries = ONE_ROUND[name].law, ONE_ROUND[name].learner(d).queries
+
+    def fails(log: float) -> bool:
+        chances = [law(d, max(1, n // queries)) for n in around(math.exp(log))]
+        return float(np.mean(chances)) < SUCCESS
+
+    return math.exp(sum(crossing(math.log(20.0 * d), math.log(1e5 * d), fails, 11)) / 2)
 
 
 @dataclass(frozen=True)
@@ -310,7 +300,8 @@ class OneRound(Row):
                 rounds = max(rounds, len(oracle.rounds))
             return wins
 
-        enough = kind.clients(d)
+        # by Hoeffding's bound and one share of the failures a query: sufficient, not the least
+        enough = kind.learner(d).clients(EPSILON, 1 - SUCCESS)
         count = measured_clients(
             success, enough // 2, target=SUCCESS, trials=self.trials, least=kind.learner(d).queries
         )

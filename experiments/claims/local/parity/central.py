@@ -239,6 +239,9 @@ class Privacy(Row):
     epsilon: float
     n: int
 
+    def __str__(self) -> str:
+        return f"{self.learner}, epsilon {self.epsilon:g}, n = {self.n}"
+
     def measure(self, seed: int) -> Loss:
         learner = AUDITED[self.learner](self.epsilon)
         universe = list(product(range(1 << SMALL_D), (0, 1)))
@@ -308,14 +311,14 @@ def _curves(sizes: Sizes, runs: Runs) -> list[Curve]:
     for name in (*LEARNERS, MECHANISM):
         own = [(p, m) for p, m in runs if (p.learner, p.epsilon) == (name, 1.0)]
         curves.append(curve_of(f"curator: {name}", "d | n | ends.0 | ends.1", own))
-    closed = [(p.d, m.closed) for p, m in sizes if isinstance(m, Closed) and p.epsilon == 1.0]
+    forms = [(p, m) for p, m in sizes if isinstance(m, Closed) and p.epsilon == 1.0]
     dimensions = [int(d) for d in curves[0].x]
     packing = [(d, packing_parity_examples(d, 1.0, SUCCESS)) for d in dimensions]
     plain = [(d, plain_parity_examples(d, SUCCESS)) for d in dimensions]
     limit = "curator: no purely private learner below (packing, to first order)"
     return [
         *curves,
-        curve(f"curator: {MECHANISM}, closed form, not run", closed, "theory"),
+        curve_of(f"curator: {MECHANISM}, closed form, not run", "d | closed", forms, "theory"),
         curve(limit, packing, "bound"),
         curve("without privacy", plain, "theory"),
     ]
@@ -356,7 +359,7 @@ def _check_exact(losses: Rows[Privacy, Loss]) -> Check:
             "loses exactly epsilon"
         ),
         max(gaps) < 1e-9,
-        f"largest difference {max(gaps, default=math.nan):.1e} over {len(gaps)} enumerations",
+        f"largest difference {max(gaps):.1e} over {len(gaps)} enumerations",
     )
 
 
@@ -392,7 +395,7 @@ def _check_charge(losses: Rows[Privacy, Loss]) -> Check:
 
 
 def _check_drawn(losses: Rows[Privacy, Loss]) -> Check:
-    laws = {f"{p.learner}, epsilon {p.epsilon:g}, n = {p.n}": (m.drawn, m.law) for p, m in losses}
+    laws = {str(p): (m.drawn, m.law) for p, m in losses}
     return drawn("every learner is drawn from the law whose loss was enumerated", laws)
 
 

@@ -3,6 +3,7 @@ from exponentially many."""
 
 from collections.abc import Callable
 from itertools import chain
+from typing import Any
 
 from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.parity import (
@@ -44,7 +45,7 @@ from local_dp.experiments.lab.parts import (
     reached_check,
     tabulate,
 )
-from local_dp.protocols.local_protocol import find_protocol
+from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
 GROWTH = 0.9  # doublings of the local n for each dimension
 EPSILON, TARGET = 1.0, 0.9
@@ -76,21 +77,28 @@ def _bound(protocol: str, d: int) -> float:
     return bound(d, EPSILON, TARGET)
 
 
-class Local(Row):
-    """The least number of clients that find the parity exactly in 90 % of the runs."""
+class Setting(Row):
+    """A local protocol for a parity of d bits."""
 
     protocol: str
     d: int
-    trials: int
 
     def __str__(self) -> str:
         return f"{LABELS[self.protocol]}, d = {self.d}"
 
+    def find(self) -> LocalProtocol[Any]:
+        return find_protocol(self.protocol).from_settings({"d": str(self.d)})
+
+
+class Local(Setting):
+    """The least number of clients that find the parity exactly in 90 % of the runs."""
+
+    trials: int
+
     def measure(self, seed: int) -> ClientCount:
-        protocol = find_protocol(self.protocol).from_settings({"d": str(self.d)})
         own = own_seed(f"parity {self.protocol}", seed, self.d)
         return measured_clients(
-            exact_recovery(protocol, EPSILON, own),
+            exact_recovery(self.find(), EPSILON, own),
             formula(self.protocol, self.d),
             target=TARGET,
             trials=self.trials,
@@ -98,19 +106,12 @@ class Local(Row):
         )
 
 
-class Users(Row):
+class Users(Setting):
     """The formula's number of clients, client by client."""
 
-    protocol: str
-    d: int
-
-    def __str__(self) -> str:
-        return f"{LABELS[self.protocol]}, d = {self.d}"
-
     def measure(self, seed: int) -> Crossing:
-        protocol = find_protocol(self.protocol).from_settings({"d": str(self.d)})
         clients = formula(self.protocol, self.d)
-        return cross_check(lambda: exact_trial(protocol, EPSILON, clients), seed)
+        return cross_check(lambda: exact_trial(self.find(), EPSILON, clients), seed)
 
 
 class Parity(Experiment):
