@@ -61,10 +61,7 @@ BETA = 0.1
 FAILING = 0.01
 DRAWS = 1500  # of a small law
 # the class of the error curves: thresholds on 256 points, the best one at 100
-POINTS, TARGET = (
-    256,
-    100,
-)
+POINTS, TARGET = 256, 100
 # the class of the sizes: independent features, one of them better by alpha than all others
 HYPOTHESES = 1024
 FLIP = {"realizable": 0.0, "agnostic": 0.2}  # share of labels flipped at random
@@ -111,10 +108,10 @@ class Error(Row):
         for trial in range(self.trials):
             generator = default_rng([seed, self.n, trial])
             x = generator.integers(0, POINTS, self.n)
-            y = ((x >= TARGET) ^ (generator.random(self.n) < FLIP[self.case])).astype(np.int64)
-            steps.append(
-                learner.release(Labelled(x, y), seeded(int(generator.integers(1 << 63)))) - TARGET
-            )
+            flips = generator.random(self.n) < FLIP[self.case]
+            examples = Labelled(x, ((x >= TARGET) ^ flips).astype(np.int64))
+            draws = seeded(int(generator.integers(1 << 63)))
+            steps.append(learner.release(examples, draws) - TARGET)
         return np.array(steps)
 
     def measure(self, seed: int) -> Excess:
@@ -139,10 +136,6 @@ class Sizes(Row):
     proven: Chosen
     printed: Chosen
 
-    @property
-    def all(self) -> tuple[Chosen, ...]:
-        return self.least, self.proven, self.printed
-
 
 class Size(Row):
     """The least n at which the best feature is chosen with probability 1 - BETA, by the exact
@@ -153,29 +146,24 @@ class Size(Row):
     alpha: float
     trials: int
 
-    def chosen(self, n: int, seed: int) -> Chosen:
-        mechanism, generator = (
-            ExponentialMechanism(_fewest_errors, self.epsilon),
-            default_rng([seed, n, 1]),
-        )
+    def chance(self, n: int) -> float:
+        """Of the best feature, with n examples."""
+        return best_chosen(self.case, self.epsilon, self.alpha, n)
+
+    def runs(self, n: int, seed: int) -> Chosen:
+        mechanism = ExponentialMechanism(_fewest_errors, self.epsilon)
+        generator, right = default_rng([seed, n, 1]), 0
         draws = seeded(int(generator.integers(1 << 63)))
-        right = sum(
-            mechanism.release(_draw_errors(self.case, self.alpha, n, generator), draws) == 0
-            for _ in range(self.trials)
-        )
-        return Chosen(n, right, best_chosen(self.case, self.epsilon, self.alpha, n))
+        for _ in range(self.trials):
+            errors = _draw_errors(self.case, self.alpha, n, generator)
+            right += mechanism.release(errors, draws) == 0
+        return Chosen(n, right, self.chance(n))
 
     def measure(self, seed: int) -> Sizes:
-        proven, printed = (
-            enough(self.case, HYPOTHESES, self.epsilon, self.alpha),
-            occam_examples_printed(HYPOTHESES, self.epsilon, self.alpha, BETA),
-        )
-        least = least_clients(
-            lambda n: best_chosen(self.case, self.epsilon, self.alpha, n) >= 1 - BETA
-        )
-        return Sizes(
-            self.chosen(least, seed), self.chosen(proven, seed), self.chosen(printed, seed)
-        )
+        least = least_clients(lambda n: self.chance(n) >= 1 - BETA)
+        proven = enough(self.case, HYPOTHESES, self.epsilon, self.alpha)
+        paper = occam_examples_printed(HYPOTHESES, self.epsilon, self.alpha, BETA)
+        return Sizes(*(self.runs(n, seed) for n in (least, proven, paper)))
 
 
 class Loss(Row):
@@ -197,14 +185,11 @@ class Privacy(Row):
         learner, draws = OccamLearner(hypotheses, self.epsilon), seeded(seed)
         database = Labelled.of(((0, 0), (1, 1), (2, 1)))
         law = learner.law(database)
-        drawn = Counter(learner.release(database, draws) for _ in range(DRAWS))
+        counts = Counter(learner.release(database, draws) for _ in range(DRAWS))
         whole = sum(law.values())
+        shares = [weight / whole for weight in law.values()]
         loss = epsilon_of(max(small.worst_ratios(learner).values()))
-        return Loss(
-            loss,
-            [drawn[hypothesis] for hypothesis in law],
-            [weight / whole for weight in law.values()],
-        )
+        return Loss(loss, [counts[hypothesis] for hypothesis in law], shares)
 
 
 class Occam(Experiment):
@@ -223,24 +208,12 @@ class Occam(Experiment):
 
     def points(self, scale: Scale) -> Points:
         trials, epsilons = TRIALS[scale], (0.5,) if scale == "quick" else (0.1, 0.5, 2.0)
-        return [
-            *(
-                Error(case, epsilon, 50 << k, trials)
-                for case in FLIP
-                for epsilon in epsilons
-                for k in range(9)
-            ),
-            *(
-                Size(case, 1.0, alpha, trials)
-                for case in FLIP
-                for alpha in (0.02, 0.04, 0.08, 0.16)
-            ),
-            *grid(Privacy, ("parities", "thresholds"), (0.5, 1.0, 2.0)),
-        ]
+        points = grid(Error, FLIP, epsilons, [50 << k for k in range(9)], [trials])
+        points += grid(Size, FLIP, [1.0], (0.02, 0.04, 0.08, 0.16), [trials])
+        return points + grid(Privacy, ("parities", "thresholds"), (0.5, 1.0, 2.0))
 
     def finding(self, sheet: Sheet) -> Finding:
         errors, least = sheet[Error], sheet[Size]
-        figures = [*_error_figures(errors), _size_figure(least)]
         checks = [
             *_check_privacy(sheet[Privacy]),
             _check_errors(errors),
@@ -249,30 +222,27 @@ class Occam(Experiment):
             _check_printed(least),
             intervals_check(),
         ]
-        notes = [
-            "The proven sizes rest on one inequality, Pr[h] <= min(1, e^(-eps (errors of h - "
-            "errors of the best) / 2)), instead of uniform convergence. They show that the "
-            "printed size of Theorem 3.7 is enough without a perfect hypothesis too. The printed "
-            "proof does not cover that case.",
-            (
-                "The error of thresholds with random label noise falls like 1/n, faster than in "
-                "general. The class of independent features needs 1/alpha^2."
-            ),
-            "If one of these features is perfect, the least n almost reaches the proven n. If "
-            "none is, the proof loses a factor of 2, because each feature disagrees with the best "
-            "on half of the examples only.",
-            (
-                "A threshold lies anywhere between its two neighbouring points, so the quantile "
-                "of its error has a continuous law."
-            ),
-        ]
-        return Finding(
-            checks,
-            [_error_table(errors), _size_table(least)],
-            figures,
-            notes,
-            headline=_headline(least),
-        )
+        tables = [_error_table(errors), _size_table(least)]
+        figures = [*_error_figures(errors), _size_figure(least)]
+        return Finding(checks, tables, figures, _NOTES, headline=_headline(least))
+
+
+_NOTES = [
+    "The proven sizes rest on one inequality, Pr[h] <= min(1, e^(-eps (errors of h - errors of the "
+    "best) / 2)), instead of uniform convergence. They show that the printed size of Theorem 3.7 "
+    "is enough without a perfect hypothesis too. The printed proof does not cover that case.",
+    (
+        "The error of thresholds with random label noise falls like 1/n, faster than in general. "
+        "The class of independent features needs 1/alpha^2."
+    ),
+    "If one of these features is perfect, the least n almost reaches the proven n. If none is, the "
+    "proof loses a factor of 2, because each feature disagrees with the best on half of the "
+    "examples only.",
+    (
+        "A threshold lies anywhere between its two neighbouring points, so the quantile of its "
+        "error has a continuous law."
+    ),
+]
 
 
 def _within_steps(steps: Ints, generator: Generator) -> Floats:
@@ -297,37 +267,33 @@ def best_chosen(
     variable of its own (McSherry, Talwar 2007). The errors are independent binomial counts, so the
     others are all below x with probability F(x)^(hypotheses - 1).
     """
-    (best, chances), (others, other_chances) = (
-        _binomial(n, rate) for rate in _error_rates(case, alpha)
-    )
-    own, step = np.linspace(
-        -epsilon / 2 * best.max() - 6, -epsilon / 2 * best.min() + 40, 1500, retstep=True
-    )
-    fall = np.exp(np.minimum(-(own[:, None] + epsilon / 2 * best), 50))
+    rates, half = _error_rates(case, alpha), epsilon / 2
+    (best, chances), (others, other_chances) = (_binomial(n, rate) for rate in rates)
+    own, step = np.linspace(-half * best.max() - 6, -half * best.min() + 40, 1500, retstep=True)
+    fall = np.exp(np.minimum(-(own[:, None] + half * best), 50))
+    other_fall = np.exp(np.minimum(-(own[:, None] + half * others), 50))
     density = (fall * np.exp(-fall)) @ chances
-    below = np.exp(-np.exp(np.minimum(-(own[:, None] + epsilon / 2 * others), 50))) @ other_chances
+    below = np.exp(-other_fall) @ other_chances
     return min(1.0, float(step * (density @ below ** (hypotheses - 1))))
 
 
 def _binomial(n: int, rate: float) -> tuple[Floats, Floats]:
     """The counts within nine standard errors, and their probabilities."""
     reach = 9 * math.sqrt(n * rate * (1 - rate)) + 9
-    counts = np.arange(
-        max(0, math.floor(n * rate - reach)),
-        min(n, math.ceil(n * rate + reach)) + 1,
-        dtype=np.float64,
-    )
+    low = max(0, math.floor(n * rate - reach))
+    high = min(n, math.ceil(n * rate + reach))
+    counts = np.arange(low, high + 1.0)
     ways = special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
-    return counts, np.exp(ways + special.xlogy(counts, rate) + special.xlog1py(n - counts, -rate))
+    logs = ways + special.xlogy(counts, rate)
+    return counts, np.exp(logs + special.xlog1py(n - counts, -rate))
 
 
 def _draw_errors(case: str, alpha: float, n: int, generator: Generator) -> np.ndarray:
     """The errors of HYPOTHESES independent features on n examples, the first one best by alpha:
     exact in law."""
     best, others = _error_rates(case, alpha)
-    return np.concatenate(
-        [[generator.binomial(n, best)], generator.binomial(n, others, HYPOTHESES - 1)]
-    ).astype(np.int64)
+    first = generator.binomial(n, best, 1)
+    return np.append(first, generator.binomial(n, others, HYPOTHESES - 1)).astype(np.int64)
 
 
 def _fewest_errors(errors: Ints) -> Ints:
@@ -336,33 +302,27 @@ def _fewest_errors(errors: Ints) -> Ints:
 
 def _check_privacy(privacy: Rows[Privacy, Loss]) -> list[Check]:
     laws = {f"{p.hypotheses}, epsilon {p.epsilon:g}": (m.drawn, m.law) for p, m in privacy}
-    return [
-        every(
-            (
-                "the loss of the sampled law, rounding included, is at most epsilon over all "
-                "pairs of neighbouring databases"
-            ),
-            ((m.loss <= p.epsilon, f"{m.loss:.4f} of {p.epsilon:g}") for p, m in privacy),
-        ),
-        drawn("the hypotheses are drawn from that law", laws),
-    ]
+    losses = [(m.loss <= p.epsilon, f"{m.loss:.4f} of {p.epsilon:g}") for p, m in privacy]
+    statement = (
+        "the loss of the sampled law, rounding included, is at most epsilon over all pairs of "
+        "neighbouring databases"
+    )
+    return [every(statement, losses), drawn("the hypotheses are drawn from that law", laws)]
 
 
 def _check_errors(errors: Rows[Error, Excess]) -> Check:
     """By the theorem the truth is at most BETA, at every n; here it is some thousandths, so its
     mean over n says more."""
-    failures = {
-        case: [(m.failures, p.trials) for p, m in errors if p.case == case] for case in FLIP
-    }
+    rates = {}
+    for case in FLIP:
+        own = [(p, m) for p, m in errors if p.case == case]
+        rates[case] = Rate(sum(m.failures for _, m in own), sum(p.trials for p, _ in own))
     return measured(
         (
             f"the chosen hypothesis exceeds the proven alpha in at most {FAILING:.0%} of the runs "
             f"at all n together (the theorem allows {BETA:.0%} at each)"
         ),
-        {
-            case: Rate(sum(own for own, _ in each), sum(runs for _, runs in each))
-            for case, each in failures.items()
-        },
+        rates,
         high=FAILING,
     )
 
@@ -370,47 +330,35 @@ def _check_errors(errors: Rows[Error, Excess]) -> Check:
 def _check_sizes(least: Rows[Size, Sizes]) -> list[Check]:
     """A count of successes of unequal chances varies less than a binomial one of their mean
     (Hoeffding 1956)."""
-    runs = {
-        kind: [(p.trials, m.all[place]) for p, m in least]
-        for place, kind in enumerate(("the least n", "the proven n", "the printed n"))
-    }
-    totals = {
-        kind: Rate(sum(each.successes for _, each in rows), sum(trials for trials, _ in rows))
-        for kind, rows in runs.items()
-    }
-    chances = {
-        kind: float(np.mean([each.chance for _, each in rows])) for kind, rows in runs.items()
-    }
+    claims, trials = {}, sum(p.trials for p, _ in least)
+    for kind in ("least", "proven", "printed"):
+        runs: list[Chosen] = [getattr(m, kind) for _, m in least]
+        chance = float(np.mean([each.chance for each in runs]))
+        rate = Rate(sum(each.successes for each in runs), trials)
+        claims[f"the {kind} n, {chance:.4f} by its law"] = Claimed(rate, chance, chance)
+    ratios = {f"{p.case}, alpha {p.alpha:g}": m.proven.n / m.least.n for p, m in least}
     return [
         holds(
             (
                 "runs choose the best as often as the exact law says: at the least n in "
                 f"{1 - BETA:.0%}, at the proven and the printed n in no fewer"
             ),
-            {
-                f"{kind}, {chance:.4f} by its law": Claimed(totals[kind], chance, chance)
-                for kind, chance in chances.items()
-            },
+            claims,
         ),
         within(
             "the proven n is at least the least n, and at most four times it (in units of it)",
-            _over_least(least, "proven"),
+            ratios,
             1,
             4,
         ),
     ]
 
 
-def _over_least(least: Rows[Size, Sizes], kind: str) -> dict[str, float]:
-    return {f"{p.case}, alpha {p.alpha:g}": getattr(m, kind).n / m.least.n for p, m in least}
-
-
 def _headline(least: Rows[Size, Sizes]) -> str:
     """The counts at the smallest error."""
     alpha = min(p.alpha for p, _ in least)
-    counts = "; ".join(
-        f"{p.case}, {m.least.n:,} ({m.proven.n:,} proven)" for p, m in least if p.alpha == alpha
-    )
+    own = [(p.case, m.least.n, m.proven.n) for p, m in least if p.alpha == alpha]
+    counts = "; ".join(f"{case}, {n:,} ({proven:,} proven)" for case, n, proven in own)
     return (
         f"The best of {HYPOTHESES:,} rules, to an excess error of {alpha:g} at epsilon 1, takes "
         f"so many examples: {counts}."
@@ -422,9 +370,8 @@ def _check_slopes(least: Rows[Size, Sizes]) -> Check:
     ratios = {}
     for case, expected in EXPONENT.items():
         sizes = [(math.log(p.alpha), math.log(m.least.n)) for p, m in least if p.case == case]
-        ratios[f"{case}, of {expected:g}"] = (
-            linear_regression(*zip(*sizes, strict=True)).slope / expected
-        )
+        exponent = linear_regression(*zip(*sizes, strict=True)).slope
+        ratios[f"{case}, of {expected:g}"] = exponent / expected
     return within(
         (
             "the least n grows like 1/alpha with a perfect hypothesis and like 1/alpha^2 without "
@@ -453,17 +400,10 @@ def _check_printed(least: Rows[Size, Sizes]) -> Check:
 
 
 def _error_table(errors: Rows[Error, Excess]) -> Table:
-    rows = [
-        (
-            p.case,
-            p.epsilon,
-            p.n,
-            round(m.quantile, 4),
-            round(m.bound, 4),
-            str(Rate(m.failures, p.trials)),
-        )
-        for p, m in errors
-    ]
+    rows = []
+    for p, m in errors:
+        rate = str(Rate(m.failures, p.trials))
+        rows.append((p.case, p.epsilon, p.n, round(m.quantile, 4), round(m.bound, 4), rate))
     headings = (
         "case | epsilon | n | 90 % quantile of the excess error | proven alpha | above it [95 %]"
     )
@@ -477,17 +417,8 @@ def _size_table(least: Rows[Size, Sizes]) -> Table:
             size(HYPOTHESES, p.epsilon, p.alpha, BETA)
             for size in (occam_examples_printed, occam_examples_uniform)
         )
-        rows.append(
-            (
-                p.case,
-                p.epsilon,
-                p.alpha,
-                m.least.n,
-                str(Rate(m.least.successes, p.trials)),
-                m.proven.n,
-                *formulas,
-            )
-        )
+        rate = str(Rate(m.least.successes, p.trials))
+        rows.append((p.case, p.epsilon, p.alpha, m.least.n, rate, m.proven.n, *formulas))
     return tabulate(
         (
             f"Examples for an excess error below alpha with probability 90 %, {HYPOTHESES} "
@@ -530,13 +461,8 @@ def _size_figure(least: Rows[Size, Sizes]) -> Figure:
         ("printed, agnostic", occam_examples_printed),
         ("by uniform convergence, agnostic", occam_examples_uniform),
     ):
-        curves.append(
-            curve(
-                label,
-                ((alpha, size(HYPOTHESES, 1.0, alpha, BETA)) for alpha in curves[-1].x),
-                "theory",
-            )
-        )
+        sizes = [(alpha, size(HYPOTHESES, 1.0, alpha, BETA)) for alpha in curves[-1].x]
+        curves.append(curve(label, sizes, "theory"))
     return LogLogFigure(
         "occam-size",
         f"Examples to pick the best of {HYPOTHESES} features, epsilon 1",

@@ -52,10 +52,7 @@ BLANKETS = {"quick": (4, 6, 8), "full": (4, 6, 8, 10)}
 RUNS = 2000  # of the blanket's law
 CLIENT_BY_CLIENT, BATCHES = 6, 150  # the dimension, and runs through the shuffler's role
 # doublings of the noisy sum's n for each dimension: a half, and what sqrt(d) adds
-LOW, HIGH = (
-    0.5,
-    0.58,
-)
+LOW, HIGH = 0.5, 0.58
 CROWD = 100
 _CELLS = 1 << 21  # at a time
 
@@ -91,12 +88,11 @@ class Summed(Row):
         generator = default_rng(own_seed(SUMMED, seed, self.d))
 
         def successes(n: int, runs: int) -> int:
-            each = max(1, _CELLS >> (self.d + 1))
-            parts = [min(each, runs - start) for start in range(0, runs, each)]
-            return sum(
-                int(np.sum(parity_of_cells(summed(self.d, n, part, generator)) == 0))
-                for part in parts
-            )
+            each, wins = max(1, _CELLS >> (self.d + 1)), 0
+            for start in range(0, runs, each):
+                cells = summed(self.d, n, min(each, runs - start), generator)
+                wins += int(np.sum(parity_of_cells(cells) == 0))
+            return wins
 
         return measured_clients(successes, _formula(self.d), target=SUCCESS, trials=TRIALS[self.d])
 
@@ -121,14 +117,13 @@ class Blanketed(Row):
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())
         generator, k = default_rng(own_seed(SHUFFLED, seed, self.d)), histogram.k
-        law, found = np.append(np.full(k, histogram.share), max(0.0, 1 - k * histogram.share)), 0
+        silence, wins = max(0.0, 1 - k * histogram.share), 0
+        law = np.append(np.full(k, histogram.share), silence)
         for _ in range(RUNS):
-            cells = (
-                drawn_cells(self.d, n, 1, generator)[:, 0]
-                + generator.multinomial(n * histogram.tries, law)[:k]
-            )
-            found += int(parity_of_cells(cells) == 0)
-        return Found(n, histogram.messages_each, found, RUNS)
+            cells = drawn_cells(self.d, n, 1, generator)[:, 0]
+            blanket = generator.multinomial(n * histogram.tries, law)[:k]
+            wins += int(parity_of_cells(cells + blanket) == 0)
+        return Found(n, histogram.messages_each, wins, RUNS)
 
 
 class Batches(Row):
@@ -139,16 +134,17 @@ class Batches(Row):
 
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())
-        found = 0
+        wins = 0
         for batch in range(BATCHES):
             own = own_seed("batch", seed, batch)
             population = ParityPopulation(self.d, own % (1 << self.d), n, own)
             words = default_rng(own).integers(0, 1 << 32, (n, histogram.tries), dtype=np.uint64)
             messages = histogram.respond(population.values(ParityExample(self.d), 0, n), words)
-            passed = Shuffler.of(own, CROWD).passed(messages[:, None].astype(np.uint64))[:, 0]
-            shares = histogram.estimate(histogram.tally(passed.astype(np.int64), n)).value
-            found += int(parity_of_cells(shares) == population.r)
-        return Found(n, histogram.messages_each, found, BATCHES)
+            reports = Shuffler.of(own, CROWD).passed(messages[:, None].astype(np.uint64))
+            tally = histogram.tally(reports[:, 0].astype(np.int64), n)
+            shares = histogram.estimate(tally).value
+            wins += int(parity_of_cells(shares) == population.r)
+        return Found(n, histogram.messages_each, wins, BATCHES)
 
 
 class ParityShuffled(Experiment):
@@ -174,48 +170,59 @@ class ParityShuffled(Experiment):
         counts = {p.d: m for p, m in sheet[Summed]}
         blankets = {p.d: m for p, m in sheet[Blanketed]}
         batches = {p.d: m for p, m in sheet[Batches]}
-        checks = [
-            reached_check(counts),
-            measured(
-                "the noisy sum needs .97 to 1.03 of the clients that its formula says",
-                {f"d = {d}": least_count(m) / _formula(d) for d, m in counts.items()},
-                0.97,
-                1.03,
-            ),
-            measured(
-                (
-                    "behind a shuffler the formula's number of clients finds the parity in 88 to "
-                    "92 % of runs, by the law of the messages"
-                ),
-                {f"d = {d}, {m.clients:,} clients": m.rate for d, m in blankets.items()},
-                0.88,
-                0.92,
-            ),
-            measured(
-                "and client by client, in the order of the shuffler's role, in 85 % and more",
-                {f"d = {d}, {m.messages:.0f} messages each": m.rate for d, m in batches.items()},
-                0.85,
-            ),
-            *_between(counts),
-        ]
-        notes = [
-            f"Epsilon is {EPSILON:g}, delta {DELTA:g} for the sum and the shuffler, none for "
-            "clients alone and the curator. Examples are uniform, with right labels. The curves "
-            "of clients alone and of the curator are formulas; `parity` measures them.",
-            "Robust shuffle protocols of one round need of the order 2^(d/2): cited, for agnostic "
-            "learners (Cheu, Ullman 2021) and for learners under every law of the examples (Yan "
-            "2021). Robust means private although some clients leave. No bound is cited for "
-            "uniform examples with right labels. In two rounds a shuffler computes anything "
-            "(Beimel, Haitner, Nissim, Stemmer 2020).",
-        ]
-        tables = [_table(counts, blankets | batches)]
+        checks = [reached_check(counts), *_rate_checks(counts, blankets, batches)]
         title = (
             f"Clients or records that find a parity in {SUCCESS:.0%} of runs, epsilon {EPSILON:g}"
         )
-        figures = [
-            LogFigure("parity-shuffled", title, "dimension d", "least n", _curves(counts, blankets))
-        ]
-        return Finding(checks, tables, figures, notes, headline=_headline(counts))
+        curves = _curves(counts, blankets)
+        return Finding(
+            [*checks, *_between(counts)],
+            [_table(counts, blankets | batches)],
+            [LogFigure("parity-shuffled", title, "dimension d", "least n", curves)],
+            _NOTES,
+            headline=_headline(counts),
+        )
+
+
+_NOTES = [
+    f"Epsilon is {EPSILON:g}, delta {DELTA:g} for the sum and the shuffler, none for clients alone "
+    "and the curator. Examples are uniform, with right labels. The curves of clients alone and of "
+    "the curator are formulas; `parity` measures them.",
+    "Robust shuffle protocols of one round need of the order 2^(d/2): cited, for agnostic learners "
+    "(Cheu, Ullman 2021) and for learners under every law of the examples (Yan 2021). Robust means "
+    "private although some clients leave. No bound is cited for uniform examples with right "
+    "labels. In two rounds a shuffler computes anything (Beimel, Haitner, Nissim, Stemmer 2020).",
+]
+
+
+def _rate_checks(
+    counts: dict[int, ClientCount], blankets: dict[int, Found], batches: dict[int, Found]
+) -> list[Check]:
+    ratios = {f"d = {d}": least_count(m) / _formula(d) for d, m in counts.items()}
+    laws = {f"d = {d}, {m.clients:,} clients": m.rate for d, m in blankets.items()}
+    users = {f"d = {d}, {m.messages:.0f} messages each": m.rate for d, m in batches.items()}
+    return [
+        measured(
+            "the noisy sum needs .97 to 1.03 of the clients that its formula says",
+            ratios,
+            0.97,
+            1.03,
+        ),
+        measured(
+            (
+                "behind a shuffler the formula's number of clients finds the parity in 88 to 92 % "
+                "of runs, by the law of the messages"
+            ),
+            laws,
+            0.88,
+            0.92,
+        ),
+        measured(
+            "and client by client, in the order of the shuffler's role, in 85 % and more",
+            users,
+            0.85,
+        ),
+    ]
 
 
 def _curator(d: int) -> int:
@@ -233,69 +240,54 @@ def _formula(d: int) -> int:
 def _between(counts: dict[int, ClientCount]) -> list[Check]:
     """The exponents, and the distances to both sides at the greatest d that is measured."""
     first, last = min(counts), max(counts)
-    measured_last = least_count(counts[last])
-    growth = measured_last / least_count(counts[first])
-    doublings = [
-        math.log2(each(last) / each(first)) / (last - first) for each in (_alone, _curator)
-    ]
+    greatest, steps = least_count(counts[last]), last - first
+    growth = {f"from d = {first} to {last}": greatest / least_count(counts[first])}
+    growing = f"each dimension takes the noisy sum 2^{LOW:g} to 2^{HIGH:g} times as many clients"
+    alone, curator = (math.log2(each(last) / each(first)) / steps for each in (_alone, _curator))
+    below, above = greatest / _alone(last), greatest / _curator(last)
     sides = {
-        "over clients alone, by a proven bound": Claimed(measured_last / _alone(last), high=1 / 20),
-        "over a curator": Claimed(measured_last / _curator(last), 100),
+        "over clients alone, by a proven bound": Claimed(below, high=1 / 20),
+        "over a curator": Claimed(above, 100),
     }
+    doubling = "clients alone take twice as many, by a proven bound, each dimension"
+    statement = (
+        f"at d = {last} the sum needs a 20th of what clients alone need, and 100 times as many as "
+        "a curator"
+    )
     return [
-        holds(
-            f"each dimension takes the noisy sum 2^{LOW:g} to 2^{HIGH:g} times as many clients",
-            {
-                f"from d = {first} to {last}": Claimed(
-                    growth, 2 ** (LOW * (last - first)), 2 ** (HIGH * (last - first))
-                )
-            },
-        ),
-        within(
-            "clients alone take twice as many, by a proven bound, each dimension",
-            {"doublings": doublings[0]},
-            0.98,
-            1.02,
-        ),
-        within("a curator hardly more", {"doublings": doublings[1]}, 0, 0.15),
-        holds(
-            (
-                f"at d = {last} the sum needs a 20th of what clients alone need, and 100 times as "
-                "many as a curator"
-            ),
-            sides,
-        ),
+        measured(growing, growth, 2 ** (LOW * steps), 2 ** (HIGH * steps)),
+        within(doubling, {"doublings": alone}, 0.98, 1.02),
+        within("a curator hardly more", {"doublings": curator}, 0, 0.15),
+        holds(statement, sides),
     ]
 
 
-def _table(counts: dict[int, ClientCount], found: dict[int, Found]) -> Table:
-    rows = [
-        (SUMMED, d, m.n, m.low, m.high, _formula(d), round(_alone(d)), _curator(d))
-        for d, m in counts.items()
-    ]
-    mixed = [
-        (SHUFFLED, d, "", "", "", each.clients, round(_alone(d)), _curator(d))
-        for d, each in found.items()
-    ]
+def _table(counts: dict[int, ClientCount], blankets: dict[int, Found]) -> Table:
+    sums = {d: (SUMMED, d, m.n, m.low, m.high, _formula(d)) for d, m in counts.items()}
+    mixed = {d: (SHUFFLED, d, "", "", "", each.clients) for d, each in blankets.items()}
+    rows = []
+    for d, cells in (*sums.items(), *mixed.items()):
+        rows.append((*cells, round(_alone(d)), _curator(d)))
     headings = (
         "from | d | clients for 90 %, measured minimum | 95 % low | 95 % high | formula | clients "
         "alone, proven bound | curator"
     )
-    return tabulate("Clients or records that find a parity", headings, [*rows, *mixed])
+    return tabulate("Clients or records that find a parity", headings, rows)
 
 
 def _curves(counts: dict[int, ClientCount], blankets: dict[int, Found]) -> list[Curve]:
     dimensions = sorted({*counts, *blankets})
+    bounds = [(d, _alone(d)) for d in dimensions]
+    halving = [(d, parity_halving_clients(d, EPSILON, BETA)) for d in dimensions if d <= 12]
+    mixed = [(d, each.clients) for d, each in blankets.items()]
+    sums = [(d, m.n, m.low, m.high) for d, m in counts.items()]
+    curator = [(d, _curator(d)) for d in dimensions]
     return [
-        curve("clients alone, proven bound", [(d, _alone(d)) for d in dimensions], "bound"),
-        curve(
-            "clients alone, halving in rounds",
-            [(d, parity_halving_clients(d, EPSILON, BETA)) for d in dimensions if d <= 12],
-            "theory",
-        ),
-        curve(SHUFFLED, [(d, each.clients) for d, each in blankets.items()], "theory"),
-        curve(SUMMED, [(d, m.n, m.low, m.high) for d, m in counts.items()]),
-        curve("curator", [(d, _curator(d)) for d in dimensions], "theory"),
+        curve("clients alone, proven bound", bounds, "bound"),
+        curve("clients alone, halving in rounds", halving, "theory"),
+        curve(SHUFFLED, mixed, "theory"),
+        curve(SUMMED, sums),
+        curve("curator", curator, "theory"),
     ]
 
 

@@ -26,6 +26,7 @@ from local_dp.experiments.lab.parts import (
     Scale,
     Sheet,
     curve,
+    grid,
     least_count,
     measured,
     measured_clients,
@@ -45,24 +46,14 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 
 EPSILONS = (0.1, 1.0, 4.0)
-# and their parameters
-TASKS: dict[str, dict[str, Any]] = {
-    "survey": {},
-    "frequency": {},
-    "mean": {},
-    "quantiles": {},
-}
+TASKS = ("survey", "frequency", "mean", "quantiles")
 WITHIN = 0.05
 TRIALS = {"quick": 20_000, "full": 200_000}
 IN_ROUNDS = ("quantiles",)  # run by run, some milliseconds each
 TRIALS_IN_ROUNDS = {"quick": 2_000, "full": 60_000}
-SIZES = np.linspace(
-    -0.05,
-    0.05,
-    21,
-    # a number of clients stands for these around it: reports are whole, and success is a saw-tooth
-    # in n of about that period
-)
+# a number of clients stands for these around it: reports are whole, and success is a saw-tooth in n
+# of about that period
+SIZES = np.linspace(-0.05, 0.05, 21)
 BLOCK = 1 << 22  # counts that are drawn at a time
 NARROW = 16  # a tally of so few counts is likely to be drawn more than once
 # clients of the synthetic population whose law is taken: the law does not depend on how many there
@@ -94,21 +85,16 @@ class Task(Row):
 
     def measure(self, seed: int) -> Planned:
         """The plan, and a search for the least number of clients that is enough."""
-        protocol = find_protocol(self.task)(**TASKS[self.task])
+        protocol = find_protocol(self.task)()
         tolerance = tolerance_of(protocol)
         assert tolerance is not None
         plan = plan_of(protocol, self.epsilon, protocol.synthetic(MADE_UP, 0))
         generator = default_rng([seed, *stream_key(f"planning {self.task} {self.epsilon:g}", seed)])
-        planned = plan.clients(tolerance)
-        count = measured_clients(
-            within(protocol, self.epsilon, tolerance, generator),
-            planned,
-            target=1 - BETA,
-            trials=self.trials,
-        )
-        return Planned(
-            planned, plan_of(protocol, self.epsilon).clients(tolerance), plan.name, tolerance, count
-        )
+        clients = plan.clients(tolerance)
+        any_population = plan_of(protocol, self.epsilon).clients(tolerance)
+        successes = within(protocol, self.epsilon, tolerance, generator)
+        count = measured_clients(successes, clients, target=1 - BETA, trials=self.trials)
+        return Planned(clients, any_population, plan.name, tolerance, count)
 
 
 class Planning(Experiment):
@@ -126,12 +112,13 @@ class Planning(Experiment):
     )
 
     def points(self, scale: Scale) -> Points:
-        return [
-            Task(task, epsilon, (TRIALS_IN_ROUNDS if task in IN_ROUNDS else TRIALS)[scale])
-            for task in TASKS
-            for epsilon in EPSILONS
-            if scale == "full" or task not in IN_ROUNDS or epsilon == 1
-        ]
+        points: Points = []
+        for task in TASKS:
+            trials, epsilons = TRIALS, [*EPSILONS]
+            if task in IN_ROUNDS:
+                trials, epsilons = TRIALS_IN_ROUNDS, [1.0] if scale == "quick" else epsilons
+            points += grid(Task, [task], epsilons, [trials[scale]])
+        return points
 
     def finding(self, sheet: Sheet) -> Finding:
         plans = sheet[Task]
@@ -147,15 +134,16 @@ class Planning(Experiment):
             "interval = interval | planned / measured = planned / count.n : 3 | planned, any "
             "population = any | runs = count.trials"
         )
+        headline = (
+            f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number of "
+            f"clients ({worst})."
+        )
         return Finding(
             [reached_check(plans), measured(statement, ratios, 1 - WITHIN, 1 + WITHIN)],
             [table_of("Planned and measured numbers of clients", columns, plans)],
             [_figure(plans)],
             [NOTE],
-            headline=(
-                f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured "
-                f"number of clients ({worst})."
-            ),
+            headline=headline,
         )
 
 
@@ -166,17 +154,15 @@ NOTE = (
 
 
 def _figure(plans: Rows[Task, Planned]) -> Figure:
-    places = range(len(plans))
-    ratios = [
-        (place, *(m.planned / end for end in (m.count.n, m.count.high, m.count.low)))
-        for place, (_, m) in enumerate(plans)
-    ]
-    bands = [
-        Curve(f"{WITHIN:.0%} {side}", places, [1 + sign * WITHIN] * len(plans), "bound")
-        for side, sign in (("above", 1), ("below", -1))
-    ]
+    places, ratios = range(len(plans)), []
+    for place, (_, m) in enumerate(plans):
+        ends = (m.count.n, m.count.high, m.count.low)
+        ratios.append((place, *(m.planned / end for end in ends)))
+    curves = [curve("planned / measured, 95 % interval", ratios)]
+    for side, sign in (("above", 1), ("below", -1)):
+        end = 1 + sign * WITHIN
+        curves.append(Curve(f"{WITHIN:.0%} {side}", places, [end] * len(plans), "bound"))
     ticks = tuple(f"{p.task}, {p.epsilon:g}" for p, _ in plans)
-    curves = [curve("planned / measured, 95 % interval", ratios), *bands]
     return Figure(
         "planned-over-measured",
         "Planned over measured clients",
@@ -209,11 +195,10 @@ def within(
     def count(n: int, runs: int) -> int:
         successes = 0
         for size, share in _sizes(n, runs):
-            for tallies, times in _drawn(laws, size, generator, share):
+            for tallies, times in _draw_tallies(laws, size, generator, share):
                 result: Any = algorithm.decode(tallies)
-                successes += times * (
-                    largest_error(getattr(result, "estimate", result).value, truth) <= accuracy
-                )
+                estimate = getattr(result, "estimate", result)
+                successes += times * (largest_error(estimate.value, truth) <= accuracy)
         return successes
 
     return count
@@ -222,20 +207,17 @@ def within(
 def _report_law(randomizer: Randomizer, law: Floats) -> Floats:
     """Pr[cell, report] of a client whose value has this law over the domain, flattened."""
     assert isinstance(randomizer, FiniteChannel)
-    cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)[None, :]
-    values = np.flatnonzero(law).tolist()
-    mass = sum(
-        law[v]
-        * np.exp(
-            randomizer.log_probability(reports, np.array([[v + randomizer.domain.low]]), cells)
-        )
-        for v in values
-    )
+    cells = np.arange(randomizer.cells)[:, None]
+    reports = np.arange(randomizer.alphabet)[None, :]
+    mass: Any = 0
+    for place in np.flatnonzero(law).tolist():
+        value = np.array([[place + randomizer.domain.low]])
+        mass += law[place] * np.exp(randomizer.log_probability(reports, value, cells))
     flat: Floats = np.ravel(mass) / np.sum(mass)
     return flat
 
 
-def _drawn(
+def _draw_tallies(
     laws: list[tuple[Any, Floats]], n: int, generator: Generator, runs: int
 ) -> Iterator[tuple[tuple[Tally, ...], int]]:
     """The tallies of n clients a query in so many runs, drawn from their laws, and how many runs
@@ -243,22 +225,16 @@ def _drawn(
     ends = np.cumsum([law.size for _, law in laws])
     block = max(1, BLOCK // int(ends[-1]))
     for start in range(0, runs, block):
-        rows = np.concatenate(
-            [generator.multinomial(n, law, size=min(block, runs - start)) for _, law in laws],
-            axis=1,
-        )
+        size = min(block, runs - start)
+        rows = np.hstack([generator.multinomial(n, law, size=size) for _, law in laws])
         times = np.ones(len(rows), dtype=np.int64)
         if ends[-1] <= NARROW:
             rows, times = np.unique(rows, axis=0, return_counts=True)
         for row, count in zip(rows, times.tolist(), strict=True):
-            parts = zip(np.split(row, ends[:-1]), laws, strict=True)
-            yield (
-                tuple(
-                    Tally(part.reshape(channel.cells, channel.alphabet))
-                    for part, (channel, _) in parts
-                ),
-                count,
-            )
+            tallies = []
+            for part, (channel, _) in zip(np.split(row, ends[:-1]), laws, strict=True):
+                tallies.append(Tally(part.reshape(channel.cells, channel.alphabet)))
+            yield tuple(tallies), count
 
 
 def _within_in_rounds(
@@ -300,9 +276,8 @@ class _Known(Population):
 def _sizes(n: int, runs: int) -> list[tuple[int, int]]:
     """The numbers of clients that stand for n, and how many of the runs each has."""
     sizes = np.maximum(1, np.rint(n * (1 + SIZES)).astype(np.int64)).tolist()
-    return [
-        (size, runs // len(sizes) + (place < runs % len(sizes))) for place, size in enumerate(sizes)
-    ]
+    share, more = divmod(runs, len(sizes))
+    return [(size, share + (place < more)) for place, size in enumerate(sizes)]
 
 
 EXPERIMENT = Planning()

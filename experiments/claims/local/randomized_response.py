@@ -4,6 +4,7 @@ curator."""
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ from local_dp.experiments.lab.parts import (
 )
 from local_dp.interaction import run
 from local_dp.oracles.local.oracles import AggregateOracle
-from local_dp.populations.finite import Rows
+from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records
 
@@ -53,12 +54,8 @@ Way = Callable[[Records, float, Generator], float]
 
 def _by_survey(records: Records, epsilon: float, generator: Generator) -> float:
     """The shipped survey: randomized response, tallies drawn from their law."""
-    n = len(records)
-    return float(
-        run(
-            Survey().algorithm(epsilon, n), AggregateOracle(Rows(records), generator, epsilon)
-        ).value
-    )
+    oracle = AggregateOracle(Rows(records), generator, epsilon)
+    return float(run(Survey().algorithm(epsilon, len(records)), oracle).value)
 
 
 def _by_laplace(records: Records, epsilon: float, generator: Generator) -> float:
@@ -95,20 +92,15 @@ class Users(Row):
 
     def measure(self, seed: int) -> Crossing:
         records = _people(self.n)
-        truth, margin = (
-            float(records["yes"].mean()),
-            1.645 * predicted("randomized response", self.epsilon, self.n),
-        )
+        truth = float(records["yes"].mean())
+        margin = 1.645 * error_by_law("randomized response", self.epsilon, self.n)
+
+        def close(share: Any, people: Population) -> bool:
+            return abs(float(share.value) - truth) <= margin
 
         def trial() -> Trial:
             algorithm = Survey().algorithm(self.epsilon, self.n)
-            return Trial(
-                algorithm,
-                lambda drawn: Rows(records),
-                lambda share, people: abs(float(share.value) - truth) <= margin,
-                self.n,
-                self.epsilon,
-            )
+            return Trial(algorithm, lambda own: Rows(records), close, self.n, self.epsilon)
 
         return cross_check(trial, seed, users=1600, laws=6400)
 
@@ -138,13 +130,16 @@ class Setting(Row):
         scale Student's law with a quarter of the trials as degrees fits: from 1e-5 to 1e-8 both
         tails together are as heavy as chi-squared's, and as those of squared Laplace errors.
         """
-        return math.sqrt((5 if self.way == "curator" else 2 + 3 / self.n) / self.trials) / 2
+        moment = 5 if self.way == "curator" else 2 + 3 / self.n
+        return math.sqrt(moment / self.trials) / 2
+
+    @property
+    def error(self) -> float:
+        return error_by_law(self.way, self.epsilon, self.n)
 
     def off(self, row: "Line") -> Positive:
         """The measured error in units of the predicted one."""
-        return Positive(
-            row.rmse / predicted(self.way, self.epsilon, self.n), self.law_error, self.trials / 4
-        )
+        return Positive(row.rmse / self.error, self.law_error, self.trials / 4)
 
 
 @dataclass(frozen=True)
@@ -163,7 +158,7 @@ class Line:
 Lines = dict[tuple[float, str], list[Line]]  # by epsilon and mechanism, in the order of n
 
 
-def predicted(way: str, epsilon: float, n: int) -> float:
+def error_by_law(way: str, epsilon: float, n: int) -> float:
     """The root mean square error of the share of the n clients at hand: the noise of privacy
     alone."""
     if way == "curator":
@@ -189,66 +184,46 @@ class RandomizedResponse(Experiment):
     ways: dict[str, Way] = field(default_factory=lambda: dict(WAYS))
 
     def points(self, scale: Scale) -> Points:
-        sizes = (
-            (100, 1000, 10_000)
-            if scale == "quick"
-            else (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
-        )
-        epsilons = (0.5, 1.0) if scale == "quick" else (0.25, 0.5, 1.0, 2.0)
-        trials = 4500 if scale == "quick" else 6000
+        trials, sizes, epsilons = 4500, [100, 1000, 10_000], [0.5, 1.0]
+        if scale == "full":
+            trials, sizes = 6000, [100, 300, 1000, 3000, 10_000, 30_000, 100_000]
+            epsilons = [0.25, 0.5, 1.0, 2.0]
 
         def runs(way: str, n: int) -> int:
             if way == "curator":
                 return 3 * trials  # a single Laplace draw has a heavy tail
             return min(trials, 10**8 // n) if way == "local Laplace" else trials
 
-        return [
-            Users(1.0, 200),
-            *(
-                Setting(way, epsilon, n, runs(way, n))
-                for epsilon in epsilons
-                for way in SLOPES
-                for n in sizes
-            ),
-        ]
+        points: Points = [Users(1.0, 200)]
+        for epsilon, way, n in product(epsilons, SLOPES, sizes):
+            points.append(Setting(way, epsilon, n, runs(way, n)))
+        return points
 
     def measure(self, point: Users | Setting, seed: int) -> Crossing | MeanSquare:
         if isinstance(point, Users):
             return point.measure(seed)
         way, epsilon, n = point.way, point.epsilon, point.n
         generator = default_rng([seed, list(SLOPES).index(way), round(1000 * epsilon), n])
-        records = _people(n)
+        records, estimate = _people(n), self.ways[way]
         truth = float(records["yes"].mean())
-        squares = np.array(
-            [
-                (self.ways[way](records, epsilon, generator) - truth) ** 2
-                for _ in range(point.trials)
-            ]
-        )
+        shares = (estimate(records, epsilon, generator) for _ in range(point.trials))
+        squares = np.array([(share - truth) ** 2 for share in shares])
         return MeanSquare(float(squares.mean()), relative_error(squares))
 
     def finding(self, sheet: Sheet) -> Finding:
         lines: Lines = {}
         off: dict[Setting, Positive] = {}
         for point, square in sorted(sheet[Setting], key=lambda each: each[0].n):
-            row = _row(point.n, square.mean_square, square.relative_error)
+            # the logarithm of a root is half as far off as the mean square is, relatively
+            row = Line(point.n, math.sqrt(square.mean_square), square.relative_error / 2)
             lines.setdefault((point.epsilon, point.way), []).append(row)
             off[point] = point.off(row)
         slopes = {key: line_slope(rows) for key, rows in lines.items()}
-        checks = [
-            _slope_check(off),
-            measured(
-                "Every measured error is the one that the formula predicts (in units of it)",
-                {str(point): each for point, each in off.items()},
-                1,
-                1,
-            ),
-            _order_check(off),
-            *(
-                cross_check_shown("The survey of 200 people", crossing, 0.88)
-                for _, crossing in sheet[Users]
-            ),
-        ]
+        ratios = {str(point): each for point, each in off.items()}
+        statement = "Every measured error is the one that the formula predicts (in units of it)"
+        checks = [_slope_check(off), measured(statement, ratios, 1, 1), _order_check(off)]
+        for _, crossing in sheet[Users]:
+            checks.append(cross_check_shown("The survey of 200 people", crossing, 0.88))
         notes = [
             (
                 "Errors are against the share among the n people at hand, so that they show the "
@@ -256,24 +231,16 @@ class RandomizedResponse(Experiment):
             )
         ]
         tables = _tables(lines, slopes)
-        figures = [
-            _figure(tables[1], epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})
-        ]
+        epsilons = sorted({epsilon for epsilon, _ in lines})
+        figures = [_figure(tables[1], epsilon) for epsilon in epsilons]
         return Finding(checks, tables, figures, notes, headline=_headline(lines))
-
-
-def _row(n: int, mean_square: float, relative: float) -> Line:
-    """The error at n; the logarithm of a root is half as far off as the mean square is,
-    relatively."""
-    return Line(n, math.sqrt(mean_square), relative / 2)
 
 
 def line_slope(rows: list[Line]) -> tuple[float, float]:
     """The slope of ln error on ln n, and its standard error, from the measured errors and their
     spreads."""
-    n, error, spread = (
-        np.array([getattr(row, key) for row in rows]) for key in ("n", "rmse", "spread")
-    )
+    columns = zip(*((row.n, row.rmse, row.spread) for row in rows), strict=True)
+    n, error, spread = (np.array(column) for column in columns)
     return slope(np.log(n), np.log(error), spread)
 
 
@@ -282,25 +249,21 @@ def _headline(lines: Lines) -> str:
     epsilon = max(epsilon for epsilon, _ in lines)
     last = {way: rows[-1] for (own, way), rows in lines.items() if own == epsilon}
     errors = ", ".join(f"{row.rmse:.2g} ({way})" for way, row in last.items())
-    return (
-        f"At epsilon {epsilon:g} a share among {max(row.n for row in last.values()):,.0f} people "
-        f"is off by {errors}."
-    )
+    most = max(row.n for row in last.values())
+    return f"At epsilon {epsilon:g} a share among {most:,.0f} people is off by {errors}."
 
 
 def _slope_check(off: dict[Setting, Positive]) -> Check:
     """Of the measured errors: the slope of what they are off, beside that of the formula."""
     slopes = {}
     for way, epsilon in sorted({(point.way, point.epsilon) for point in off}):
-        own = [
-            (math.log(point.n), math.log(each.value), each.error)
-            for point, each in off.items()
-            if (point.way, point.epsilon) == (way, epsilon)
-        ]
-        value, error = slope(*np.array(own).T)
-        slopes[f"{way}, epsilon {epsilon:g}"] = Claimed(
-            Normal(SLOPES[way] + value, error), SLOPES[way], SLOPES[way]
-        )
+        own = []
+        for point, each in off.items():
+            if (point.way, point.epsilon) == (way, epsilon):
+                own.append((math.log(point.n), math.log(each.value), each.error))
+        (value, error), power = slope(*np.array(own).T), SLOPES[way]
+        claim = Claimed(Normal(power + value, error), power, power)
+        slopes[f"{way}, epsilon {epsilon:g}"] = claim
     return holds(
         (
             "Errors fall as n to the power -1/2 where everybody randomizes, and as n to the power "
@@ -314,7 +277,7 @@ def _order_check(off: dict[Setting, Positive]) -> Check:
     """With the most people. The formulas give 1.41 and more, and 67.8 and more."""
     most = max(point.n for point in off)
     errors = {
-        (point.way, point.epsilon): each * predicted(point.way, point.epsilon, point.n)
+        (point.way, point.epsilon): each * point.error
         for point, each in off.items()
         if point.n == most
     }
@@ -331,14 +294,12 @@ def _order_check(off: dict[Setting, Positive]) -> Check:
 
 
 def _tables(lines: Lines, slopes: dict[tuple[float, str], tuple[float, float]]) -> list[Table]:
-    errors: list[tuple[Any, ...]] = [
-        (epsilon, way, row.n, row.rmse, *row.interval, predicted(way, epsilon, row.n))
-        for (epsilon, way), rows in sorted(lines.items()) for row in rows
-    ]  # fmt: skip
-    fits = [
-        (epsilon, way, value, *about(value, spread))
-        for (epsilon, way), (value, spread) in sorted(slopes.items())
-    ]
+    errors: list[tuple[Any, ...]] = []
+    for key, rows in sorted(lines.items()):
+        for row in rows:
+            law = error_by_law(key[1], key[0], row.n)
+            errors.append((*key, row.n, row.rmse, *row.interval, law))
+    fits = [(*key, value, *about(value, spread)) for key, (value, spread) in sorted(slopes.items())]
     return [
         tabulate(
             "Slopes of ln error on ln n, with 95 % intervals",

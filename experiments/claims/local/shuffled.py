@@ -22,6 +22,7 @@ from local_dp.experiments.lab.parts import (
     Rows,
     Scale,
     Sheet,
+    Table,
     curve,
     curve_of,
     every,
@@ -50,23 +51,15 @@ CLIENTS = (1000, 10_000, 100_000)
 RUNS = {"quick": 4000, "full": 40_000}
 SMALL = ((2, 4, 0.1), (2, 10, 0.01), (3, 4, 0.05), (4, 3, 0.02))
 # times the error of the next of MODELS: 28.4, 1.34 and 2.33 by the closed forms
-MORE = {
-    ALONE: 28,
-    ONE: 1.33,
-    MANY: 2.3,
-}
+MORE = {ALONE: 28, ONE: 1.33, MANY: 2.3}
 RULES = ("closed form", "clones", "variation ratio")
 
 
 def randomizer(name: str) -> FiniteChannel:
     """One of the three, at the local epsilon."""
-    kinds: dict[str, Any] = {
-        RR: lambda: BinaryRR(LOCAL),
-        KARY: lambda: GRR(LOCAL, k=K),
-        HADAMARD: lambda: Hadamard(LOCAL, k=K),
-    }
-    made: FiniteChannel = kinds[name]()
-    return made
+    if name == RR:
+        return BinaryRR(LOCAL)
+    return GRR(LOCAL, k=K) if name == KARY else Hadamard(LOCAL, k=K)
 
 
 class Epsilons(Row):
@@ -137,17 +130,13 @@ class Errors(Row):
     runs: int
 
     def measure(self, seed: int) -> Squares:
-        generator, counts = (
-            default_rng([seed, MODELS.index(self.model)]),
-            np.round(SHARES * TARGET.clients).astype(np.int64),
-        )
+        generator = default_rng([seed, MODELS.index(self.model)])
+        counts = np.round(SHARES * TARGET.clients).astype(np.int64)
         counts[0] += TARGET.clients - counts.sum()
-        draw, expected = {CURATOR: _curator, MANY: _many}.get(self.model, _reports)(
-            self.model, counts
-        )
-        squares = np.array(
-            [((draw(generator) - counts / TARGET.clients) ** 2).mean() for _ in range(self.runs)]
-        )
+        method = {CURATOR: _curator, MANY: _many}.get(self.model, _reports)
+        draw, expected = method(self.model, counts)
+        shares = counts / TARGET.clients
+        squares = np.array([((draw(generator) - shares) ** 2).mean() for _ in range(self.runs)])
         return Squares(float(squares.mean()), relative_error(squares), self.runs, expected)
 
 
@@ -156,11 +145,12 @@ def _reports(model: str, counts: Any) -> Any:
     assert isinstance(oracle, GRR)
     by_symbol, n = dict(enumerate(counts.tolist())), TARGET.clients
     p, q = oracle.truth / oracle.total, oracle.other / oracle.total
-    expected = (p * (1 - p) + (K - 1) * q * (1 - q)) / (K * n * (p - q) ** 2)
-    return (
-        lambda generator: oracle.estimate(oracle.draw_tally(by_symbol, generator)).value,
-        expected,
-    )
+    variance = p * (1 - p) + (K - 1) * q * (1 - q)
+
+    def draw(generator: Generator) -> Any:
+        return oracle.estimate(oracle.draw_tally(by_symbol, generator)).value
+
+    return draw, variance / (K * n * (p - q) ** 2)
 
 
 def _many(model: str, counts: Any) -> Any:
@@ -169,7 +159,8 @@ def _many(model: str, counts: Any) -> Any:
 
     def draw(generator: Generator) -> Any:
         blanket = generator.multinomial(n * histogram.tries, law)[:K]
-        return histogram.estimate(type(histogram.tally(np.arange(K), n))(counts + blanket, n)).value
+        tally = type(histogram.tally(np.arange(K), n))(counts + blanket, n)
+        return histogram.estimate(tally).value
 
     return draw, histogram.variance(n)
 
@@ -198,62 +189,49 @@ class Shuffled(Experiment):
     source = "Feldman, McMillan, Talwar 2021; Balle, Bell, Gascon, Nissim 2019; Cheu, Zhilyaev 2022"
 
     def points(self, scale: Scale) -> Points:
-        return [
-            *grid(Bounds, (RR, KARY, HADAMARD), CLIENTS),
-            *(Enumerated(*small) for small in SMALL),
-            *(Errors(model, RUNS[scale]) for model in MODELS),
-        ]
+        points = grid(Bounds, (RR, KARY, HADAMARD), CLIENTS)
+        points += [Enumerated(*small) for small in SMALL]
+        return points + grid(Errors, MODELS, [RUNS[scale]])
 
     def finding(self, sheet: Sheet) -> Finding:
         bounds, errors = sheet[Bounds], sheet[Errors]
-        gaps = {n: each.upper / each.lower - 1 for n, each in _at(bounds, KARY).items()}
-        ratios = {point.model: squares.root / squares.predicted for point, squares in errors}
         checks = [
             _check_order(bounds),
             _check_exact(bounds),
-            every(
-                "for k-ary response both sides agree to a thousandth from 10,000 reports on",
-                ((n < 10_000 or gap < 1e-3, f"n = {n:,}: {gap:.2g}") for n, gap in gaps.items()),
-            ),
+            _check_gaps(bounds),
             _check_power(bounds),
             _check_enumerated(sheet[Enumerated]),
-            measured(
-                (
-                    "every histogram errs as its closed form says (root mean square errors in "
-                    "units of it)"
-                ),
-                ratios,
-                1,
-                1,
-                also=len(errors) == len(MODELS),
-            ),
+            _check_errors(errors),
             _check_models(errors),
-        ]
-        rows = [
-            (point.name, point.n, *(each.uppers[rule] for rule in RULES), each.upper, each.lower)
-            for point, each in bounds
         ]
         title = f"Errors of a histogram of {TARGET.clients:,} clients at epsilon {TARGET.epsilon:g}"
         tables = [
-            tabulate(
-                "Epsilon after shuffling",
-                f"randomizer | reports | {' | '.join(RULES)} | best upper bound | lower bound",
-                rows,
-            ),
+            _bounds_table(bounds),
             table_of(title, "model | root mean square = root.value | predicted", errors),
         ]
-        notes = [
-            (
-                f"A report loses {LOCAL:g}; delta is {DELTA:g}. Bounds are rounded outwards. "
-                "Neighbours differ in one client's value."
-            ),
-            (
-                "The shuffler is trusted to mix and to keep silent, and all clients to answer. "
-                "Blanket messages leave no privacy from the shuffler itself."
-            ),
-        ]
         figures = [_bounds_figure(bounds), _errors_figure(errors)]
-        return Finding(checks, tables, figures, notes, headline=_headline(bounds))
+        return Finding(checks, tables, figures, _NOTES, headline=_headline(bounds))
+
+
+_NOTES = [
+    (
+        f"A report loses {LOCAL:g}; delta is {DELTA:g}. Bounds are rounded outwards. Neighbours "
+        "differ in one client's value."
+    ),
+    (
+        "The shuffler is trusted to mix and to keep silent, and all clients to answer. Blanket "
+        "messages leave no privacy from the shuffler itself."
+    ),
+]
+
+
+def _bounds_table(bounds: Rows[Bounds, Epsilons]) -> Table:
+    rows = []
+    for point, each in bounds:
+        uppers = (each.uppers[rule] for rule in RULES)
+        rows.append((point.name, point.n, *uppers, each.upper, each.lower))
+    headings = f"randomizer | reports | {' | '.join(RULES)} | best upper bound | lower bound"
+    return tabulate("Epsilon after shuffling", headings, rows)
 
 
 def _at(bounds: Rows[Bounds, Epsilons], name: str) -> dict[int, Epsilons]:
@@ -269,28 +247,22 @@ def _headline(bounds: Rows[Bounds, Epsilons]) -> str:
 
 
 def _check_order(bounds: Rows[Bounds, Epsilons]) -> Check:
-    ordered = [
-        (each, [each[1].uppers[rule] for rule in RULES] + [each[1].upper, each[1].lower])
-        for each in bounds
-    ]
+    facts = []
+    for point, each in bounds:
+        ends = [*(each.uppers[rule] for rule in RULES), each.upper, each.lower]
+        text = f"{point.name}, {point.n:,}: {each.lower:.4g} to {each.upper:.4g}"
+        facts.append((ends == sorted(ends, reverse=True), text))
     return every(
         "each rule is at least as good as the older one, and no upper bound is below a lower one",
-        (
-            (
-                ends == sorted(ends, reverse=True),
-                f"{point.name}, {point.n:,}: {each.lower:.4g} to {each.upper:.4g}",
-            )
-            for (point, each), ends in ordered
-        ),
+        facts,
     )
 
 
 def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
-    epsilons = _at(bounds, RR)
-    gains = {
-        f"n = {n:,}, times less": each.uppers["variation ratio"] / each.upper
-        for n, each in epsilons.items()
-    }
+    gains, exact = {}, True
+    for n, each in _at(bounds, RR).items():
+        gains[f"n = {n:,}, times less"] = each.uppers["variation ratio"] / each.upper
+        exact &= each.exact and each.upper <= each.lower * (1 + 1e-5)
     return within(
         (
             "for randomized response the worst of all data sets is found, and loses less than the "
@@ -299,55 +271,61 @@ def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
         gains,
         math.nextafter(1.1, 2),
         spec=".3f",
-        also=all(
-            each.exact and each.upper <= each.lower * (1 + 1e-5) for each in epsilons.values()
-        ),
+        also=exact,
     )
 
 
+def _check_gaps(bounds: Rows[Bounds, Epsilons]) -> Check:
+    gaps = {n: each.upper / each.lower - 1 for n, each in _at(bounds, KARY).items()}
+    facts = ((n < 10_000 or gap < 1e-3, f"n = {n:,}: {gap:.2g}") for n, gap in gaps.items())
+    statement = "for k-ary response both sides agree to a thousandth from 10,000 reports on"
+    return every(statement, facts)
+
+
 def _check_power(bounds: Rows[Bounds, Epsilons]) -> Check:
-    ends = [
-        (name, each[CLIENTS[0]].upper, each[CLIENTS[-1]].upper)
-        for name in (RR, KARY)
-        if (each := _at(bounds, name))
-    ]
-    powers = {
-        f"{name}, power": math.log(last / first) / math.log(CLIENTS[-1] / CLIENTS[0])
-        for name, first, last in ends
-    }
+    powers, (first, *_, last) = {}, CLIENTS
+    for name in (RR, KARY):
+        if each := _at(bounds, name):
+            fall = math.log(each[last].upper / each[first].upper)
+            powers[f"{name}, power"] = fall / math.log(last / first)
     return within("the loss falls about as 1 / sqrt(n)", powers, -0.62, -0.48, spec=".3f")
 
 
-def _check_enumerated(enumerated: Rows[Enumerated, WorstDeltas]) -> Check:
-    def true(point: Enumerated, deltas: WorstDeltas) -> bool:
-        below = all(each <= point.delta * (1 + 1e-9) for each in deltas.uppers.values())
-        return below and (deltas.least == 0 or deltas.lower >= point.delta * (1 - 1e-9))
-
+def _check_enumerated(rows: Rows[Enumerated, WorstDeltas]) -> Check:
+    facts = []
+    for point, each in rows:
+        below = all(delta <= point.delta * (1 + 1e-9) for delta in each.uppers.values())
+        above = each.least == 0 or each.lower >= point.delta * (1 - 1e-9)
+        share = each.lower / point.delta
+        text = f"k = {point.k}, n = {point.n}: {share:.4g} of delta at the lower end"
+        facts.append((below and above, text))
     return every(
         (
             "enumerated over all data sets of a few clients, no upper bound is too low and no "
             "lower one too high"
         ),
-        (
-            (
-                true(point, each),
-                (
-                    f"k = {point.k}, n = {point.n}: {each.lower / point.delta:.4g} of delta at "
-                    "the lower end"
-                ),
-            )
-            for point, each in enumerated
-        ),
+        facts,
+    )
+
+
+def _check_errors(errors: Rows[Errors, Squares]) -> Check:
+    ratios = {point.model: squares.root / squares.predicted for point, squares in errors}
+    return measured(
+        "every histogram errs as its closed form says (root mean square errors in units of it)",
+        ratios,
+        1,
+        1,
+        also=len(errors) == len(MODELS),
     )
 
 
 def _check_models(errors: Rows[Errors, Squares]) -> Check:
     roots = {point.model: squares.root for point, squares in errors}
-    times = {
-        f"{model} against {other}": Claimed(roots[model] / roots[other], MORE[model])
-        for model, other in pairwise(MODELS)
-        if {model, other} <= roots.keys()
-    }
+    times = {}
+    for model, other in pairwise(MODELS):
+        if {model, other} <= roots.keys():
+            claim = Claimed(roots[model] / roots[other], MORE[model])
+            times[f"{model} against {other}"] = claim
     statement = (
         f"a curator errs least, blanket messages at least {MORE[MANY]} times as much, one "
         f"shuffled report {MORE[ONE]} times as much as they, and the local model {MORE[ALONE]} "
@@ -358,7 +336,11 @@ def _check_models(errors: Rows[Errors, Squares]) -> Check:
 
 def _bounds_figure(bounds: Rows[Bounds, Epsilons]) -> Figure:
     rows = {name: [row for row in bounds if row[0].name == name] for name in (RR, KARY, HADAMARD)}
-    curves = [curve(rule, ((p.n, m.uppers[rule]) for p, m in rows[RR]), "bound") for rule in RULES]
+    curves = []
+    for rule in RULES:
+        uppers = [(point.n, each.uppers[rule]) for point, each in rows[RR]]
+        curves.append(curve(rule, uppers, "bound"))
+
     for name, each in rows.items():
         curves.append(curve_of(f"{name}, upper", "n | upper", each, "theory", name))
         curves.append(curve_of(f"{name}, lower", "n | lower", each, group=name))
@@ -373,23 +355,15 @@ def _bounds_figure(bounds: Rows[Bounds, Epsilons]) -> Figure:
 
 
 def _errors_figure(errors: Rows[Errors, Squares]) -> Figure:
-    bars = curve(
-        "root mean square error",
-        [(place, squares.root.value) for place, (_, squares) in enumerate(errors)],
-        "bars",
-    )
-    title, ticks = (
-        f"A histogram of {TARGET.clients:,} clients",
-        tuple(point.model for point, _ in errors),
-    )
+    roots = [(place, squares.root.value) for place, (_, squares) in enumerate(errors)]
     return Figure(
         "shuffled-errors",
-        title,
+        f"A histogram of {TARGET.clients:,} clients",
         "model",
         "root mean square error",
-        [bars],
+        [curve("root mean square error", roots, "bars")],
         log_y=True,
-        x_ticks=ticks,
+        x_ticks=tuple(point.model for point, _ in errors),
     )
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from local_dp.experiments.claims.local.parity import claim
 from local_dp.experiments.claims.local.parity.claim import (
-    FORMULA,
     HALVING,
     ONE_ROUND,
     Local,
+    formula,
     local_finding,
     local_points,
 )
@@ -32,9 +32,8 @@ def made(halving: str = HALVING, factor: float = 0.95) -> Searches:
     searches: Searches = []
     for point in local_points("quick"):
         if isinstance(point, Local):
-            n = factor * FORMULA[halving if point.protocol == HALVING else ONE_ROUND](
-                point.d, 1.0, 0.1
-            )
+            protocol = halving if point.protocol == HALVING else ONE_ROUND
+            n = factor * formula(protocol, point.d)
             searches.append((point, ClientCount(round(n), 0.98 * n, 1.02 * n, 1)))
     return searches
 

@@ -53,29 +53,28 @@ class OneBit(Row):
 
 
 def bits_checks(rows: Rows[OneBit, Replayed]) -> list[Check]:
+    replays = []
+    for p, m in rows:
+        text = f"{m.same} of {p.count} with {p.clients} clients and {p.turns} turns"
+        replays.append((m.same == m.proper == p.count, text))
+    savings = (
+        (rounds < least or d < HELPS_FROM, f"{least / rounds:.3g} times fewer at d = {d}")
+        for d, rounds, least in _masked()
+    )
     return [
         every(
             (
                 "On records of one bit no interaction helps: one round of randomized response has "
                 "exactly the law of every protocol drawn, however often it asks"
             ),
-            (
-                (
-                    m.same == m.proper == p.count,
-                    f"{m.same} of {p.count} with {p.clients} clients and {p.turns} turns",
-                )
-                for p, m in rows
-            ),
+            replays,
         ),
         every(
             (
                 "On masked parity it helps: two rounds need fewer clients than any one round "
                 f"does, from d = {HELPS_FROM} on"
             ),
-            (
-                (rounds < least or d < HELPS_FROM, f"{least / rounds:.3g} times fewer at d = {d}")
-                for d, rounds, least in _masked()
-            ),
+            savings,
         ),
     ]
 
@@ -88,20 +87,15 @@ def _masked() -> list[tuple[int, int, float]]:
 
 
 def bits_table(rows: Rows[OneBit, Replayed]) -> Table:
-    helped = [
-        (f"masked parity, d = {d}", f"{rounds:,} clients", f"at least {least:,.0f} clients")
-        for d, rounds, least in _masked()
-    ]
-    equal = [
-        (
-            f"any answer from {p.clients} bits in {p.turns} turns",
-            "any number",
-            "as many: the same law",
-        )
-        for p, _ in rows
-    ]
+    cells = []
+    for d, rounds, least in _masked():
+        limit = f"at least {least:,.0f} clients"
+        cells.append((f"masked parity, d = {d}", f"{rounds:,} clients", limit))
+    for p, _ in rows:
+        task = f"any answer from {p.clients} bits in {p.turns} turns"
+        cells.append((task, "any number", "as many: the same law"))
     return tabulate(
         "Where interaction helps, and where it cannot (epsilon 1, 90 %)",
         "task | in rounds | in one round",
-        [*helped, *equal],
+        cells,
     )

@@ -54,10 +54,7 @@ PREFIX_CLIENTS = 1 << 14
 WITHIN = 0.01
 LEAST = 9.0  # times fewer clients for 256 sums and more: by the formula 9.96
 # where the baseline, drawn from its law, is run client by client
-CROSS_CHECKED, CROSS_CLIENTS = (
-    16,
-    3000,
-)
+CROSS_CHECKED, CROSS_CLIENTS = 16, 3000
 TRIALS = {"quick": 800, "full": 1600}
 
 # runs by the number of rules
@@ -101,29 +98,27 @@ class ThresholdUsers(Row):
     def measure(self, seed: int) -> Crossing:
         k, n = self.k, CROSS_CLIENTS
         protocol = PrefixSums(k=k)
-        truth = np.cumsum(protocol.synthetic(1, 0).law(protocol.category))[:-1]
-        expected = (
-            float(np.mean(response_gain(EPSILON) ** 2 / 4 - (truth - 0.5) ** 2)) * (k - 1) / n
-        )
+        truth = _prefix_sums(protocol.synthetic(1, 0), protocol)
+        variances = response_gain(EPSILON) ** 2 / 4 - (truth - 0.5) ** 2
+        expected = float(np.mean(variances)) * (k - 1) / n
 
         def small(result: Floats, population: Population) -> bool:
             return bool(np.mean((result - truth) ** 2) <= expected)
 
-        return cross_check(
-            lambda: Trial(
-                _one_threshold_each(k, n),
-                lambda drawn: protocol.synthetic(n, drawn),
-                small,
-                n,
-                EPSILON,
-            ),
-            seed,
-            users=200,
-            laws=800,
-        )
+        def trial() -> Trial:
+            algorithm = _one_threshold_each(k, n)
+            return Trial(algorithm, lambda own: protocol.synthetic(n, own), small, n, EPSILON)
+
+        return cross_check(trial, seed, users=200, laws=800)
 
 
 Gains = Rows[Prefixes, SquareErrors]
+
+
+def _prefix_sums(population: Population, protocol: PrefixSums) -> Floats:
+    """The true sums, without the last one, which is 1."""
+    sums: Floats = np.cumsum(population.law(protocol.category))[:-1]
+    return sums
 
 
 def _one_threshold_each(k: int, n: int) -> Nonadaptive[LocalQuery, Tally, Floats]:
@@ -135,16 +130,11 @@ def _one_threshold_each(k: int, n: int) -> Nonadaptive[LocalQuery, Tally, Floats
         LocalQuery(Question(f"value <= {t}"), randomizer, Cohort(ends[t], ends[t + 1]))
         for t in range(k - 1)
     )
-    return Nonadaptive(
-        queries,
-        lambda tallies: np.array([float(randomizer.estimate(tally).value) for tally in tallies]),
-    )
 
+    def decode(tallies: tuple[Tally, ...]) -> Floats:
+        return np.array([float(randomizer.estimate(tally).value) for tally in tallies])
 
-def _stride(k: int) -> int:
-    """The baseline is run in every so many trials: its errors are independent, so few tell as
-    much."""
-    return max(1, k // 8)
+    return Nonadaptive(queries, decode)
 
 
 def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
@@ -152,19 +142,16 @@ def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[fl
     and one threshold each."""
     protocol, together, apart = PrefixSums(k=k), [], []
     for trial in range(trials):
-        drawn = int(default_rng([seed, k, trial]).integers(2**63))
-        population = protocol.synthetic(PREFIX_CLIENTS, drawn)
-        truth = np.cumsum(population.law(protocol.category))[:-1]
-        ours = run(
-            protocol.algorithm(EPSILON, PREFIX_CLIENTS),
-            PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON),
-        )
+        own = int(default_rng([seed, k, trial]).integers(2**63))
+        population = protocol.synthetic(PREFIX_CLIENTS, own)
+        truth = _prefix_sums(population, protocol)
+        users = PopulationOracle(population, KeyedNoise(own), own, EPSILON)
+        ours = run(protocol.algorithm(EPSILON, PREFIX_CLIENTS), users)
         together.append(float(np.mean((ours.value[:-1] - truth) ** 2)))
-        if trial % _stride(k) == 0:
-            baseline = run(
-                _one_threshold_each(k, PREFIX_CLIENTS),
-                AggregateOracle(population, default_rng(drawn), EPSILON),
-            )
+        # the baseline's errors are independent, so few runs tell as much
+        if trial % max(1, k // 8) == 0:
+            laws = AggregateOracle(population, default_rng(own), EPSILON)
+            baseline = run(_one_threshold_each(k, PREFIX_CLIENTS), laws)
             apart.append(float(np.mean((baseline - truth) ** 2)))
     return together, apart
 
@@ -173,38 +160,29 @@ def predicted_gain(k: int) -> float:
     """The ratio of the two exact mean variances, sampling included: (C^2 - (2 F - 1)^2) (k - 1) / 4
     over C^2 v - (F - 1/2)^2."""
     protocol = PrefixSums(k=k)
-    centred = np.cumsum(protocol.synthetic(1, 0).law(protocol.category))[:-1] - 0.5
+    centred = _prefix_sums(protocol.synthetic(1, 0), protocol) - 0.5
     square = response_gain(EPSILON) ** 2
-    return float(
-        np.mean(square / 4 - centred**2) * (k - 1) / np.mean(square * excess(k) - centred**2)
-    )
+    separate = np.mean(square / 4 - centred**2) * (k - 1)
+    return float(separate / np.mean(square * excess(k) - centred**2))
 
 
 def prefix_checks(prefixes: Gains) -> list[Check]:
     gains = {point.k: ratio(errors.apart, errors.together) for point, errors in prefixes}
-    largest = max(gains)
-    predicted = {
-        f"k = {k}, predicted {(formula := predicted_gain(k)):.2f}": gain / formula
-        for k, gain in gains.items()
-    }
+    largest, ratios = max(gains), {}
+    for k, gain in gains.items():
+        formula = predicted_gain(k)
+        ratios[f"k = {k}, predicted {formula:.2f}"] = gain / formula
+    saving = (
+        f"One bit for all {largest} prefix sums needs at least {LEAST:g} times fewer clients than "
+        "separate questions"
+    )
+    statement = (
+        f"The gain is the one its formula predicts, at every size, within {WITHIN:.0%} (in units "
+        "of it)"
+    )
     return [
-        measured(
-            (
-                f"One bit for all {largest} prefix sums needs at least {LEAST:g} times fewer "
-                "clients than separate questions"
-            ),
-            {"": gains[largest]},
-            LEAST,
-        ),
-        measured(
-            (
-                f"The gain is the one its formula predicts, at every size, within {WITHIN:.0%} "
-                "(in units of it)"
-            ),
-            predicted,
-            1 - WITHIN,
-            1 + WITHIN,
-        ),
+        measured(saving, {"": gains[largest]}, LEAST),
+        measured(statement, ratios, 1 - WITHIN, 1 + WITHIN),
     ]
 
 
@@ -213,31 +191,32 @@ def prefix_table(prefixes: Gains) -> Table:
     for point, errors in prefixes:
         k, (gain, low, high) = point.k, errors.gain()
         toeplitz = k / 4 / (math.pi / 2 * toeplitz_gamma(k) ** 2)
-        figures = (predicted_gain(k), k / 4 / excess(k), toeplitz, k / 4 / prefix_gamma(k) ** 2)
-        rows.append(
-            (k, f"{gain:.2f} ({low:.2f} to {high:.2f})", *(round(figure, 2) for figure in figures))
-        )
-    formulas = (
-        "gain by formula",
-        "at the median, by formula",
-        "gain of square-root Toeplitz factors",
-        "no one-bit method exceeds",
-    )
-    return Table(
+        gains = (predicted_gain(k), k / 4 / excess(k), toeplitz, _one_bit_gain(k))
+        text = f"{gain:.2f} ({low:.2f} to {high:.2f})"
+        rows.append((k, text, *(round(each, 2) for each in gains)))
+    return tabulate(
         "Prefix sums: how many times fewer clients than one threshold question each",
-        ("prefix sums k", "measured gain", *formulas),
+        (
+            "prefix sums k | measured gain | gain by formula | at the median, by formula | gain of "
+            "square-root Toeplitz factors | no one-bit method exceeds"
+        ),
         rows,
     )
 
 
+def _one_bit_gain(k: int) -> float:
+    """The greatest gain of any method with one bit a client."""
+    return k / 4 / prefix_gamma(k) ** 2
+
+
 def prefix_figure(prefixes: Gains) -> Figure:
     sizes = [point.k for point, _ in prefixes]
+    gains = [(point.k, *errors.gain()) for point, errors in prefixes]
+    limits = [(k, _one_bit_gain(k)) for k in sizes]
     curves = [
-        curve("measured", [(point.k, *errors.gain()) for point, errors in prefixes]),
+        curve("measured", gains),
         curve("formula", [(k, predicted_gain(k)) for k in sizes], "theory"),
-        curve(
-            "no one-bit method exceeds", [(k, k / 4 / prefix_gamma(k) ** 2) for k in sizes], "bound"
-        ),
+        curve("no one-bit method exceeds", limits, "bound"),
     ]
     title = "Prefix sums: clients saved against one threshold question each"
     return LogLogFigure(
@@ -262,18 +241,13 @@ class Descent(Row):
         return examples.list_halfspace_examples(self.d)[1]
 
     def measure(self, seed: int) -> Descended:
-        generators = (
-            [default_rng([seed, 1, self.d, n, trial]) for trial in range(self.trials)]
-            for n in self.grid
-        )
-        runs = [
-            [_descend(self.d, n, generator) for generator in row]
-            for n, row in zip(self.grid, generators, strict=True)
-        ]
-        return Descended(
-            [[error for error, _ in row] for row in runs],
-            max(spent for row in runs for _, spent in row),
-        )
+        errors, losses = [], []
+        for n in self.grid:
+            own = [default_rng([seed, 1, self.d, n, trial]) for trial in range(self.trials)]
+            runs = [_descend(self.d, n, generator) for generator in own]
+            errors.append([error for error, _ in runs])
+            losses += [loss for _, loss in runs]
+        return Descended(errors, max(losses))
 
 
 Descents = Rows[Descent, Descended]
@@ -282,10 +256,10 @@ Descents = Rows[Descent, Descended]
 def _descend(d: int, n: int, seed: Generator) -> tuple[float, float]:
     """The error of one run of private gradient descent, client by client, and the most that a
     client spent."""
-    drawn = int(seed.integers(2**63))
-    population, margin = examples.list_halfspace_examples(d, n, drawn)
+    own = int(seed.integers(2**63))
+    population, margin = examples.list_halfspace_examples(d, n, own)
     learner = LocalSGD(d=d + 1, gamma=margin, rounds=math.ceil(4 / margin**2))
-    oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON)
+    oracle = PopulationOracle(population, KeyedNoise(own), own, EPSILON)
     error = examples.error_rate(run(learner.algorithm(EPSILON, n), oracle), population)
     return error, oracle.ledger.max_spent
 
@@ -309,106 +283,90 @@ class Interaction(Experiment):
     )
 
     def points(self, scale: Scale) -> Points:
-        descents = (Descent(d, [10**4, 10**5, 10**6], runs) for d, runs in DESCENTS[scale].items())
+        grid = [10**4, 10**5, 10**6]
+        points: Points = lists.points(scale)
+        points += [Descent(d, grid, runs) for d, runs in DESCENTS[scale].items()]
         sizes = (16, 64, 256, 1024) if scale == "full" else (16, 64, 256)
-        written = (
-            bits.OneBit(clients, turns, bits.COUNT) for clients, turns in bits.TURNS[scale].items()
-        )
-        return [
-            *lists.points(scale),
-            *descents,
-            *(Prefixes(k, TRIALS[scale]) for k in sizes),
-            ThresholdUsers(CROSS_CHECKED),
-            *written,
-        ]
+        points += [Prefixes(k, TRIALS[scale]) for k in sizes]
+        points.append(ThresholdUsers(CROSS_CHECKED))
+        turns = bits.TURNS[scale].items()
+        return points + [bits.OneBit(clients, each, bits.COUNT) for clients, each in turns]
 
     def finding(self, sheet: Sheet) -> Finding:
-        replayed = sheet[bits.OneBit]
-        searches, descents, prefixes = sheet[lists.Least], sheet[Descent], sheet[Prefixes]
+        searches, descents = sheet[lists.Least], sheet[Descent]
+        prefixes, replays = sheet[Prefixes], sheet[bits.OneBit]
         counts = {(point.learner, point.d): count for point, count in searches}
         errors = {(point.learner, point.d): (point, rates) for point, rates in sheet[lists.Grid]}
-        crossed = [
-            cross_check_shown(str(point), crossing)
-            for kind in (lists.Users, ThresholdUsers)
-            for point, crossing in sheet[kind]
+        crossings = [*sheet[lists.Users], *sheet[ThresholdUsers]]
+        users = [cross_check_shown(str(point), crossing) for point, crossing in crossings]
+        checks = [
+            reached_check(searches),
+            lists.placed_check(sheet[lists.Placed]),
+            *lists.checks(counts, errors),
+            _descent_check(descents),
+            *prefix_checks(prefixes),
+            *bits.bits_checks(replays),
+            *users,
+            intervals_check(),
         ]
-        return Finding(
-            checks=[
-                reached_check(searches),
-                lists.placed_check(sheet[lists.Placed]),
-                *lists.checks(counts, errors),
-                _descent_check(descents),
-                *prefix_checks(prefixes),
-                *bits.bits_checks(replayed),
-                *crossed,
-                intervals_check(),
-            ],
-            tables=[
-                lists.table(counts),
-                _descent_table(descents),
-                prefix_table(prefixes),
-                bits.bits_table(replayed),
-            ],
-            figures=[
-                lists.accuracy_figure(errors),
-                lists.clients_figure(counts),
-                prefix_figure(prefixes),
-            ],
-            notes=[
-                "One-round methods: averaging is the degree-1 Fourier estimate; degree k is least "
-                "squares over polynomials from moments up to 2k. That no one-round method with "
-                "polynomially many clients exists is a theorem for non-interactive protocols "
-                "(Daniely, Feldman 2019), which no run can show. Rule by rule is sequentially "
-                "interactive: nobody is asked twice.",
-                (
-                    "Client counts of the lists are measured minima with 95 % intervals; those of "
-                    "methods that do not get there are not searched for."
-                ),
-                (
-                    "The rules x0, x1, ... with labels +1, -1, +1, ... each decide equally often. "
-                    "The same list is a halfspace whose margin falls as 1.618^-d."
-                ),
-                "Prefix sums: the client counts of the baseline are those of a yes/no question, "
-                "whose variance is C^2 / 4n; counted with the variance C^2 / n of a +1/-1 "
-                "question, every gain here would be four times greater.",
-            ],
-            headline=lists.headline(counts),
-        )
+        tables = [
+            lists.table(counts),
+            _descent_table(descents),
+            prefix_table(prefixes),
+            bits.bits_table(replays),
+        ]
+        figures = [
+            lists.accuracy_figure(errors),
+            lists.clients_figure(counts),
+            prefix_figure(prefixes),
+        ]
+        return Finding(checks, tables, figures, _NOTES, headline=lists.headline(counts))
+
+
+_NOTES = [
+    "One-round methods: averaging is the degree-1 Fourier estimate; degree k is least "
+    "squares over polynomials from moments up to 2k. That no one-round method with "
+    "polynomially many clients exists is a theorem for non-interactive protocols "
+    "(Daniely, Feldman 2019), which no run can show. Rule by rule is sequentially "
+    "interactive: nobody is asked twice.",
+    (
+        "Client counts of the lists are measured minima with 95 % intervals; those of "
+        "methods that do not get there are not searched for."
+    ),
+    (
+        "The rules x0, x1, ... with labels +1, -1, +1, ... each decide equally often. "
+        "The same list is a halfspace whose margin falls as 1.618^-d."
+    ),
+    "Prefix sums: the client counts of the baseline are those of a yes/no question, "
+    "whose variance is C^2 / 4n; counted with the variance C^2 / n of a +1/-1 "
+    "question, every gain here would be four times greater.",
+]
 
 
 def _descent_check(descents: Descents) -> Check:
     """The runs with the most clients, of all margins together."""
     errors = [error for _, each in descents for error in each.errors[-1]]
-    spent = max(each.spent for _, each in descents)
-    means = ", ".join(
-        (
-            f"{np.mean(each.errors[-1]):.3f} at margin {point.margin:.2g} with "
-            f"{max(point.grid):,} clients"
-        )
-        for point, each in descents
-    )
-    return measured(
+    loss = max(each.spent for _, each in descents)
+    means = []
+    for point, each in descents:
+        mean, n = np.mean(each.errors[-1]), max(point.grid)
+        means.append(f"{mean:.3f} at margin {point.margin:.2g} with {n:,} clients")
+    most = 2.5 * TARGET
+    rate = Rate(sum(error <= most for error in errors), len(errors))
+    statement = (
         "Private gradient descent in rounds learns the same lists as halfspaces of small margin, "
-        f"at epsilon 1: to an error of {2.5 * TARGET:.0%} in {OFTEN:.0%} of the runs",
-        {"": Rate(sum(error <= 2.5 * TARGET for error in errors), len(errors))}, OFTEN,
-        more=f"mean error: {means}; nobody spent more than {spent:g}",
-        also=spent <= 1,
-    )  # fmt: skip
+        f"at epsilon 1: to an error of {most:.0%} in {OFTEN:.0%} of the runs"
+    )
+    more = f"mean error: {', '.join(means)}; nobody spent more than {loss:g}"
+    return measured(statement, {"": rate}, OFTEN, more=more, also=loss <= 1)
 
 
 def _descent_table(descents: Descents) -> Table:
-    rows = [
-        (
-            point.d,
-            round(point.margin, 4),
-            math.ceil(4 / point.margin**2),
-            n,
-            len(errors),
-            round(float(np.mean(errors)), 4),
-        )
-        for point, each in descents
-        for n, errors in zip(point.grid, each.errors, strict=True)
-    ]
+    rows = []
+    for point, each in descents:
+        setting = (point.d, round(point.margin, 4), math.ceil(4 / point.margin**2))
+        for n, errors in zip(point.grid, each.errors, strict=True):
+            rows.append((*setting, n, len(errors), round(float(np.mean(errors)), 4)))
     return tabulate(
         "Private gradient descent at epsilon = 1",
         "rules d | margin | rounds | clients | runs | mean error",

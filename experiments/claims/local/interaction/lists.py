@@ -4,6 +4,7 @@ measured."""
 import math
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from local_dp.experiments.lab.parts import (
     Crossing,
     Figure,
     LogFigure,
+    Points,
     Rate,
     Row,
     Rows,
@@ -25,6 +27,7 @@ from local_dp.experiments.lab.parts import (
     Trial,
     cross_check,
     curve,
+    curve_of,
     holds,
     least_count,
     measured,
@@ -35,7 +38,7 @@ from local_dp.experiments.lab.parts import (
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
 from local_dp.learners.examples import alternating_list
-from local_dp.learners.learner import Classifier
+from local_dp.learners.learner import Classifier, Learner
 from local_dp.learners.moments import LowDegree, OneRoundPolynomial
 from local_dp.learners.rules import DecisionLists
 from local_dp.oracles.local.asked import LocalQuery
@@ -60,15 +63,15 @@ MANY, SOME = 200, 80  # runs at the numbers of PLACED, and of the other methods 
 # clients with which a method succeeds at least or at most so often: .76, .93, .95 and .70, as drawn
 # at seeds 3 and 501
 PLACED = {
-    (ROUNDS, 4): (60_000, 0.0, 0.82), (BEST, 4): (90_000, 0.86, 1.0),
-    (ROUNDS, 8): (1_200_000, 0.9, 1.0), (BEST, 8): (2_300_000, 0.0, 0.78)
-}  # fmt: skip
-LONGEST, GAIN = (
-    12,
-    5.0,
-    # times fewer clients in rounds at full scale: a dozen. A quick search is too rough for that;
-    # PLACED shows it at d = 8
-)
+    (ROUNDS, 4): (60_000, 0.0, 0.82),
+    (BEST, 4): (90_000, 0.86, 1.0),
+    (ROUNDS, 8): (1_200_000, 0.9, 1.0),
+    (BEST, 8): (2_300_000, 0.0, 0.78),
+}
+LONGEST = 12
+# times fewer clients in rounds at full scale: a dozen. A quick search is too rough for that; PLACED
+# shows it at d = 8
+GAIN = 5.0
 # the success of the other methods with the clients of GUESSES[BEST]: .58 of degree 1 at d = 4, else
 # none
 OFTEN = 0.75
@@ -80,65 +83,57 @@ AVERAGING = {
 }
 
 
-class Least(Row):
-    """A search for the least number of clients of a method."""
+class Method(Row):
+    """A method for lists of d rules."""
 
     learner: str
     d: int
-    trials: int
 
     def __str__(self) -> str:
         return f"{self.learner}, d = {self.d}"
 
+
+class Least(Method):
+    """A search for the least number of clients of a method."""
+
+    trials: int
+
     def measure(self, seed: int) -> ClientCount:
-        generator, error = (
-            default_rng([seed, METHODS.index(self.learner), self.d]),
-            _runs(self.learner, self.d),
-        )
+        generator = default_rng([seed, METHODS.index(self.learner), self.d])
+        error, guess = _runs(self.learner, self.d), GUESSES[self.learner][self.d]
 
         def successes(n: int, runs: int) -> int:
             return sum(error(n, generator) <= TARGET for _ in range(runs))
 
-        return measured_clients(
-            successes, GUESSES[self.learner][self.d], target=SUCCESS, trials=self.trials, least=1000
-        )
+        return measured_clients(successes, guess, target=SUCCESS, trials=self.trials, least=1000)
 
 
 class Rates(Row):
     errors: list[list[float]]  # of each run, for each number of clients
 
 
-class Grid(Row):
+class Grid(Method):
     """Runs of a method with each of these numbers of clients."""
 
-    learner: str
-    d: int
     grid: list[int]
     trials: int
 
     def measure(self, seed: int) -> Rates:
         place, error = METHODS.index(self.learner), _runs(self.learner, self.d)
-        generators = (
-            [default_rng([seed, place, self.d, n, trial]) for trial in range(self.trials)]
-            for n in self.grid
-        )
-        return Rates(
-            [
-                [error(n, generator) for generator in row]
-                for n, row in zip(self.grid, generators, strict=True)
-            ]
-        )
+        errors = []
+        for n in self.grid:
+            own = [default_rng([seed, place, self.d, n, trial]) for trial in range(self.trials)]
+            errors.append([error(n, generator) for generator in own])
+        return Rates(errors)
 
 
 class Learned(Row):
     successes: int  # runs that reach the error
 
 
-class Placed(Row):
+class Placed(Method):
     """Runs of a method with one number of clients."""
 
-    learner: str
-    d: int
     n: int
     runs: int
 
@@ -146,65 +141,50 @@ class Placed(Row):
         return f"{self.learner}, d = {self.d}, {self.n:,} clients"
 
     def measure(self, seed: int) -> Learned:
-        generator, error = (
-            default_rng([seed, METHODS.index(self.learner), self.d, self.n]),
-            _runs(self.learner, self.d),
-        )
+        generator = default_rng([seed, METHODS.index(self.learner), self.d, self.n])
+        error = _runs(self.learner, self.d)
         return Learned(sum(error(self.n, generator) <= TARGET for _ in range(self.runs)))
 
 
-class Users(Row):
+class Users(Method):
     """A method client by client and drawn from its law."""
-
-    learner: str
-    d: int
-
-    def __str__(self) -> str:
-        return f"{self.learner}, d = {self.d}"
 
     def measure(self, seed: int) -> Crossing:
         n = CROSS_CLIENTS
-        return cross_check(
-            lambda: Trial(
+
+        def trial() -> Trial:
+            return Trial(
                 _algorithm(self.learner, self.d, n),
-                lambda drawn: _population(self.d, n, drawn),
-                _learned,
+                lambda own: _population(self.d, n, own),
+                _within_target,
                 n,
                 EPSILON,
                 everybody=False,
-            ),
-            seed,
-            users=100,
-            laws=400,
-        )
+            )
+
+        return cross_check(trial, seed, users=100, laws=400)
 
 
 Counts = dict[tuple[str, int], ClientCount]
 Errors = dict[tuple[str, int], tuple[Grid, Rates]]
 
 
-def points(scale: Scale) -> list[Least | Grid | Placed | Users]:
+def points(scale: Scale) -> Points:
     """Searches for the least count of two methods; errors of all over a grid of client numbers;
     success with some; both searched methods client by client."""
     full = scale == "full"
     dimensions = (4, 6, 8, 10, 12) if full else (4, 6, 8)
-    grid = [int(1e4 * 4**power) for power in (range(8) if full else range(6))]
-    return [
-        # at d = 8 see PLACED
-        *(
-            Least(learner, d, _trials(d, full))
-            for learner in (ROUNDS, BEST)
-            for d in (dimensions if full else dimensions[:2])
-        ),
-        *(
-            Grid(learner, d, sorted({*grid, GUESSES[BEST][d]}), SOME)
-            for learner in OTHERS
-            for d in dimensions
-        ),
-        *(Grid(learner, dimensions[-1], grid, 5) for learner in (ROUNDS, BEST)),
-        *(Placed(learner, d, n, MANY) for (learner, d), (n, _, _) in PLACED.items()),
-        *(Users(learner, CROSS_CHECKED) for learner in (ROUNDS, BEST)),
+    grid = [int(1e4 * 4**power) for power in range(8 if full else 6)]
+    # at d = 8 see PLACED
+    searches = dimensions if full else dimensions[:2]
+    points: Points = [
+        Least(learner, d, _trials(d, full)) for learner in (ROUNDS, BEST) for d in searches
     ]
+    for learner, d in product(OTHERS, dimensions):
+        points.append(Grid(learner, d, sorted({*grid, GUESSES[BEST][d]}), SOME))
+    points += [Grid(learner, dimensions[-1], grid, 5) for learner in (ROUNDS, BEST)]
+    points += [Placed(*key, n, MANY) for key, (n, _, _) in PLACED.items()]
+    return points + [Users(learner, CROSS_CHECKED) for learner in (ROUNDS, BEST)]
 
 
 def headline(counts: Counts) -> str:
@@ -219,7 +199,9 @@ def headline(counts: Counts) -> str:
 
 def _trials(d: int, full: bool) -> int:
     """Runs for a search: fewer where they are dear."""
-    return 300 if not full else 1000 if d < 12 else 400
+    if not full:
+        return 300
+    return 1000 if d < 12 else 400
 
 
 def _noise(n: int, queries: int) -> float:
@@ -236,22 +218,19 @@ def _population(d: int, n: int, seed: int = 0) -> Finite:
 
 def _algorithm(learner: str, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any]:
     """The method for n clients, dealt out evenly over its queries."""
+    method: Learner[Any] | OneRoundPolynomial
     if learner == ROUNDS:
         plain = DecisionLists(d=d)
-        rounds = DecisionLists(
-            d=d, slack=min(0.99, SPREADS * _noise(n, plain.queries)) / plain.proven
-        )
-        return local_from_sq(rounds.algorithm(), EPSILON, lambda query: n // plain.queries)
-    if learner == "averaging":
-        averaging = LowDegree(d=d, degree=1)
-        return local_from_sq(averaging.algorithm(), EPSILON, lambda query: n // averaging.queries)
-    degree = int(learner.split()[1])
-    queries = OneRoundPolynomial(d, degree).queries
-    return local_from_sq(
-        OneRoundPolynomial(d, degree, _noise(n, queries)).algorithm(),
-        EPSILON,
-        lambda query: n // queries,
-    )
+        tolerance = min(0.99, SPREADS * _noise(n, plain.queries))
+        method = DecisionLists(d=d, slack=tolerance / plain.proven)
+    elif learner == "averaging":
+        method = LowDegree(d=d, degree=1)
+    else:
+        degree = int(learner.split()[1])
+        queries = OneRoundPolynomial(d, degree).queries
+        method = OneRoundPolynomial(d, degree, _noise(n, queries))
+    each = n // method.queries
+    return local_from_sq(method.algorithm(), EPSILON, lambda query: each)
 
 
 def _runs(learner: str, d: int) -> Callable[[int, Generator], float]:
@@ -260,74 +239,78 @@ def _runs(learner: str, d: int) -> Callable[[int, Generator], float]:
     population, algorithm = _population(d, 1), cache(lambda n: _algorithm(learner, d, n))
 
     def error(n: int, generator: Generator) -> float:
-        return examples.error_rate(
-            run(algorithm(n), AggregateOracle(population, generator, EPSILON)), population
-        )
+        oracle = AggregateOracle(population, generator, EPSILON)
+        return examples.error_rate(run(algorithm(n), oracle), population)
 
     return error
 
 
-def _learned(result: Classifier, population: Population) -> bool:
+def _within_target(result: Classifier, population: Population) -> bool:
     assert isinstance(population, Finite)
     return examples.error_rate(result, population) <= TARGET
 
 
-def placed_check(placed: Rows[Placed, Learned]) -> Check:
+def placed_check(rows: Rows[Placed, Learned]) -> Check:
     """By success rates, which are known better than least counts: at d = 4 rounds save less than a
     third, at d = 8 nearly a half and more."""
-    few, many = (PLACED[BEST, d][0] / PLACED[ROUNDS, d][0] for d in (4, 8))
+    clients = {key: n for key, (n, _, _) in PLACED.items()}
+    few, many = (clients[BEST, d] / clients[ROUNDS, d] for d in (4, 8))
+    claims = {}
+    for point, each in rows:
+        _, low, high = PLACED[point.learner, point.d]
+        claims[str(point)] = Claimed(Rate(each.successes, point.runs), low, high)
     return holds(
         (
             f"The advantage of rounds grows with the number of rules: less than {few:g} times "
             f"fewer clients at d = 4, more than {many:g} times at d = 8"
         ),
-        {
-            str(point): Claimed(
-                Rate(each.successes, point.runs), *PLACED[point.learner, point.d][1:]
-            )
-            for point, each in placed
-        },
-        also=len(placed) == len(PLACED),
+        claims,
+        also=len(rows) == len(PLACED),
     )
 
 
 def checks(counts: Counts, errors: Errors) -> list[Check]:
     """The checks of the errors and of the least counts."""
     dimensions = sorted({d for learner, d in errors if learner in OTHERS})
-    shares = {
-        f"{learner}, d = {d}": _share(*errors[learner, d], GUESSES[BEST][d])
-        for learner in OTHERS
-        for d in dimensions
-    }
-    last = {d: errors["averaging", d][1].errors[-1] for d in dimensions}
+    shares = {}
+    for learner, d in product(OTHERS, dimensions):
+        shares[f"{learner}, d = {d}"] = _share(*errors[learner, d], GUESSES[BEST][d])
+    statement = (
+        f"No other one-round method tried gets there in more than {OFTEN:.0%} of the runs with "
+        f"the clients of {BEST}"
+    )
+    others = measured(statement, shares, high=OFTEN)
+    longest = [_longest_check(counts)] if (BEST, LONGEST) in counts else []
+    return [*longest, others, _averaging_check(errors, dimensions)]
+
+
+def _averaging_check(errors: Errors, dimensions: list[int]) -> Check:
+    """With the most clients."""
+    claims = {}
+    for d in dimensions:
+        _, rates = errors["averaging", d]
+        least = AVERAGING[min(d, max(AVERAGING))]
+        claims[f"d = {d}"] = Claimed(positive_mean(rates.errors[-1]), least)
     most = max(errors["averaging", dimensions[-1]][0].grid)
-    return [
-        *(_longest_check(counts) if (BEST, LONGEST) in counts else []),
-        measured(("No other one-round method tried gets there in more "
-        f"than {OFTEN:.0%} of the runs with "
-        f"the clients of {BEST}"), shares, high=OFTEN),
-        holds(
-            (f"Averaging in one round keeps missing the error, with up to {most:,} clients: its "
-            "mean error is at least ")
-            + ", ".join(f"{least:g} at d = {d}" for d, least in AVERAGING.items()),
-            {f"d = {d}": Claimed(positive_mean(row), AVERAGING[min(d, max(AVERAGING))]) for d,
-            row in last.items()},
-        ),
-    ]  # fmt: skip
+
+    lows = ", ".join(f"{least:g} at d = {d}" for d, least in AVERAGING.items())
+    statement = (
+        f"Averaging in one round keeps missing the error, with up to {most:,} clients: its mean "
+        f"error is at least {lows}"
+    )
+    return holds(statement, claims)
 
 
-def _longest_check(counts: Counts) -> list[Check]:
+def _longest_check(counts: Counts) -> Check:
     rounds, one = counts[ROUNDS, LONGEST], counts[BEST, LONGEST]
-    return [
-        measured(
-            (f"A list of {LONGEST} rules takes at least {GAIN:g} times fewer clients in rounds "
-            "than by the best one-round method tried"),
-            {"": least_count(one) / least_count(rounds)}, GAIN,
-            more=(f"error {TARGET:.0%} in {SUCCESS:.0%} of runs: "
-            f"{_text(rounds)} clients in rounds, "
-            f"{_text(one)} in one"),
-        )
-    ]  # fmt: skip
+    statement = (
+        f"A list of {LONGEST} rules takes at least {GAIN:g} times fewer clients in rounds than by "
+        "the best one-round method tried"
+    )
+    ratio = least_count(one) / least_count(rounds)
+    texts = f"{_text(rounds)} clients in rounds, {_text(one)} in one"
+    more = f"error {TARGET:.0%} in {SUCCESS:.0%} of runs: {texts}"
+    return measured(statement, {"": ratio}, GAIN, more=more)
 
 
 def _share(grid: Grid, rates: Rates, n: int) -> Rate:
@@ -341,16 +324,10 @@ def _text(count: ClientCount) -> str:
 
 
 def table(counts: Counts) -> Table:
-    rows = [
-        (
-            d,
-            _text(counts[ROUNDS, d]),
-            _text(counts[BEST, d]),
-            round(counts[BEST, d].n / counts[ROUNDS, d].n, 2),
-            counts[ROUNDS, d].trials,
-        )
-        for d in sorted({d for _, d in counts})
-    ]
+    rows = []
+    for d in sorted({d for _, d in counts}):
+        rounds, one = counts[ROUNDS, d], counts[BEST, d]
+        rows.append((d, _text(rounds), _text(one), round(one.n / rounds.n, 2), rounds.trials))
     return tabulate(
         (
             f"Measured minimum of clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs, "
@@ -367,15 +344,9 @@ def accuracy_figure(errors: Errors) -> Figure:
     for name in METHODS:
         grid, rates = errors[name, d]
         label = f"in rounds, {name}" if name == ROUNDS else name
-        curves.append(
-            curve(
-                label,
-                [
-                    (n, float(np.mean(sorted(row))), min(row), max(row))
-                    for n, row in zip(grid.grid, rates.errors, strict=True)
-                ],
-            )
-        )
+        rows = zip(grid.grid, rates.errors, strict=True)
+        means = [(n, float(np.mean(sorted(row))), min(row), max(row)) for n, row in rows]
+        curves.append(curve(label, means))
     title = f"Learning a list of {d} rules: in rounds (rule by rule) or in one round"
     return Figure(
         "interaction-error", title, "clients", "error rate", curves, "one-round", log_x=True
@@ -383,18 +354,11 @@ def accuracy_figure(errors: Errors) -> Figure:
 
 
 def clients_figure(counts: Counts) -> Figure:
-    labels = {ROUNDS: "in rounds, rule by rule", BEST: f"one round, {BEST}"}
-    curves = [
-        curve(
-            label,
-            [
-                (d, float(m.n), float(m.low), float(m.high))
-                for (own, d), m in counts.items()
-                if own == learner
-            ],
-        )
-        for learner, label in labels.items()
-    ]
+    curves = []
+    for learner, label in ((ROUNDS, "in rounds, rule by rule"), (BEST, f"one round, {BEST}")):
+        own = [(d, m) for (name, d), m in counts.items() if name == learner]
+        curves.append(curve_of(label, "0 | 1.n | 1.low | 1.high", own))
+
     return LogFigure(
         "interaction-clients",
         f"Clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs",

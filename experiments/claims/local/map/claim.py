@@ -3,17 +3,14 @@ and a checked certificate."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from local_dp.bounds.channels import parity_interactive_bound
-from local_dp.bounds.masked_parity import (
-    masked_parity_one_round_bound,
-    masked_parity_one_round_clients,
-)
+from local_dp.bounds.masked_parity import masked_parity_one_round_clients
 from local_dp.experiments.claims.local.map.games import (
+    GamePlay,
     ParityGame,
+    Played,
     WorstCase,
     parity_game_check,
     worst_case_check,
@@ -31,24 +28,31 @@ from local_dp.experiments.claims.local.map.runs import (
     Parity,
     Rules,
     Users,
-    predicted,
     shuffled_check,
     shuffled_line,
     shuffled_table,
     whole,
 )  # fmt: skip
+from local_dp.experiments.claims.local.map.series import (
+    COMPARED,
+    TIGHTER,
+    TITLES,
+    Search,
+    Series,
+    local_bound,
+    one_round_bound,
+    prediction,
+)
 from local_dp.experiments.lab.parts import (
     LOCAL_MODEL,
     Check,
     Claimed,
-    ClientCount,
     Curve,
     Experiment,
     Figure,
     Finding,
     LogFigure,
     Points,
-    Positive,
     Rate,
     Region,
     Regions,
@@ -58,10 +62,9 @@ from local_dp.experiments.lab.parts import (
     Table,
     cross_check_shown,
     curve,
-    geometric_mean,
+    grid,
     holds,
     intervals_check,
-    least_count,
     measured,
     tabulate,
 )
@@ -75,149 +78,96 @@ SEPARATED = 25.0
 APART = 1.4
 # How far above its proven bound the best protocol of the smaller model lies at its last dimension:
 # by the formulas 2.6 and 1.9.
-BOUNDED_MASKED, BOUNDED_PARITY = (2.0, 2.9), (1.5, 2.2)
-RATE = (
-    0.89,
-    0.91,
-    # the success with the predicted number, which is for SUCCESS: .8996 to .9018, the mean over d,
-    # by the exact laws and by 2,500 draws
-)
+REACH_MASKED, REACH_PARITY = (2.0, 2.9), (1.5, 2.2)
+# the success with the predicted number, which is for SUCCESS: .8996 to .9018, the mean over d, by
+# the exact laws and by 2,500 draws
+RATE = (0.89, 0.91)
 LEAST = 0.87  # the success client by client: the numbers are for 90 %, some people more
-COMPARED = 8  # the dimension at which all classes are counted
-TIGHTER = {
-    "parity-halving": 0.93
-    # of its closed form, a normal approximation, does halving need: as measured by
-    # `local-dp experiment parity`
-}
 RULED_OUT = "masked-parity-one-round"  # cheap to run
 MEASURED, EXACT = "measured minimum", "exact minimum, runs agree"
+# the dimensions of the searches for a hidden concept
+CONCEPTS: dict[Scale, dict[str, tuple[int, ...]]] = {
+    "quick": {
+        "masked-parity": (4, 8, 16),
+        "masked-parity-one-round": (8, 10),
+        "parity-halving": (4, 8),
+    },
+    "full": {
+        "masked-parity": (4, 8, 12, 16, 20),
+        "masked-parity-one-round": (4, 8, 10, 12),
+        "parity-halving": (4, 6, 8, 10),
+    },
+}
 # small points that are run client by client too: d, people
 USERS = {
     "stumps": (4, 180),
     "masked-parity": (4, 1200),
     "parity-halving": (4, 460),
 }
-TITLES = {
-    **{name: kind.title for name, kind in ONE_ROUND.items()},
-    "masked-parity": "Masked parity",
-    "masked-parity-one-round": "Masked parity in one round",
-    "parity-halving": "Parity without a curator",
-    "parity": "Parity",
-}
-Size = tuple[OneRound, Learned] | tuple[HiddenConcept, Learned] | tuple[Parity, Curated]
 
 
-@dataclass(frozen=True)
-class Series:
-    """The least numbers of people for one class, by dimension, each with a 95 % interval."""
-
-    rows: Sequence[Size]
-
-    @property
-    def counts(self) -> dict[int, ClientCount]:
-        return {point.d: each.count for point, each in self.rows}
-
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The first dimension and the last."""
-        return min(self.counts), max(self.counts)
-
-    def figure(self, d: int) -> Positive:
-        """The number at one dimension, as a statistic; without error where it is exact."""
-        count = self.counts[d]
-        return least_count(count) if count.low < count.high else Positive(count.n, 0.0)
-
-    def over(self, predicted: Callable[[int], float]) -> Positive:
-        """The numbers in units of their predictions, in the mean over the dimensions, whose
-        searches are independent."""
-        return geometric_mean([self.figure(d) / predicted(d) for d in self.counts])
-
-    def over_bound(self, d: int, bound: Callable[[int], float]) -> Positive:
-        """How many times more people than this number a bound asks for."""
-        return Positive(bound(d), 0.0) / self.figure(d)
-
-    def power(self) -> float:
-        """The power of d that the number grows with, from the first dimension to the last."""
-        first, last = (self.counts[d] for d in self.ends)
-        return math.log(last.n / first.n) / math.log(self.ends[1] / self.ends[0])
-
-    def describe(self, d: int) -> str:
-        """The number at one dimension in words."""
-        n, low, high = whole(self.counts[d])
-        return f"{n:,} people at d = {d}" + (f" [{low:,} to {high:,}]" if low != high else "")
-
-    def growth(self) -> str:
-        """How the number grows, in words."""
-        return f"d^{self.power():.1f} from d = {self.ends[0]} to {self.ends[1]}"
-
-
-def _learned(
-    statement: str, series: Series, predicted: Callable[[int], float], only: bool = True
-) -> Check:
-    """Whether there is a least number of people at every dimension, which is the predicted one, and
-    that grows slowly with d."""
-    first, last = series.ends
-    power = math.log(predicted(last) / predicted(first)) / math.log(last / first)
-    claims = {"measured over predicted": Claimed(series.over(predicted), 1 - WITHIN, 1 + WITHIN)}
+def _learned_check(statement: str, series: Series, rounds: int, only: bool = True) -> Check:
+    """Whether there is a least number of people at every dimension, which is the predicted one,
+    takes so many rounds and grows slowly with d."""
+    power = series.power(partial(prediction, series.name))
+    ratio = series.over_prediction()
+    claims = {"measured over predicted": Claimed(ratio, 1 - WITHIN, 1 + WITHIN)}
     rights = [each.right for _, each in series.rows if isinstance(each, Learned) and each.right]
     if rights:
-        claims["success with the predicted number"] = Claimed(
-            Rate(sum(right for right, _ in rights), sum(runs for _, runs in rights)), *RATE
-        )
-    return holds(
-        (
-            f"{statement}, from as many people as its law predicts (within {WITHIN:.0%}, in the "
-            f"mean over d), no more than d^{POLYNOMIAL:g}"
-        ),
-        claims,
-        (
-            f"{series.describe(COMPARED)} ({MEASURED} for {SUCCESS:.0%} of the runs); it grows as "
-            f"{series.growth()}, predicted d^{power:.1f}"
-        ),
-        also=only and power <= POLYNOMIAL,
+        wins, runs = (sum(column) for column in zip(*rights, strict=True))
+        claims["success with the predicted number"] = Claimed(Rate(wins, runs), *RATE)
+    statement += (
+        f", from as many people as its law predicts (within {WITHIN:.0%}, in the mean over d), no "
+        f"more than d^{POLYNOMIAL:g}"
+    )
+    evidence = f"{_minimum(series, MEASURED)}, predicted d^{power:.1f}"
+    also = only and series.in_rounds(rounds) and power <= POLYNOMIAL
+    return holds(statement, claims, evidence, also=also)
+
+
+def _minimum(series: Series, kind: str) -> str:
+    return (
+        f"{series.describe(COMPARED)} ({kind} for {SUCCESS:.0%} of the runs); it grows as "
+        f"{series.growth()}"
     )
 
 
-def _separated(
+def _one_round_check(series: Series) -> Check:
+    fixed = all(isinstance(each, Learned) and each.fixed for _, each in series.rows)
+    statement = f"{TITLES[series.name]} are learned locally in one round (in LNI)"
+    return _learned_check(statement, series, 1, fixed)
+
+
+def _separation_check(
     statement: str,
     larger: Series,
     smaller: Series,
     bound: Callable[[int], float],
-    bounded: tuple[float, float],
+    reach: tuple[float, float],
 ) -> Check:
     """Whether a proven bound for the smaller model leaves the larger model's number behind, and
     stands by its own runs: the best protocol of the smaller model, measured too, needs more than
     the bound, not many times it, and more than the larger model."""
-    (first, d), last, (low, high) = larger.ends, smaller.ends[1], bounded
-    claims = {
-        f"proven, over those enough at d = {d}": Claimed(larger.over_bound(d, bound), SEPARATED),
-        f"growing from d = {first}, times": Claimed(
-            larger.over_bound(d, bound) / larger.over_bound(first, bound), SEPARATED**0.5
-        ),
-        f"the best protocol ruled out, over its bound at d = {last}": Claimed(
-            smaller.figure(last) / bound(last), low, high
-        ),
-        f"and over the larger model's at d = {COMPARED}": Claimed(
-            smaller.figure(COMPARED) / larger.figure(COMPARED), APART
-        ),
-    }
+    (first, d), last = larger.ends, smaller.ends[1]
+    proven, over_first = larger.over_bound(d, bound), larger.over_bound(first, bound)
+    best = smaller.figure(last) / bound(last)
+    apart = smaller.figure(COMPARED) / larger.figure(COMPARED)
+    claims = {f"proven, over those enough at d = {d}": Claimed(proven, SEPARATED)}
+    growth = Claimed(proven / over_first, SEPARATED**0.5)
+    claims[f"growing from d = {first}, times"] = growth
+    claims[f"the best protocol ruled out, over its bound at d = {last}"] = Claimed(best, *reach)
+    claims[f"and over the larger model's at d = {COMPARED}"] = Claimed(apart, APART)
+    people = bound(d)
+    times = people / larger.counts[d].n
     evidence = (
-        f"at d = {d} proven to need {math.ceil(bound(d)):,} people, "
-        f"{bound(d) / larger.counts[d].n:,.0f} times the {larger.describe(d)} that were enough; "
-        f"run, the best protocol of the kind that is ruled out needs {smaller.describe(last)}"
+        f"at d = {d} proven to need {math.ceil(people):,} people, {times:,.0f} times the "
+        f"{larger.describe(d)} that were enough; run, the best protocol of the kind that is ruled "
+        f"out needs {smaller.describe(last)}"
     )
     return holds(f"{statement}: {SEPARATED:g} times fewer", claims, evidence)
 
 
-def _one_round_bound(d: int) -> float:
-    return masked_parity_one_round_bound(d, EPSILON, SUCCESS)
-
-
-def _local_bound(d: int) -> float:
-    return parity_interactive_bound(d, EPSILON, SUCCESS)
-
-
-def _curated(series: Series, rows: Rows[Parity, Curated]) -> Check:
+def _curator_check(series: Series, rows: Rows[Parity, Curated]) -> Check:
     """Whether the runs succeed as often as the curator's exact law says, which is SUCCESS.
 
     All sizes together: a count of successes of unequal chances varies less than a binomial one of
@@ -229,27 +179,23 @@ def _curated(series: Series, rows: Rows[Parity, Curated]) -> Check:
     )
     trials = sum(point.trials for point, _ in rows)
     chance = sum(point.trials * each.predicted for point, each in rows) / trials
-    also = series.power() <= POLYNOMIAL and min(each.predicted for _, each in rows) >= SUCCESS
-    evidence = (
-        f"{series.describe(COMPARED)} ({EXACT} for {SUCCESS:.0%} of the runs); it grows as "
-        f"{series.growth()}"
-    )
-    wins = {f"success, {chance:.4f} by the law": Rate(sum(each.wins for _, each in rows), trials)}
-    return measured(statement, wins, chance, chance, evidence, also=also)
+    least = min(each.predicted for _, each in rows)
+    rate = Rate(sum(each.wins for _, each in rows), trials)
+    wins = {f"success, {chance:.4f} by the law": rate}
+    also = series.power() <= POLYNOMIAL and least >= SUCCESS
+    return measured(statement, wins, chance, chance, _minimum(series, EXACT), also=also)
 
 
 def _enough_check(rules: Rules) -> Check:
     """Whether the numbers called proven enough are t 2 C^2 ln(2 t / beta) / tau^2 (Hoeffding),
     rounded up for each of t queries, and are enough."""
     square, wrong = (1 / math.tanh(EPSILON / 2)) ** 2, []
-    for point, learned in rules:
+    for point, result in rules:
         learner = ONE_ROUND[point.name].learner(point.d)
-        t, enough = learner.queries, learned.enough or 0
+        t, enough = learner.queries, result.enough or 0
         proven = t * 2 * square * math.log(2 * t / (1 - SUCCESS)) / learner.tolerance**2
-        if not (
-            proven * (1 - 1e-6) <= enough <= proven * (1 + 1e-6) + t
-            and (1 + WITHIN) * _predicted(point.name, point.d) <= enough
-        ):
+        rounded = proven * (1 - 1e-6) <= enough <= proven * (1 + 1e-6) + t
+        if not rounded or enough < (1 + WITHIN) * prediction(point.name, point.d):
             wrong.append(f"{TITLES[point.name]}, d = {point.d}: {enough:,} for {proven:,.0f}")
     evidence = "; ".join(wrong) or f"{len(rules)} numbers"
     return Check(
@@ -264,7 +210,7 @@ def _enough_check(rules: Rules) -> Check:
 
 def _ruled_out_check(series: dict[str, Series]) -> Check:
     ratios = {
-        TITLES[name]: series[name].over(partial(_predicted, name))
+        TITLES[name]: series[name].over_prediction()
         for name in ("masked-parity-one-round", "parity-halving")
     }
     statement = (
@@ -273,16 +219,6 @@ def _ruled_out_check(series: dict[str, Series]) -> Check:
     )
     return measured(
         f"{statement} (halving {TIGHTER['parity-halving']:g} of it)", ratios, 1 - WITHIN, 1 + WITHIN
-    )
-
-
-def _predicted(name: str, d: int) -> float:
-    """By the law of the answers for a class of one round, by its protocol's closed form for a
-    hidden concept."""
-    return (
-        PROTOCOLS[name].guess(d, EPSILON, 1 - SUCCESS) * TIGHTER.get(name, 1.0)
-        if name in PROTOCOLS
-        else predicted(name, d, EPSILON, SUCCESS)
     )
 
 
@@ -302,130 +238,86 @@ class Map(Experiment):
 
     def points(self, scale: Scale) -> Points:
         quick = scale == "quick"
-        trials = 1000 if quick else 2000
-        hidden = {
-            "masked-parity": (4, 8, 16) if quick else (4, 8, 12, 16, 20),
-            "masked-parity-one-round": (8, 10) if quick else (4, 8, 10, 12),
-            "parity-halving": (4, 8) if quick else (4, 6, 8, 10),
-        }
-        return [
-            *(
-                OneRound(name, d, 300 if quick else 2000, shuffled=False)
-                for name in ONE_ROUND
-                for d in ((4, 8) if quick else (4, 6, 8, 10))
-            ),
-            *(
-                HiddenConcept(name, d, 3 * trials if name == RULED_OUT else trials)
-                for name, dimensions in hidden.items()
-                for d in dimensions
-            ),
-            *(
-                Parity(d, 600 if quick else 2000)
-                for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))
-            ),
-            *(WorstCase(d, 4 if quick else 10) for d in ((12,) if quick else (12, 14, 16))),
-            *map(ParityGame, (8,) if quick else (8, 10)),
-            *(
-                OneRound(name, d, 600 if quick else trials, shuffled=True)
-                for name in ONE_ROUND
-                for d in ((8,) if quick else (4, 8, 10))
-            ),
-            *(Users(name, d, n) for name, (d, n) in USERS.items()),
-        ]
+        few, runs, trials = (300, 600, 1000) if quick else (2000, 2000, 2000)
+        points = grid(OneRound, ONE_ROUND, (4, 8) if quick else (4, 6, 8, 10), [few], [False])
+        for name, dimensions in CONCEPTS[scale].items():
+            searches = 3 * trials if name == RULED_OUT else trials
+            points += grid(HiddenConcept, [name], dimensions, [searches])
+        points += grid(Parity, (8, 12, 16) if quick else (8, 12, 16, 20, 24), [runs])
+        points += grid(WorstCase, (12,) if quick else (12, 14, 16), [4 if quick else 10])
+        points += map(ParityGame, (8,) if quick else (8, 10))
+        points += grid(OneRound, ONE_ROUND, (8,) if quick else (4, 8, 10), [runs], [True])
+        return points + [Users(name, d, n) for name, (d, n) in USERS.items()]
 
     def finding(self, sheet: Sheet) -> Finding:
-        hidden, curated = sheet[HiddenConcept], sheet[Parity]
-        rules, mixed = (
-            [row for row in sheet[OneRound] if row[0].shuffled == shuffled]
-            for shuffled in (False, True)
-        )
-        series = {name: Series([row for row in rules if row[0].name == name]) for name in ONE_ROUND}
-        series |= {
-            name: Series([row for row in hidden if row[0].name == name]) for name in PROTOCOLS
-        }
-        series |= {"parity": Series(curated)}
-        masked, parity = series["masked-parity"], series["parity"]
-        in_lni = {}
-        for name, kind in ONE_ROUND.items():
-            fixed = all(
-                learned.fixed and learned.rounds == 1
-                for point, learned in rules
-                if point.name == name
-            )
-            in_lni[name] = _learned(
-                f"{kind.title} are learned locally in one round (in LNI)",
-                series[name],
-                partial(_predicted, name),
-                fixed,
-            )
-        two_rounds = all(
-            learned.rounds == 2 for point, learned in hidden if point.name == "masked-parity"
-        )
-        statement = (
-            "Masked parity is learned locally in two rounds, each person asked in one of them (in "
-            "LI)"
-        )
-        in_li = _learned(statement, masked, partial(_predicted, "masked-parity"), two_rounds)
-        not_lni = _separated(
-            (
-                "No non-interactive local protocol, at any epsilon, learns masked parity from so "
-                "few people (not in LNI; proven, stated for epsilon 1)"
-            ),
-            masked,
-            series["masked-parity-one-round"],
-            _one_round_bound,
-            BOUNDED_MASKED,
-        )
-        worst, game = (
-            worst_case_check(sheet[WorstCase], SUCCESS),
-            parity_game_check(sheet[ParityGame]),
-        )
-        in_ci = _curated(parity, curated)
-        not_li = _separated(
-            (
-                "No local protocol (rounds without limit, people may be asked again) learns "
-                "parity from so few people (proven, stated for epsilon 1)"
-            ),
-            parity,
-            series["parity-halving"],
-            _local_bound,
-            BOUNDED_PARITY,
-        )
+        rules = [row for row in sheet[OneRound] if not row[0].shuffled]
+        mixed = [row for row in sheet[OneRound] if row[0].shuffled]
+        series = _all_series(rules, sheet[HiddenConcept], sheet[Parity])
+        in_lni = [_one_round_check(series[name]) for name in ONE_ROUND]
+        in_li = _interaction_checks(series, sheet[WorstCase])
+        in_ci = _curator_checks(series, sheet[Parity], sheet[ParityGame])
         users = [
             cross_check_shown(f"{TITLES[point.name]}, d = {point.d}", crossing, LEAST)
             for point, crossing in sheet[Users]
         ]
-        lines = [
-            (
-                TITLES[name],
-                [check],
-                _enough_lines(name, series[name], rules) + shuffled_line(mixed, name, COMPARED),
-            )
-            for name, check in in_lni.items()
-        ]
-        return Finding(
-            checks=[
-                *in_lni.values(),
-                in_li,
-                not_lni,
-                worst,
-                in_ci,
-                not_li,
-                game,
-                *users,
-                _enough_check(rules),
-                _ruled_out_check(series),
-                shuffled_check(mixed),
-                intervals_check(),
-            ],
-            tables=[_table(series), shuffled_table(mixed, rules)],
-            figures=[
-                _regions(series, lines, [in_li, not_lni, worst], [in_ci, not_li, game]),
-                _curves(series),
-            ],
-            notes=_NOTES,
-            headline=_headline(masked, parity),
-        )
+        lines = []
+        for name, check in zip(ONE_ROUND, in_lni, strict=True):
+            line = _enough_lines(series[name]) + shuffled_line(mixed, name, COMPARED)
+            lines.append((TITLES[name], [check], line))
+        numbers = [_enough_check(rules), _ruled_out_check(series), shuffled_check(mixed)]
+        checks = [*in_lni, *in_li, *in_ci, *users, *numbers, intervals_check()]
+        tables = [_table(series), shuffled_table(mixed, rules)]
+        figures: list[Figure | Regions] = [_regions(series, lines, in_li, in_ci), _curves(series)]
+        headline = _headline(series["masked-parity"], series["parity"])
+        return Finding(checks, tables, figures, _NOTES, headline=headline)
+
+
+def _all_series(
+    rules: Rules, concepts: Rows[HiddenConcept, Learned], examples: Rows[Parity, Curated]
+) -> dict[str, Series]:
+    rows: list[Search] = [*rules, *concepts]
+    series = {}
+    for name in (*ONE_ROUND, *PROTOCOLS):
+        series[name] = Series(name, [row for row in rows if row[0].name == name])
+    series["parity"] = Series("parity", examples)
+    return series
+
+
+def _interaction_checks(series: dict[str, Series], plays: Rows[WorstCase, Played]) -> list[Check]:
+    """Masked parity is in LI and not in LNI."""
+    masked = series["masked-parity"]
+    statement = (
+        "Masked parity is learned locally in two rounds, each person asked in one of them (in LI)"
+    )
+    separation = _separation_check(
+        (
+            "No non-interactive local protocol, at any epsilon, learns masked parity from so "
+            "few people (not in LNI; proven, stated for epsilon 1)"
+        ),
+        masked,
+        series["masked-parity-one-round"],
+        one_round_bound,
+        REACH_MASKED,
+    )
+    return [_learned_check(statement, masked, 2), separation, worst_case_check(plays, SUCCESS)]
+
+
+def _curator_checks(
+    series: dict[str, Series], examples: Rows[Parity, Curated], plays: Rows[ParityGame, GamePlay]
+) -> list[Check]:
+    """Parity is in CI and not in LI."""
+    parity = series["parity"]
+    separation = _separation_check(
+        (
+            "No local protocol (rounds without limit, people may be asked again) learns "
+            "parity from so few people (proven, stated for epsilon 1)"
+        ),
+        parity,
+        series["parity-halving"],
+        local_bound,
+        REACH_PARITY,
+    )
+    return [_curator_check(parity, examples), separation, parity_game_check(plays)]
 
 
 _NOTES = [
@@ -456,7 +348,7 @@ _NOTES = [
 
 def _headline(masked: Series, parity: Series) -> str:
     d, other = masked.ends[1], parity.ends[1]
-    once, alone = math.ceil(_one_round_bound(d)), math.ceil(_local_bound(other))
+    once, alone = math.ceil(one_round_bound(d)), math.ceil(local_bound(other))
     return (
         f"At d = {d} masked parity takes {masked.counts[d].n:,} people in two rounds, and in one "
         f"provably {once:,} or more; at d = {other} parity takes a curator "
@@ -473,23 +365,21 @@ def _regions(
 ) -> Regions:
     masked, parity = series["masked-parity"], series["parity"]
     two = _bound_lines(
-        "measured", masked, "in one round", series["masked-parity-one-round"], _one_round_bound
+        "measured", masked, "in one round", series["masked-parity-one-round"], one_round_bound
     )
     trusted = _bound_lines(
         "computed exactly, runs agree",
         parity,
         "without a curator, however asked",
         series["parity-halving"],
-        _local_bound,
+        local_bound,
     )
+    several = _shown_classes([(TITLES["masked-parity"], in_li, two)])
+    curator = _shown_classes([(TITLES["parity"], in_ci, trusted)])
     regions = [
-        Region("LNI = NASQ", "nobody trusted, one round", _placed(lines)),
-        Region(
-            "LI = SQ",
-            "nobody trusted, several rounds",
-            _placed([(TITLES["masked-parity"], in_li, two)]),
-        ),
-        Region("CI", "a trusted curator", _placed([(TITLES["parity"], in_ci, trusted)])),
+        Region("LNI = NASQ", "nobody trusted, one round", _shown_classes(lines)),
+        Region("LI = SQ", "nobody trusted, several rounds", several),
+        Region("CI", "a trusted curator", curator),
     ]
     return Regions(
         "map",
@@ -501,7 +391,7 @@ def _regions(
     )
 
 
-def _placed(candidates: Sequence[tuple[str, list[Check], str]]) -> list[tuple[str, str]]:
+def _shown_classes(candidates: Sequence[tuple[str, list[Check], str]]) -> list[tuple[str, str]]:
     """The classes whose checks were all shown, each with its evidence."""
     return [
         (title, evidence)
@@ -510,15 +400,14 @@ def _placed(candidates: Sequence[tuple[str, list[Check], str]]) -> list[tuple[st
     ]
 
 
-def _enough_lines(name: str, series: Series, rules: Rules) -> str:
+def _enough_lines(series: Series) -> str:
     """The measured number of a class that one round learns, and below it the proven one, which
     suffices and is no minimum."""
-    enough = next(
-        learned.enough for point, learned in rules if (point.name, point.d) == (name, COMPARED)
-    )
+    (result,) = (each for point, each in series.rows if point.d == COMPARED)
+    assert isinstance(result, Learned)
     return (
-        f"measured: {series.describe(COMPARED)}, growing as {series.growth()}\nproven: {enough:,} "
-        f"people suffice at d = {COMPARED}"
+        f"measured: {series.describe(COMPARED)}, growing as {series.growth()}\nproven: "
+        f"{result.enough:,} people suffice at d = {COMPARED}"
     )
 
 
@@ -528,10 +417,10 @@ def _bound_lines(
     """The number of a class, and below it for the next smaller region: the proven bound that rules
     it out, and the number measured there."""
     d = series.ends[1]
+    least, greatest = math.ceil(bound(COMPARED)), math.ceil(bound(d))
     return (
         f"{kind}: {series.describe(COMPARED)}, {series.describe(d)}\n"
-        f"proven {ruled_out}: at least {math.ceil(bound(COMPARED)):,} at d = {COMPARED}, "
-        f"{math.ceil(bound(d)):,} at d = {d}\n"
+        f"proven {ruled_out}: at least {least:,} at d = {COMPARED}, {greatest:,} at d = {d}\n"
         f"measured {ruled_out}: {smaller.describe(smaller.ends[1])}"
     )
 
@@ -542,26 +431,16 @@ def _table(series: dict[str, Series]) -> Table:
         "parity-halving": "sequential, d rounds",
         "parity": "trusted curator",
     }
-    bounds = {"masked-parity-one-round": _one_round_bound, "parity-halving": _local_bound}
+    bounds = {"masked-parity-one-round": one_round_bound, "parity-halving": local_bound}
     rows: list[tuple[Any, ...]] = []
     for name, each in series.items():
-        for point, found in each.rows:
-            enough = found.enough if isinstance(found, Learned) else None
-            needed, kind = (
-                math.ceil(bounds[name](point.d)) if name in bounds else None,
-                EXACT if name == "parity" else MEASURED,
-            )
-            rows.append(
-                (
-                    TITLES[name],
-                    models.get(name, "non-interactive"),
-                    point.d,
-                    *whole(found.count),
-                    kind,
-                    enough,
-                    needed,
-                )
-            )
+        for point, result in each.rows:
+            enough = result.enough if isinstance(result, Learned) else None
+            necessary = math.ceil(bounds[name](point.d)) if name in bounds else None
+            model = models.get(name, "non-interactive")
+            kind = EXACT if name == "parity" else MEASURED
+            people = (*whole(result.count), kind, enough, necessary)
+            rows.append((TITLES[name], model, point.d, *people))
     return tabulate(
         f"People for {SUCCESS:.0%} success at ε = {EPSILON:g}",
         (
@@ -575,43 +454,37 @@ def _table(series: dict[str, Series]) -> Table:
 def _curves(series: dict[str, Series]) -> Figure:
     masked, parity = series["masked-parity"].counts, series["parity"].counts
 
-    def measured(label: str, name: str, group: str) -> Curve:
-        return curve(
-            label,
-            [(d, count.n, count.low, count.high) for d, count in series[name].counts.items()],
-            group=group,
-        )
+    def runs(label: str, name: str, group: str) -> Curve:
+        counts = series[name].counts.items()
+        return curve(label, [(d, m.n, m.low, m.high) for d, m in counts], group=group)
 
     best = [(d, masked_parity_one_round_clients(d, EPSILON, 1 - SUCCESS)) for d in masked]
-    once, alone = [(d, _one_round_bound(d)) for d in masked], [(d, _local_bound(d)) for d in parity]
+    once = [(d, one_round_bound(d)) for d in masked]
+    alone = [(d, local_bound(d)) for d in parity]
+    curator = [(d, count.n) for d, count in parity.items()]
     curves = [
         curve(
             "masked parity, one round: the best protocol known, predicted",
             best,
             "theory",
-            group="masked once",
+            "masked once",
         ),
-        measured("masked parity, one round: measured", "masked-parity-one-round", "masked once"),
+        runs("masked parity, one round: measured", "masked-parity-one-round", "masked once"),
         curve(
             "masked parity, one round: proven, no protocol needs fewer",
             once,
             "bound",
-            group="masked once",
+            "masked once",
         ),
-        measured("masked parity, two rounds: measured", "masked-parity", "masked twice"),
+        runs("masked parity, two rounds: measured", "masked-parity", "masked twice"),
         curve(
             "parity, no curator, each asked once: proven, no protocol needs fewer",
             alone,
             "bound",
-            group="alone",
+            "alone",
         ),
-        measured("parity, no curator: measured", "parity-halving", "alone"),
-        curve(
-            "parity, trusted curator: computed, runs agree",
-            [(d, count.n) for d, count in parity.items()],
-            "theory",
-            group="curator",
-        ),
+        runs("parity, no curator: measured", "parity-halving", "alone"),
+        curve("parity, trusted curator: computed, runs agree", curator, "theory", "curator"),
     ]
     title = f"People needed against dimension, at ε = {EPSILON:g}"
     return LogFigure("separations", title, "dimension d (bits of an example)", "people", curves)

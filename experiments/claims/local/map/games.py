@@ -62,15 +62,15 @@ class WorstCase(Row):
         d, tolerance = self.d, 0.9 / (2 * self.d)
         masks = default_rng([seed, 200, d]).integers(1 << d, size=self.targets).tolist()
         concepts = [Concept(d, r, a) for r in masks for a in (0, 1)]
-        finest = next(k for k in range(d - d % 2, -1, -2) if coset_tolerance(k) > tolerance)
-        learners = {
-            "one bent query": bent_learner(d, tolerance),
-            "one bent-coset query": coset_learner(d, tolerance, finest, 1),
-        }
+        wins = _wins(two_round_learner(d), concepts)
+        even = range(0, d + 1, 2)
+        finest = max(k for k in even if coset_tolerance(k) > tolerance)
+        bent, coset = bent_learner(d, tolerance), coset_learner(d, tolerance, finest, 1)
         single = [
-            _one_round(name, learner, d, tolerance, concepts) for name, learner in learners.items()
+            _one_round("one bent query", bent, d, tolerance, concepts),
+            _one_round("one bent-coset query", coset, d, tolerance, concepts),
         ]
-        return Played(len(concepts), _wins(two_round_learner(d), concepts), tolerance, single)
+        return Played(len(concepts), wins, tolerance, single)
 
 
 def _wins(learner: Any, concepts: list[Concept]) -> int:
@@ -83,48 +83,43 @@ def _wins(learner: Any, concepts: list[Concept]) -> int:
 def _one_round(
     name: str, learner: NonadaptiveLearner, d: int, tolerance: float, concepts: list[Concept]
 ) -> Single:
-    checked = verify_certificate(hidden_set_certificate(learner.queries, d))
-    success = str(exact_success(learner, tuple(spectrum(query, d) for query in learner.queries)))
+    queries = learner.queries
+    proof = verify_certificate(hidden_set_certificate(queries, d))
+    success = exact_success(learner, tuple(spectrum(query, d) for query in queries))
     # nothing is within an invalid certificate
-    certified = checked.figures["success_at_most"] if checked.valid else "0"
-    return Single(
-        name,
-        len(learner.queries),
-        _wins(learner, concepts),
-        success,
-        certified,
-        success_bound(d, len(learner.queries), tolerance),
-    )
+    limit = proof.figures["success_at_most"] if proof.valid else "0"
+    bound = success_bound(d, len(queries), tolerance)
+    return Single(name, len(queries), _wins(learner, concepts), str(success), limit, bound)
 
 
 def worst_case_check(rows: Rows[WorstCase, Played], most: float) -> Check:
     """Two rounds always win; one round, played, wins exactly what its certificate allows, which the
     theorem keeps below `most`."""
-    shown, parts = bool(rows), []
+    truths, parts = [bool(rows)], []
     for point, play in rows:
-        shown = shown and play.wins == play.played
+        truths.append(play.wins == play.played)
         parts.append(
             f"at d = {point.d} and tolerance {play.tolerance:.3f}, {play.wins} of {play.played} "
             "won in two rounds"
         )
         for single in play.one_round:
-            success, certified = Fraction(single.success), Fraction(single.certified)
-            shown = shown and success == certified <= single.bound < most
+            success, limit = Fraction(single.success), Fraction(single.certified)
+            truths.append(success == limit <= single.bound < most)
+            # all masks are hidden: one of each pair (r, 0), (r, 1) is won
+            truths.append(success != Fraction(1, 2) or 2 * single.wins == play.played)
+            limits = f"{float(limit):.3f} certified, no learner more than {single.bound:.3f}"
             parts.append(
                 f"in one round, with {single.queries} queries of which {single.learner} is about "
                 f"the mask, {float(success):.3f} of all concepts ({single.wins} of the "
-                f"{play.played}), {float(certified):.3f} certified, no learner more than "
-                f"{single.bound:.3f}"
+                f"{play.played}), {limits}"
             )
-            # all masks are hidden: one of each pair (r, 0), (r, 1) is won
-            if success == Fraction(1, 2):
-                shown = shown and 2 * single.wins == play.played
+
     return Check(
         (
             "Against the worst-case oracle two rounds of queries always win, and one round of as "
             "many, as precise, does not"
         ),
-        shown,
+        all(truths),
         "; ".join(parts),
     )
 
@@ -170,73 +165,62 @@ class ParityGame(Row):
     def measure(self, seed: int) -> GamePlay:
         d = self.d
         counts = sorted({1, 1 << d // 2, (1 << d) - 2, (1 << d) - 1, 1 << d})
-        single = [
-            (asked, str(adversary.exact_success(adversary.all_parities(d, 0.9, asked), d)))
-            for asked in counts
-        ]
-        cosets = []
-        for k in range(2, d + 1, 2):
-            for part in (BELOW, 1.0):
-                tolerance, wins, queries = 2.0 ** (-k / 2) * part, 0, 0
-                for target in range(1 << d):
-                    oracle = adversary.SilentOracle(d, target)
-                    wins += run(adversary.bent_cosets(d, tolerance, k), oracle) == target
-                    queries = max(queries, oracle.queries)
-                cosets.append(Cosets(k, part < 1, tolerance, wins, queries))
+        single = []
+        for count in counts:
+            success = adversary.exact_success(adversary.all_parities(d, 0.9, count), d)
+            single.append((count, str(success)))
+        cosets = [_play_cosets(d, k, below) for k in range(2, d + 1, 2) for below in (True, False)]
         return GamePlay(single, cosets, _few_queries(3 * math.ceil(d / 3), seed))
 
 
+def _play_cosets(d: int, k: int, below: bool) -> Cosets:
+    tolerance, wins, queries = 2.0 ** (-k / 2) * (BELOW if below else 1.0), 0, 0
+    for target in range(1 << d):
+        oracle = adversary.SilentOracle(d, target)
+        wins += run(adversary.bent_cosets(d, tolerance, k), oracle) == target
+        queries = max(queries, oracle.queries)
+    return Cosets(k, below, tolerance, wins, queries)
+
+
 def _few_queries(d: int, seed: int) -> FewQueries:
-    tolerance, asked = 2.0 ** (-d / 3), 1 << d // 3
+    tolerance, count = 2.0 ** (-d / 3), 1 << d // 3
     k = max(k for k in range(0, d, 2) if 2.0 ** (-k / 2) > tolerance)
-    oracle = adversary.SilentOracle(
-        d, int(default_rng([seed, 201, d]).integers(asked << k, 1 << d))
-    )
-    answers = oracle.answer(
-        tuple(StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(asked))
-    )
+    target = int(default_rng([seed, 201, d]).integers(count << k, 1 << d))
+    oracle = adversary.SilentOracle(d, target)
+    queries = (StatisticalQuery(ParityCoset(d, k, s), tolerance) for s in range(count))
+    answers = oracle.answer(tuple(queries))
     certificate = oracle.certificate()
-    checked = None if certificate is None else verify_certificate(certificate)
-    most = checked.figures["success_at_most"] if checked is not None and checked.valid else None
-    return FewQueries(d, asked, tolerance, not any(answers), int(oracle.alive.sum()), most)
+    proof = None if certificate is None else verify_certificate(certificate)
+    most = proof.figures["success_at_most"] if proof is not None and proof.valid else None
+    return FewQueries(d, count, tolerance, not any(answers), int(oracle.alive.sum()), most)
 
 
 def parity_game_check(rows: Rows[ParityGame, GamePlay]) -> Check:
     """Whether each play ends as the bound says: it is reached exactly by asking one by one, and
     within k queries by bent cosets at their tolerance."""
-    shown, parts = bool(rows), []
+    truths, parts = [bool(rows)], []
     for point, play in rows:
         d = point.d
-        for asked, success in play.single:
-            shown = (
-                shown
-                and Fraction(success) == parity_sq_success(d, asked, 0.9)
-                and (Fraction(success) == 1) == (asked >= (1 << d) - 1)
-            )
-        shares = ", ".join(f"{success} by {asked}" for asked, success in play.single)
+        for count, success in play.single:
+            share = Fraction(success)
+            truths.append(share == parity_sq_success(d, count, 0.9))
+            truths.append((share == 1) == (count >= (1 << d) - 1))
+        shares = ", ".join(f"{success} by {count}" for count, success in play.single)
         parts.append(
             f"at d = {d} and tolerance 0.9, the share of all parities found by asking about so "
             f"many of them is {shares}"
         )
         for row in play.cosets:
-            least = parity_sq_queries(d, row.tolerance)
-            shown = shown and (
-                row.wins == 1 << d and least <= row.queries <= least + row.k
-                if row.below
-                else row.wins == 1
-            )
+            truths.append(row.wins == (1 << d if row.below else 1))
             if row.below:
+                least = parity_sq_queries(d, row.tolerance)
+                truths.append(least <= row.queries <= least + row.k)
                 parts.append(
                     f"just below tolerance 2^-{row.k // 2}, {row.queries} bent queries find all "
                     f"and {least} are needed; at it, they find none but a guess"
                 )
         few = play.few
-        most = parity_sq_success(few.d, few.queries, few.tolerance)
-        least_alive = (1 << few.d) - few.queries * parities_told(few.tolerance)
-        certified = few.success_at_most is not None and Fraction(few.success_at_most) <= Fraction(
-            1, max(1, min(least_alive, adversary.NAMED))
-        )
-        shown = shown and few.silent and few.alive >= least_alive > 1 and certified and most < 1
+        truths.append(_few_find_nothing(few))
         parts.append(
             f"at d = {few.d}, {few.queries} queries of tolerance {few.tolerance:g} leave "
             f"{few.alive} parities, by a checked certificate"
@@ -246,6 +230,17 @@ def parity_game_check(rows: Rows[ParityGame, GamePlay]) -> Check:
             "Statistical queries find no more parities than (q (⌈1/τ²⌉ - 1) + 1) / 2^d, in "
             "however many rounds, so q/τ² is about 2^d: played, and met"
         ),
-        shown,
+        all(truths),
         "; ".join(parts),
     )
+
+
+def _few_find_nothing(few: FewQueries) -> bool:
+    """True if the oracle stayed silent, and a certificate bounds the success as the theorem
+    does."""
+    if few.success_at_most is None or not few.silent:
+        return False
+    least = (1 << few.d) - few.queries * parities_told(few.tolerance)
+    limit = Fraction(1, max(1, min(least, adversary.NAMED)))
+    most = parity_sq_success(few.d, few.queries, few.tolerance)
+    return few.alive >= least > 1 and Fraction(few.success_at_most) <= limit and most < 1

@@ -29,6 +29,7 @@ from local_dp.experiments.lab.parts import (
     Trial,
     cross_check,
     exact_recovery,
+    exact_trial,
     holds,
     least_count,
     measured_clients,
@@ -75,84 +76,61 @@ FEWER = {
 }
 
 
-def answers(m: int, means: Floats, epsilon: float) -> tuple[Floats, Floats]:
+def answers(m: int, means: Floats) -> tuple[Floats, Floats]:
     """The answers of m people whose true mean is one of these, and the probability of each:
     (values, one row of probabilities a mean)."""
-    gain, counts = response_gain(epsilon), np.arange(m + 1.0)
+    gain, counts = response_gain(EPSILON), np.arange(m + 1.0)
     ways = special.gammaln(m + 1) - special.gammaln(counts + 1) - special.gammaln(m - counts + 1)
     ones = (1 + np.asarray(means)[:, None] / gain) / 2
-    return gain * (2 * counts / m - 1), np.exp(
-        ways + counts * np.log(ones) + (m - counts) * np.log1p(-ones)
-    )
+    logs = ways + counts * np.log(ones) + (m - counts) * np.log1p(-ones)
+    return gain * (2 * counts / m - 1), np.exp(logs)
 
 
-def points(d: int, m: int, epsilon: float) -> float:
+def points(d: int, m: int) -> float:
     """Each literal is kept where its answer, the share of positives that it rejects, is below .245;
     those of the point reject none, the others all.
 
     One of the others makes the conjunction empty. Without j of its own it accepts 2^j - 1 points
     more, which weigh 1/2 together with all negative ones.
     """
-    values, (own, other) = answers(m, np.array([-1.0, 0.0]), epsilon)
-    kept = (1 + values) / 2 <= 0.245 * (1 + 1e-9)
-    right, wrong = float(own[kept].sum()), float(other[kept].sum())
+    values, (own, other) = answers(m, np.array([-1.0, 0.0]))
+    accepts = (1 + values) / 2 <= 0.245 * (1 + 1e-9)
+    right, wrong = float(own[accepts].sum()), float(other[accepts].sum())
     few = math.floor(math.log2(1 + 2 * ALPHA * ((1 << d) - 1) + 1e-9))
-    return (1 - wrong) ** d * sum(
-        math.comb(d, j) * (1 - right) ** j * right ** (d - j) for j in range(few + 1)
-    )
+    missing = (math.comb(d, j) * (1 - right) ** j * right ** (d - j) for j in range(few + 1))
+    return (1 - wrong) ** d * sum(missing)
 
 
-def stumps(d: int, m: int, epsilon: float) -> float:
+def stumps(d: int, m: int) -> float:
     """The answer about the literal is the largest of d, of which the others are about nothing, and
     has its sign; of equal ones the first is taken."""
-    values, (own, other) = answers(m, np.array([0.9, 0.0]), epsilon)
+    values, (own, other) = answers(m, np.array([0.9, 0.0]))
     sizes = np.round(np.abs(values), 12)
     order, place = np.unique(sizes, return_inverse=True)
     equal = np.bincount(place, other, len(order))
     up_to = np.minimum(np.cumsum(equal), 1.0)
-    first = sum(up_to**i * np.maximum(up_to - equal, 0) ** (d - 1 - i) for i in range(d)) / d
+    below = np.maximum(up_to - equal, 0)
+    first = sum(up_to**i * below ** (d - 1 - i) for i in range(d)) / d
     return float(own[values >= 0] @ np.asarray(first)[place[values >= 0]])
 
 
-def conjunctions(d: int, m: int, epsilon: float) -> float:
+def conjunctions(d: int, m: int) -> float:
     """The sign of the linear part, every coefficient an answer: that of a conjunction of two is
     -1/2 and twice 1/2. Drawn, with the same numbers at every m."""
-    generator, gain = default_rng([d, m]), response_gain(epsilon)
+    generator, gain = default_rng([d, m]), response_gain(EPSILON)
     means = np.array([-0.5, 0.5, 0.5, *[0.0] * (d - 2)])
-    drawn = gain * (2 * generator.binomial(m, (1 + means / gain) / 2, (DRAWS, d + 1)) / m - 1)
+    ones = generator.binomial(m, (1 + means / gain) / 2, (DRAWS, d + 1))
+    coefficients = gain * (2 * ones / m - 1)
     bits = 1 - 2 * (np.arange(1 << d)[:, None] >> np.arange(d) & 1)
     truth = (bits[:, 0] == 1) & (bits[:, 1] == 1)
-    wrong = ((drawn @ np.column_stack([np.ones(1 << d), bits]).T > 0) != truth).mean(axis=1)
+    labels = coefficients @ np.column_stack([np.ones(1 << d), bits]).T > 0
+    wrong = (labels != truth).mean(axis=1)
     return float(np.mean(wrong <= ALPHA + 1e-12))
-
-
-LAWS = {"points": points, "stumps": stumps, "conjunctions": conjunctions}
-QUERIES = {"points": lambda d: 2 * d, "stumps": lambda d: d, "conjunctions": lambda d: d + 1}
 
 
 def around(n: float) -> list[int]:
     """The numbers of people that stand for n."""
     return [round(n * (1 + size)) for size in SIZES.tolist()]
-
-
-@cache
-def predicted(name: str, d: int, epsilon: float, success: float) -> float:
-    """The number of people with which the class is learned with this probability."""
-
-    def fails(n: float) -> bool:
-        return (
-            float(
-                np.mean(
-                    [LAWS[name](d, max(1, size // QUERIES[name](d)), epsilon) for size in around(n)]
-                )
-            )
-            < success
-        )
-
-    return math.exp(
-        sum(crossing(math.log(20.0 * d), math.log(1e5 * d), lambda log: fails(math.exp(log)), 11))
-        / 2
-    )
 
 
 def _stump(d: int, rng: Generator) -> AllOf:
@@ -162,9 +140,8 @@ def _stump(d: int, rng: Generator) -> AllOf:
 
 def _conjunction(d: int, rng: Generator) -> AllOf:
     """A conjunction of two random literals."""
-    return AllOf(
-        tuple(Literal(int(place), int(rng.integers(2))) for place in rng.permutation(d)[:2])
-    )
+    places = rng.permutation(d)[:2].tolist()
+    return AllOf(tuple(Literal(place, int(rng.integers(2))) for place in places))
 
 
 def _point(d: int, rng: Generator) -> AllOf:
@@ -191,10 +168,16 @@ def _within(learner: Learner[Any], tolerance: float) -> Learner[Any]:
     return replace(learner, slack=tolerance / learner.proven)
 
 
+def _conjunctions(d: int) -> Learner[Any]:
+    """The linear part of such a conjunction is at least 1/2 from 0 everywhere, and d + 1
+    coefficients are asked for."""
+    return _within(LowDegree(d=d, degree=1), 0.49 / (d + 1))
+
+
 @dataclass(frozen=True)
 class OneRoundClass:
-    """A class that one round should learn: its learner for dimension d, and how a target is drawn;
-    `least` is the error of the best hypothesis.
+    """A class that one round should learn: its learner for dimension d, its success by d and the
+    people of a query, and how a target is drawn; `least` is the error of the best hypothesis.
 
     The learner asks within a tolerance that suffices for these very examples, as masked parity's
     protocols do for theirs; a constant label always fails.
@@ -202,14 +185,10 @@ class OneRoundClass:
 
     title: str
     learner: Callable[[int], Learner[Any]]
+    law: Callable[[int, int], float]
     draw: Callable[[int, Generator], AllOf]
     examples: Callable[[int, AllOf], Finite]
     least: float = 0.0
-
-    def clients(self, d: int) -> int:
-        """Enough people, by Hoeffding's bound and one share of the failures a query: a sufficient
-        bound, not a least number."""
-        return self.learner(d).clients(EPSILON, 1 - SUCCESS)
 
     def local(self, d: int, n: int, epsilon: float = EPSILON) -> Algorithm[LocalQuery, Tally, Any]:
         """The learner on n people, fresh ones for every query."""
@@ -222,9 +201,8 @@ class OneRoundClass:
         """What a report may lose if those to one query are shuffled together and may lose EPSILON,
         beside SHUFFLE_DELTA: of a crowd some percent smaller."""
         crowd = n // self.learner(d).queries
-        return _report_epsilon(
-            math.floor(_STEP ** math.floor(math.log(max(crowd, 1)) / math.log(_STEP)))
-        )
+        steps = math.floor(math.log(max(crowd, 1)) / math.log(_STEP))
+        return _report_epsilon(math.floor(_STEP**steps))
 
     def learned(self, d: int, hypothesis: Any, population: Finite) -> bool:
         """Whether the hypothesis is within alpha of the best one."""
@@ -235,21 +213,29 @@ ONE_ROUND = {
     # a literal of the target is false on none of the positive examples, another one on half of all
     # examples
     "points": OneRoundClass(
-        "Point functions", lambda d: _within(Conjunctions(d=d), 0.49), _point, _half
+        "Point functions", lambda d: _within(Conjunctions(d=d), 0.49), points, _point, _half
     ),
     # one correlation is 0.9, the others are 0
     "stumps": OneRoundClass(
-        "Decision stumps", lambda d: _within(Stumps(d=d), 0.44), _stump, _noisy, 0.05
+        "Decision stumps", lambda d: _within(Stumps(d=d), 0.44), stumps, _stump, _noisy, 0.05
     ),
-    # the linear part of such a conjunction is at least 1/2 from 0 everywhere, and d + 1
-    # coefficients are asked for
     "conjunctions": OneRoundClass(
-        "Conjunctions of two literals",
-        lambda d: _within(LowDegree(d=d, degree=1), 0.49 / (d + 1)),
-        _conjunction,
-        uniform_examples,
+        "Conjunctions of two literals", _conjunctions, conjunctions, _conjunction, uniform_examples
     ),
 }
+
+
+@cache
+def people_by_law(name: str, d: int) -> float:
+    """The number of people with which the class is learned with probability SUCCESS."""
+
+    law, queries = ONE_ROUND[name].law, ONE_ROUND[name].learner(d).queries
+
+    def fails(log: float) -> bool:
+        chances = [law(d, max(1, n // queries)) for n in around(math.exp(log))]
+        return float(np.mean(chances)) < SUCCESS
+
+    return math.exp(sum(crossing(math.log(20.0 * d), math.log(1e5 * d), fails, 11)) / 2)
 
 
 @dataclass(frozen=True)
@@ -297,20 +283,9 @@ class OneRound(Row):
     shuffled: bool
 
     def measure(self, seed: int) -> Learned:
-        kind, d = ONE_ROUND[self.name], self.d
-        generator, rounds = (
-            default_rng(
-                [
-                    own_seed(
-                        f"map {self.name} shuffled" if self.shuffled else f"map {self.name}",
-                        seed,
-                        d,
-                    )
-                ]
-            ),
-            0,
-        )
-
+        kind, d, rounds = ONE_ROUND[self.name], self.d, 0
+        label = f"map {self.name} shuffled" if self.shuffled else f"map {self.name}"
+        generator = default_rng([own_seed(label, seed, d)])
         # with the laws of the queries, which the number of people does not change
         examples = cache(kind.examples)
 
@@ -325,24 +300,20 @@ class OneRound(Row):
                 rounds = max(rounds, len(oracle.rounds))
             return wins
 
-        enough = kind.clients(d)
+        # by Hoeffding's bound and one share of the failures a query: sufficient, not the least
+        enough = kind.learner(d).clients(EPSILON, 1 - SUCCESS)
         count = measured_clients(
             success, enough // 2, target=SUCCESS, trials=self.trials, least=kind.learner(d).queries
         )
-        report = kind.behind_shuffler(d, count.n) if self.shuffled and not count.failed else None
-        right = (
-            None
-            if self.shuffled
-            else (
-                sum(
-                    success(n, RATE_RUNS) for n in around(predicted(self.name, d, EPSILON, SUCCESS))
-                ),
-                RATE_RUNS * len(SIZES),
-            )
-        )
-        return Learned(
-            count, rounds, isinstance(kind.local(d, enough), Nonadaptive), enough, report, right
-        )
+        report: float | None = None
+        right: tuple[int, int] | None = None
+        if not self.shuffled:
+            sizes = around(people_by_law(self.name, d))
+            right = sum(success(n, RATE_RUNS) for n in sizes), RATE_RUNS * len(sizes)
+        elif not count.failed:
+            report = kind.behind_shuffler(d, count.n)
+        fixed = isinstance(kind.local(d, enough), Nonadaptive)
+        return Learned(count, rounds, fixed, enough, report, right)
 
 
 class HiddenConcept(Row):
@@ -353,19 +324,17 @@ class HiddenConcept(Row):
     trials: int
 
     def measure(self, seed: int) -> Learned:
-        hidden = PROTOCOLS[self.name]
-        protocol = find_protocol(hidden.protocol).from_settings({"d": str(self.d)})
+        kind = PROTOCOLS[self.name]
+        protocol = find_protocol(kind.protocol).from_settings({"d": str(self.d)})
         own = own_seed(f"map {self.name}", seed, self.d)
-        guess = hidden.guess(self.d, EPSILON, 1 - SUCCESS)
+        guess = kind.guess(self.d, EPSILON, 1 - SUCCESS)
         oracle = AggregateOracle(protocol.synthetic(guess, own), default_rng([own]), EPSILON)
         run(protocol.algorithm(EPSILON, guess), oracle)
-        recovered = exact_recovery(protocol, EPSILON, own)
-        return Learned(
-            measured_clients(
-                recovered, guess, target=SUCCESS, trials=self.trials, least=2 * self.d
-            ),
-            len(oracle.rounds),
+        recovery = exact_recovery(protocol, EPSILON, own)
+        count = measured_clients(
+            recovery, guess, target=SUCCESS, trials=self.trials, least=2 * self.d
         )
+        return Learned(count, len(oracle.rounds))
 
 
 class Curated(Row):
@@ -386,9 +355,9 @@ class Parity(Row):
         for trial in range(self.trials):
             rng = default_rng([seed, 300, self.d, trial])
             r = gf2.pack(rng.integers(0, 2, self.d, dtype=np.uint8))
-            wins += learner.release(
-                draw_examples(self.d, r, n, rng), seeded(int(rng.integers(1 << 62)))
-            ) == gf2.mask(r)
+            examples = draw_examples(self.d, r, n, rng)
+            hypothesis = learner.release(examples, seeded(int(rng.integers(1 << 62))))
+            wins += hypothesis == gf2.mask(r)
         return Curated(ClientCount(n, n, n, self.trials), wins, parity_success(learner, self.d, n))
 
 
@@ -400,40 +369,26 @@ class Users(Row):
     n: int
 
     def measure(self, seed: int) -> Crossing:
-        return cross_check(
-            self._hidden if self.name in PROTOCOLS else self._one_round,
-            seed,
-            users=USER_RUNS,
-            laws=4 * USER_RUNS,
-        )
+        trial = self._concept_trial if self.name in PROTOCOLS else self._class_trial
+        return cross_check(trial, seed, users=USER_RUNS, laws=4 * USER_RUNS)
 
-    def _hidden(self) -> Trial:
+    def _concept_trial(self) -> Trial:
         protocol = find_protocol(PROTOCOLS[self.name].protocol).from_settings({"d": str(self.d)})
+        return exact_trial(protocol, EPSILON, self.n)
 
-        def exactly(concept: Any, people: Population) -> bool:
-            return protocol.true_error(concept, people) == 0
-
-        return Trial(
-            protocol.algorithm(EPSILON, self.n),
-            lambda drawn: protocol.synthetic(self.n, drawn),
-            exactly,
-            self.n,
-            EPSILON,
-        )
-
-    def _one_round(self) -> Trial:
+    def _class_trial(self) -> Trial:
         kind = ONE_ROUND[self.name]
 
-        def learned(hypothesis: Any, population: Population) -> bool:
+        def succeeds(hypothesis: Any, population: Population) -> bool:
             assert isinstance(population, Finite)
             return kind.learned(self.d, hypothesis, population)
 
-        def people(drawn: int) -> Finite:
-            kinds = kind.examples(self.d, kind.draw(self.d, default_rng([drawn])))
-            return Finite(kinds.kinds, kinds.shares.tolist(), self.n, drawn)
+        def people(own: int) -> Finite:
+            kinds = kind.examples(self.d, kind.draw(self.d, default_rng([own])))
+            return Finite(kinds.kinds, kinds.shares.tolist(), self.n, own)
 
         everybody = self.n % kind.learner(self.d).queries == 0
-        return Trial(kind.local(self.d, self.n), people, learned, self.n, EPSILON, everybody)
+        return Trial(kind.local(self.d, self.n), people, succeeds, self.n, EPSILON, everybody)
 
 
 Rules = Rows[OneRound, Learned]
@@ -448,11 +403,8 @@ def shuffled_check(mixed: Rules) -> Check:
     """Against the number that the law predicts without a shuffler."""
     claims = {}
     for p, m in mixed:
-        name = f"{p.name}, d = {p.d}"
-        claims[name] = Claimed(
-            least_count(m.count) / predicted(p.name, p.d, EPSILON, SUCCESS),
-            high=FEWER.get(name, 1.0),
-        )
+        name, alone = f"{p.name}, d = {p.d}", people_by_law(p.name, p.d)
+        claims[name] = Claimed(least_count(m.count) / alone, high=FEWER.get(name, 1.0))
     fewer = ", ".join(f"{most:g} of them ({name})" for name, most in FEWER.items())
     return holds(
         (
@@ -466,23 +418,18 @@ def shuffled_check(mixed: Rules) -> Check:
 
 def shuffled_line(mixed: Rules, name: str, d: int) -> str:
     """One line beside a class: how many people it takes behind a shuffler."""
-    n, low, high = next(whole(m.count) for p, m in mixed if (p.name, p.d) == (name, d))
+    (count,) = (m.count for p, m in mixed if (p.name, p.d) == (name, d))
+    n, low, high = whole(count)
     return f"\nmeasured behind a shuffler: {n:,} people at d = {d} [{low:,} to {high:,}]"
 
 
 def shuffled_table(mixed: Rules, rules: Rules) -> Table:
     """The least people without a shuffler and with one, and what a report then loses."""
-    alone = {(point.name, point.d): whole(learned.count)[0] for point, learned in rules}
-    rows = [
-        (
-            ONE_ROUND[point.name].title,
-            point.d,
-            alone[point.name, point.d],
-            *whole(each.count),
-            each.report,
-        )
-        for point, each in mixed
-    ]
+    alone = {(point.name, point.d): result.count.n for point, result in rules}
+    rows = []
+    for point, each in mixed:
+        people = (alone[point.name, point.d], *whole(each.count))
+        rows.append((ONE_ROUND[point.name].title, point.d, *people, each.report))
     return tabulate(
         (
             f"One round behind a shuffler: {SUCCESS:.0%} success, ε = {EPSILON:g} and δ = "
