@@ -40,8 +40,8 @@ class Pace:
 
     def deadline(self, members: int) -> float:
         """Seconds that a round of so many members may take, if nobody says otherwise."""
-        tries, asked = (
+        tries, work = (
             _TRIES * (self.again + self.trip),
             members * (_WORK + self.trip / self.window),
         )
-        return max(LEAST_DEADLINE, tries + _SLACK * asked)
+        return max(LEAST_DEADLINE, tries + _SLACK * work)

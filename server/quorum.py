@@ -82,26 +82,23 @@ class Terms:
         short = [
             ask
             for ask, part in enumerate(parts)
-            if _answered(part) < self.quorum * len(part.query.cohort)
+            if _answers(part) < self.quorum * len(part.query.cohort)
         ]
         if not short:
             return
         for ask in short:
-            if parts[ask].held_back:
+            if count := parts[ask].held_back:
+                crowd = f"{count} of {len(parts[ask].query.cohort)} clients{_which(ask, round)}"
                 raise QuorumError(
-                    f"round {round.number}: the shuffler holds back the reports of "
-                    f"{parts[ask].held_back} of {len(parts[ask].query.cohort)} clients"
-                    f"{_which(ask, round)}, fewer than its minimum crowd; ask more clients, or "
-                    "allow a smaller --crowd"
+                    f"round {round.number}: the shuffler holds back the reports of {crowd}, fewer "
+                    "than its minimum crowd; ask more clients, or allow a smaller --crowd"
                 )
-        refused = next((ask for ask in short if _refused(parts[ask])), None)
-        ask = short[0] if refused is None else refused
-        size, others = (
-            len(parts[ask].query.cohort),
-            f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else "",
-        )
+        refusal = next((ask for ask in short if _refusals(parts[ask])), None)
+        ask = short[0] if refusal is None else refusal
+        size = len(parts[ask].query.cohort)
+        others = f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
         why = _why(parts[ask], round)
-        if refused is not None:
+        if refusal is not None:
             code, text = next(iter(parts[ask].refusals.items()))
             text = brief(text if text.strip() else round.reason(code), _TEXT) + (
                 f"; and {why}" if why else ""
@@ -109,19 +106,19 @@ class Terms:
             raise RefusedError(
                 code,
                 (
-                    f"{_refused(parts[ask])} of {size} clients refused round "
+                    f"{_refusals(parts[ask])} of {size} clients refused round "
                     f"{round.number}{_which(ask, round)}{others}: {text}"
                 ),
             )
-        lower = ", or lower --quorum" if _answered(parts[ask]) else ""
+        lower = ", or lower --quorum" if _answers(parts[ask]) else ""
+        replies = f"{_answers(parts[ask])} of {size} replies{_which(ask, round)}"
         raise QuorumError(
-            f"round {round.number} closed with {_answered(parts[ask])} of {size} "
-            f"replies{_which(ask, round)}, below the quorum of {self.quorum:g}{others}: "
-            f"{why}{lower}"
+            f"round {round.number} closed with {replies}, below the quorum of {self.quorum:g}"
+            f"{others}: {why}{lower}"
         )
 
 
-def _answered(part: "Part") -> int:
+def _answers(part: "Part") -> int:
     return int(part.answered.sum())
 
 
@@ -148,7 +145,7 @@ def named(members: Sequence[str]) -> str:
     return f" ({', '.join(members[:_NAMED])}{more})" if members else ""
 
 
-def _refused(part: "Part") -> int:
+def _refusals(part: "Part") -> int:
     return int((part.refused & ~part.answered).sum())
 
 

@@ -73,37 +73,37 @@ class Reconciliation:
 
 
 def reconcile(
-    accepted: Mapping[int, Mapping[str, Sum]],
+    sums: Mapping[int, Mapping[str, Sum]],
     accounts: Mapping[str, Account],
     members: Iterable[str],
 ) -> Reconciliation:
     """The accepted reports of each round by member, beside the members' own accounts."""
-    names = {*members, *(name for sums in accepted.values() for name in sums)}
-    charged: dict[int, dict[str, Line]] = {}
+    names = {*members, *(name for by_name in sums.values() for name in by_name)}
+    lines: dict[int, dict[str, Line]] = {}
     for name, account in accounts.items():
         for line in account.rounds:
-            charged.setdefault(line[0], {})[name] = line
-    rounds = sorted({*accepted, *charged})
+            lines.setdefault(line[0], {})[name] = line
+    rounds = sorted({*sums, *lines})
     balances = (
-        _balance(number, accepted.get(number, {}), charged.get(number, {}), accounts.keys())
+        _balance(number, sums.get(number, {}), lines.get(number, {}), accounts.keys())
         for number in rounds
     )
     return Reconciliation(len(names), len(names - accounts.keys()), tuple(balances))
 
 
 def _balance(
-    number: int, accepted: Mapping[str, Sum], charged: Mapping[str, Line], names: Iterable[str]
+    number: int, sums: Mapping[str, Sum], lines: Mapping[str, Line], names: Iterable[str]
 ) -> Balance:
-    reports, paid, joint, too_many, too_few = 0, 0, 0, 0, 0
+    reports, charges, joint, too_many, too_few = 0, 0, 0, 0, 0
     for name in names:
-        took, (_, reported, checksum) = accepted.get(name, Sum()), charged.get(name, (number, 0, 0))
-        reports, paid, joint = reports + took.reports, paid + reported, joint ^ took.checksum
-        too_few += max(0, reported - took.reports)
-        if took.reports == reported and took.checksum != checksum:
+        took, (_, charge, checksum) = sums.get(name, Sum()), lines.get(name, (number, 0, 0))
+        reports, charges, joint = reports + took.reports, charges + charge, joint ^ took.checksum
+        too_few += max(0, charge - took.reports)
+        if took.reports == charge and took.checksum != checksum:
             too_many += took.reports
         else:
-            too_many += max(0, took.reports - reported)
-    return Balance(number, reports, paid, joint, too_few == too_many == 0, too_many, too_few)
+            too_many += max(0, took.reports - charge)
+    return Balance(number, reports, charges, joint, too_few == too_many == 0, too_many, too_few)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Closing:
 
     counts: Turnout
     seconds: float
-    unanswered: Unanswered = field(default_factory=Unanswered)
+    shortfall: Unanswered = field(default_factory=Unanswered)
 
 
 @dataclass(frozen=True)
@@ -181,10 +181,11 @@ class Part:
     def tally(self) -> Tally:
         randomizer, tally = self.query.randomizer, self.query.randomizer.empty()
         for start, stop, window in self.chunks():
-            answered = self.answered[window]
+            window_answers = self.answered[window]
             cells = cells_of(randomizer, self.coins, start, stop)
             tally += randomizer.tally(
-                self.decoded(window)[answered], cells[answered] if randomizer.uses_coins else cells
+                self.decoded(window)[window_answers],
+                cells[window_answers] if randomizer.uses_coins else cells,
             )
         return tally
 
@@ -206,11 +207,11 @@ class Round:
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
         self.sums: dict[str, Sum] = {}  # what was accepted, by member
-        self.unanswered: Unanswered | None = None  # at its end
+        self.shortfall: Unanswered | None = None  # at its end
         self.lacks: tuple[Lack, ...] = ()  # at its end; why reports are missing
         self.trouble = self.rejections = ""  # the same: of the broker, and of messages
-        self.resumed = False  # it had ended before the server's restart
-        self.restored: list[Span] = []  # clients with reports from before the server's restart
+        self.is_resumed = False  # it had ended before the server's restart
+        self.past_spans: list[Span] = []  # clients with reports from before the server's restart
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
         """The round's one request, as data; with `missing`, addressed once more to the clients that
@@ -235,11 +236,11 @@ class Round:
             )
         for reply in past.replies:
             self.accept(reply)
-            self.restored.append((reply.start, reply.start + len(reply.reports) // reply.width))
+            self.past_spans.append((reply.start, reply.start + len(reply.reports) // reply.width))
         if past.closing is not None:
             self.close()
             self.counts = replace(past.closing.counts)
-            self.unanswered, self.resumed = past.closing.unanswered, True
+            self.shortfall, self.is_resumed = past.closing.shortfall, True
 
     def accept(self, reply: Reply) -> None:
         """Counts a reply's reports: the new ones, the repeated ones, the late ones. Raises
@@ -274,22 +275,22 @@ class Round:
             np.frombuffer(reply.reports, dtype=np.uint8).reshape(count, reply.width),
         )
         if self.counts.answered > before:
-            accepted = self.sums.setdefault(reply.member, Sum())
-            accepted.reports += self.counts.answered - before
-            accepted.checksum ^= checksum(reply)
+            total = self.sums.setdefault(reply.member, Sum())
+            total.reports += self.counts.answered - before
+            total.checksum ^= checksum(reply)
 
     def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
         window = part.window(start, stop)
         assert window is not None
-        answered = part.answered[window]
-        again = int(np.count_nonzero(answered))
+        before = part.answered[window]
+        again = int(np.count_nonzero(before))
         if again:
             self.counts.duplicate += again
             self.counts.conflicting += int(
-                (part.reports[window][answered] != reports[answered]).any(axis=1).sum()
+                (part.reports[window][before] != reports[before]).any(axis=1).sum()
             )
         if self.closed:
-            late = ~answered & ~part.late[window]
+            late = ~before & ~part.late[window]
             self.counts.late += int(np.count_nonzero(late))
             self.counts.duplicate += len(reports) - again - int(np.count_nonzero(late))
             part.late[window] |= late
@@ -297,7 +298,7 @@ class Round:
         some = again or part.refusals or bool(part.absent[window].any())
         self.outstanding -= int(np.count_nonzero(part.waiting(window))) if some else len(reports)
         part.reports[window] = (
-            np.where(answered[:, None], part.reports[window], reports) if again else reports
+            np.where(before[:, None], part.reports[window], reports) if again else reports
         )
         self.counts.answered += len(reports) - again
         part.answered[window] = True
@@ -387,21 +388,21 @@ class Round:
     def missed(self, spans: Mapping[str, Span]) -> Missed | None:
         """The members that have not answered, if there are any. Of a resumed server's earlier
         rounds nobody knows who was late."""
-        if self.unanswered is None or not self.unanswered.owing:
+        if self.shortfall is None or not self.shortfall.owing:
             return None
         late = {
             name
-            for name in self.unanswered.owing
-            if self.resumed or name not in spans or self._late(*spans[name])
+            for name in self.shortfall.owing
+            if self.is_resumed or name not in spans or self._late(*spans[name])
         }
         widths = [
             (len(part.query.cohort), part.query.randomizer.report_dtype.itemsize)
             for part in self.parts
         ]
         replies = sum(
-            replies_of(clients, width, self.unanswered.members) for clients, width in widths
+            replies_of(clients, width, self.shortfall.members) for clients, width in widths
         )
-        return Missed(self.number, self.unanswered, late, replies)
+        return Missed(self.number, self.shortfall, late, replies)
 
     def _late(self, start: int, stop: int) -> bool:
         windows = [(part, part.window(start, stop)) for part in self.parts]
@@ -410,15 +411,15 @@ class Round:
     def irregularity(self) -> float | None:
         """The least p-value of its asks whose honest reports have a law that no record changes,
         times the number of these asks."""
-        found = []
+        p_values = []
         for part in self.parts:
             if isinstance(randomizer := part.query.randomizer, UnaryEncoding):
-                seen = [
+                ones = [
                     ones_seen(randomizer, part.decoded(window)[part.answered[window]])
                     for _, _, window in part.chunks()
                 ]
-                found.append(irregularity(randomizer, np.sum(seen, axis=0)))
-        values = [value for value in found if value is not None]
+                p_values.append(irregularity(randomizer, np.sum(ones, axis=0)))
+        values = [value for value in p_values if value is not None]
         return min(1.0, len(values) * min(values)) if values else None
 
     def digest(self) -> str:
@@ -435,13 +436,13 @@ class Round:
 
 def joined(spans: list[Span]) -> list[Span]:
     """The spans sorted, those that meet or overlap made one."""
-    merged: list[Span] = []
+    union: list[Span] = []
     for start, stop in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], max(stop, union[-1][1]))
         else:
-            merged.append((start, stop))
-    return merged
+            union.append((start, stop))
+    return union
 
 
 def runs(flags: Bools) -> list[Span]:

@@ -88,9 +88,9 @@ class ShufflerConfig(BaseModel):
     async def serve(self) -> None:
         """Mixes until the run is over. Raises BusError or QuorumError, and InputError if the run
         was passed on before."""
-        passed = Passed(Path(self.folder) / (self.run + PASSED)) if self.folder else None
-        if passed is not None:
-            passed.check()
+        marker = Passed(Path(self.folder) / (self.run + PASSED)) if self.folder else None
+        if marker is not None:
+            marker.check()
         keys = Keys(bytes.fromhex(self.key), Roster.parse(self.roster)) if self.key else None
         before: Envelopes = (
             UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
@@ -122,7 +122,7 @@ class ShufflerConfig(BaseModel):
             front,
             SealedBus(server, after),
             Shuffler.of(self.seed, self.crowd),
-            passed.note if passed else lambda: None,
+            marker.note if marker else lambda: None,
         )
         await mixer.serve(self.joining)
 
