@@ -2,7 +2,7 @@
 reports. Sans I/O."""
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -72,11 +72,8 @@ class Archive:
 
     def sums(self) -> dict[int, dict[str, Sum]]:
         """What was accepted in each round, by member."""
-        return {
-            number: dict(zip(names, _pairs(values), strict=True))
-            for number, (names, values) in self._sums.items()
-        }
-
-
-def _pairs(values: "array[int]") -> Iterable[Sum]:
-    return map(Sum, values[::2], values[1::2])
+        sums = dict[int, dict[str, Sum]]()
+        for number, (names, values) in self._sums.items():
+            pairs = map(Sum, values[::2], values[1::2])
+            sums[number] = dict(zip(names, pairs, strict=True))
+        return sums

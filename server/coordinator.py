@@ -247,11 +247,8 @@ class Coordinator(LocalOracle):
         phase, self.phase = self.phase, Phase()
         round, shortfall = phase.round, phase.waves.unanswered(phase.round.sums)
         if round.outstanding:
-            round.lacks, round.trouble, round.rejections = (
-                self._lacks(phase.rejoins),
-                self.trouble,
-                self._rejections(),
-            )
+            round.lacks = self._lacks(phase.rejoins)
+            round.trouble, round.rejections = self.trouble, self._rejections()
         round.shortfall = shortfall
         round.close()
         return round
@@ -369,10 +366,8 @@ class Coordinator(LocalOracle):
             if isinstance(message, Reply)
             else message.stop
         )
-        member, before = (
-            self.members.speaker(message.member, message.start, stop),
-            round.counts.answered,
-        )
+        member = self.members.speaker(message.member, message.start, stop)
+        before = round.counts.answered
         if isinstance(self.phase, Collecting) and round is self.phase.round:
             self.phase.report(member, message, now)
         else:

@@ -51,6 +51,11 @@ class Place:
         return place
 
 
+def _is_claim(place: "Place | Member", group: str, hello: Hello) -> bool:
+    """Whether this is a claim to the group and the clients of a place."""
+    return (place.group, place.start, place.stop) == (group, hello.start, hello.stop)
+
+
 class Roster:
     """The places of a run, to which a poll adds more. Raises InputError if two have a name, a key
     or a client in common."""
@@ -120,11 +125,7 @@ class Roster:
     def holds(self, group: str, hello: Hello) -> bool:
         """Whether this is a claim to the member's own place."""
         place = self._by_name.get(hello.member)
-        return place is not None and (place.group, place.start, place.stop) == (
-            group,
-            hello.start,
-            hello.stop,
-        )
+        return place is not None and _is_claim(place, group, hello)
 
 
 @dataclass(frozen=True)
@@ -136,16 +137,9 @@ class Keys:
 
 
 # messages of a member that are read: a second, at once, and for each report that it owes
-RATE, BURST, EACH = (
-    10.0,
-    64,
-    8,
-)
+RATE, BURST, EACH = 10.0, 64, 8
 # messages under its name whose signature is verified: more, as others may have sent them
-OPENED, OPENED_BURST = (
-    500.0,
-    500,
-)
+OPENED, OPENED_BURST = 500.0, 500
 
 
 @dataclass
@@ -251,11 +245,7 @@ class Members:
                 "roster does not give it"
             )
         member = self.by_name.get(hello.member)
-        if member is not None and (member.group, member.start, member.stop) == (
-            group,
-            hello.start,
-            hello.stop,
-        ):
+        if member is not None and _is_claim(member, group, hello):
             member.private &= hello.private
             return member, False
         # the members before it begin before this one ends

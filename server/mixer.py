@@ -5,7 +5,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from local_dp.bus.interface import Bus, Connected, Delivery
 from local_dp.errors import LocalDPError, RefusedError, WireError
@@ -15,6 +15,7 @@ from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from local_dp.sealing import Envelopes
+from local_dp.server.phases import Answer
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Part, Round
 from local_dp.shuffle.central import Shuffler, check_shufflable
@@ -39,7 +40,6 @@ from local_dp.wire import (
 
 NAME = "shuffler"  # its name and its group, to the server
 BROKER = 30.0  # seconds to wait for the brokers
-Answer: TypeAlias = Reply | Refusal | Absent
 
 
 def filters(run: str) -> list[str]:
@@ -56,10 +56,8 @@ def will(run: str, envelopes: Envelopes) -> tuple[str, bytes]:
 def query_of(ask: Ask) -> LocalQuery:
     """The ask, as the clients will read it. Raises InputError or RefusedError for a query that is
     unknown."""
-    query, randomizer = (
-        QUERIES.build(ask.query, ask.query_params),
-        RANDOMIZERS.build(ask.randomizer, ask.randomizer_params),
-    )
+    query = QUERIES.build(ask.query, ask.query_params)
+    randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
     repeat = repeat_of(ask.once, randomizer)
     return LocalQuery(query, randomizer, Cohort(ask.start, ask.stop), repeat)
 
@@ -252,8 +250,7 @@ def _lacking(
     round: Round, part: Part, count: int
 ) -> list[tuple[Literal["missing", "refused", "crowd"], str, int]]:
     """The number of reports that are not passed on, by reason and code."""
-    withheld = int(part.answered.sum()) - count
-    refusals = int((part.refused & ~part.answered).sum())
+    withheld, refusals = part.answers - count, part.refusers
     causes = Counter[str]()
     for lack, owing in round.lacking(part):
         causes[lack.cause] += owing

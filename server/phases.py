@@ -231,11 +231,7 @@ def receipts(round: Round, members: Iterable[Member]) -> list[Send]:
 
 def called(rolls: Rolls, members: Members, now: float) -> list[Send]:
     """The roll, if it is due for the members that are missing."""
-    return (
-        [Send(EVERYBODY, roll) for roll in rolls.due(members.missing(), now)]
-        if rolls.wake() <= now
-        else []
-    )
+    return [Send(EVERYBODY, roll) for roll in rolls.due(members.missing(), now)]
 
 
 class Gathering(Phase):
@@ -376,11 +372,8 @@ class Collecting(Phase):
                 for wave in self.waves.current
                 for member in wave.owing.values()
             ]
-            sends += (
-                [Send(EVERYBODY, Roll(run=run, missing=tuple(joined(spans)[:BATCH])))]
-                if spans
-                else []
-            )
+            if spans:
+                sends.append(Send(EVERYBODY, Roll(run=run, missing=tuple(joined(spans)[:BATCH]))))
         return sends
 
     @property

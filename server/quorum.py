@@ -82,7 +82,7 @@ class Terms:
         short = [
             ask
             for ask, part in enumerate(parts)
-            if _answers(part) < self.quorum * len(part.query.cohort)
+            if part.answers < self.quorum * len(part.query.cohort)
         ]
         if not short:
             return
@@ -93,33 +93,24 @@ class Terms:
                     f"round {round.number}: the shuffler holds back the reports of {crowd}, fewer "
                     "than its minimum crowd; ask more clients, or allow a smaller --crowd"
                 )
-        refusal = next((ask for ask in short if _refusals(parts[ask])), None)
+        refusal = next((ask for ask in short if parts[ask].refusers), None)
         ask = short[0] if refusal is None else refusal
-        size = len(parts[ask].query.cohort)
+        part = parts[ask]
+        size = len(part.query.cohort)
         others = f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
-        why = _why(parts[ask], round)
+        why = _why(part, round)
         if refusal is not None:
-            code, text = next(iter(parts[ask].refusals.items()))
-            text = brief(text if text.strip() else round.reason(code), _TEXT) + (
-                f"; and {why}" if why else ""
-            )
-            raise RefusedError(
-                code,
-                (
-                    f"{_refusals(parts[ask])} of {size} clients refused round "
-                    f"{round.number}{_which(ask, round)}{others}: {text}"
-                ),
-            )
-        lower = ", or lower --quorum" if _answers(parts[ask]) else ""
-        replies = f"{_answers(parts[ask])} of {size} replies{_which(ask, round)}"
+            code, text = next(iter(part.refusals.items()))
+            text = brief(text if text.strip() else round.reason(code), _TEXT)
+            clients = f"{part.refusers} of {size} clients refused round {round.number}"
+            also = f"; and {why}" if why else ""
+            raise RefusedError(code, f"{clients}{_which(ask, round)}{others}: {text}{also}")
+        lower = ", or lower --quorum" if part.answers else ""
+        replies = f"{part.answers} of {size} replies{_which(ask, round)}"
         raise QuorumError(
             f"round {round.number} closed with {replies}, below the quorum of {self.quorum:g}"
             f"{others}: {why}{lower}"
         )
-
-
-def _answers(part: "Part") -> int:
-    return int(part.answered.sum())
 
 
 def _why(part: "Part", round: "Round") -> str:
@@ -143,10 +134,6 @@ def named(members: Sequence[str]) -> str:
     """The first of these members in parentheses, and how many more there are."""
     more = f" and {len(members) - _NAMED:,} more" if len(members) > _NAMED else ""
     return f" ({', '.join(members[:_NAMED])}{more})" if members else ""
-
-
-def _refusals(part: "Part") -> int:
-    return int((part.refused & ~part.answered).sum())
 
 
 def _which(ask: int, round: "Round") -> str:

@@ -76,9 +76,9 @@ class Journal:
             return None
         request, closed = parts.pop("asked"), parts.pop("closed", None)
         replies = tuple(reply for reply in map(decode, parts.values()) if isinstance(reply, Reply))
-        data = None if closed is None else json.loads(closed)
-        if data is None:
+        if closed is None:
             return Past(request, replies, None)
+        data = json.loads(closed)
         missing = data.get("unanswered", {})  # older servers stored none
         shortfall = Unanswered(**{**missing, "owing": tuple(missing.get("owing", ()))})
         return Past(

@@ -147,10 +147,17 @@ class Part:
     def __post_init__(self) -> None:
         size = len(self.query.cohort)
         self.reports = np.zeros((size, self.query.randomizer.report_dtype.itemsize), dtype=np.uint8)
-        self.answered = np.zeros(size, dtype=np.bool_)
-        self.refused = np.zeros(size, dtype=np.bool_)
-        self.absent = np.zeros(size, dtype=np.bool_)
-        self.late = np.zeros(size, dtype=np.bool_)
+        flags = np.zeros((4, size), dtype=np.bool_)
+        self.answered, self.refused, self.absent, self.late = flags
+
+    @property
+    def answers(self) -> int:
+        return int(self.answered.sum())
+
+    @property
+    def refusers(self) -> int:
+        """How many refused and have not answered."""
+        return int((self.refused & ~self.answered).sum())
 
     def window(self, start: int, stop: int) -> slice | None:
         """The clients start..stop as positions in this cohort, or None if none of them is in it."""
@@ -242,17 +249,19 @@ class Round:
             self.counts = replace(past.closing.counts)
             self.shortfall, self.is_resumed = past.closing.shortfall, True
 
+    def _part(self, ask: int, start: int, stop: int) -> Part | None:
+        """The ask, if the clients start..stop are of its cohort."""
+        part = self.parts[ask] if ask < len(self.parts) else None
+        is_within = part and part.query.cohort.start <= start < stop <= part.query.cohort.stop
+        return part if is_within else None
+
     def accept(self, reply: Reply) -> None:
         """Counts a reply's reports: the new ones, the repeated ones, the late ones. Raises
         WireError if it does not fit the round."""
-        part = self.parts[reply.ask] if reply.ask < len(self.parts) else None
         count, rest = divmod(len(reply.reports), reply.width)
         start, stop = reply.start, reply.start + count
-        if (
-            part is None
-            or rest
-            or not part.query.cohort.start <= start < stop <= part.query.cohort.stop
-        ):
+        part = self._part(reply.ask, start, stop)
+        if part is None or rest:
             raise WireError(
                 f"{len(reply.reports)} bytes of {reply.width}-byte reports to ask {reply.ask} by "
                 f"the clients {start}..{stop}, who owe none"
@@ -303,27 +312,29 @@ class Round:
         self.counts.answered += len(reports) - again
         part.answered[window] = True
 
+    def _windows(self, start: int, stop: int) -> Iterator[tuple[Part, slice]]:
+        """The parts with clients among start..stop, and their positions there."""
+        for part in self.parts:
+            window = part.window(start, stop)
+            if window is not None:
+                yield part, window
+
     def refuse(self, refusal: Refusal) -> None:
         """Counts all asks of the clients of a refusal as refused."""
         if self.closed:
             return
-        for part in self.parts:
-            window = part.window(refusal.start, refusal.stop)
-            if window is not None:
-                waiting = int(part.waiting(window).sum())
-                self.outstanding -= waiting
-                part.refused[window] = True
-                if waiting:
-                    part.refusals.setdefault(refusal.code, refusal.text)
+        for part, window in self._windows(refusal.start, refusal.stop):
+            waiting = int(part.waiting(window).sum())
+            self.outstanding -= waiting
+            part.refused[window] = True
+            if waiting:
+                part.refusals.setdefault(refusal.code, refusal.text)
 
     def miss(self, absent: Absent) -> None:
         """Counts the places of an ask without a report from the shuffler. Raises WireError if they
         are not the ask's."""
-        part = self.parts[absent.ask] if absent.ask < len(self.parts) else None
-        if (
-            part is None
-            or not part.query.cohort.start <= absent.start < absent.stop <= part.query.cohort.stop
-        ):
+        part = self._part(absent.ask, absent.start, absent.stop)
+        if part is None:
             raise WireError(
                 f"no reports to ask {absent.ask} for {absent.start}..{absent.stop}, which are not "
                 "its places"
@@ -361,21 +372,15 @@ class Round:
     def awaited(self, start: int, stop: int) -> list[Span]:
         """The spans of clients among start..stop that owe a report, ascending and apart."""
         spans = []
-        for part in self.parts:
-            window = part.window(start, stop)
-            if window is not None:
-                offset = part.query.cohort.start + int(window.start)
-                spans += [(offset + low, offset + high) for low, high in runs(part.waiting(window))]
+        for part, window in self._windows(start, stop):
+            offset = part.query.cohort.start + int(window.start)
+            spans += [(offset + low, offset + high) for low, high in runs(part.waiting(window))]
         return joined(spans)
 
     def close(self) -> None:
         """No report counts any more."""
         self.closed = True
-        self.counts.refused = sum(
-            int(np.count_nonzero(part.refused & ~part.answered))
-            for part in self.parts
-            if part.refusals
-        )
+        self.counts.refused = sum(part.refusers for part in self.parts if part.refusals)
         self.counts.held_back = sum(part.held_back for part in self.parts)
         self.counts.missing = (
             self.counts.asked - self.counts.answered - self.counts.refused - self.counts.held_back
@@ -405,8 +410,7 @@ class Round:
         return Missed(self.number, self.shortfall, late, replies)
 
     def _late(self, start: int, stop: int) -> bool:
-        windows = [(part, part.window(start, stop)) for part in self.parts]
-        return any(bool(part.late[window].any()) for part, window in windows if window is not None)
+        return any(bool(part.late[window].any()) for part, window in self._windows(start, stop))
 
     def irregularity(self) -> float | None:
         """The least p-value of its asks whose honest reports have a law that no record changes,

@@ -206,8 +206,8 @@ class Visit:
             if word is not None:
                 connect_flags |= flag
                 payload.append(word.encode())
-        fields = b"".join(len(part).to_bytes(2) + part for part in payload)
-        return Packet(CONNECT << 4, b"\0\4MQTT\4" + bytes([connect_flags]) + alive + fields)
+        content = b"".join(len(part).to_bytes(2) + part for part in payload)
+        return Packet(CONNECT << 4, b"\0\4MQTT\4" + bytes([connect_flags]) + alive + content)
 
 
 async def pass_through(

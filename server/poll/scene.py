@@ -118,7 +118,7 @@ def reports_of(part: Part) -> State:
     places = np.flatnonzero(part.answered)[:WALL]
     reports = part.decoded(slice(None))[places].tolist()
     return {
-        "answered": int(part.answered.sum()),
+        "answered": part.answers,
         "bits": bits,
         "places": places.tolist(),
         "reports": [format(report, f"0{bits}b") for report in reports],

@@ -21,8 +21,9 @@ from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server.pages import POINTS
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
-from local_dp.server.watch.events import POINTS, ROUNDS, ROWS, Scene, coefficients
+from local_dp.server.watch.events import ROUNDS, ROWS, Scene, coefficients
 from local_dp.simulation.execute import execute
 from local_dp.simulation.outcome import as_data
 from local_dp.simulation.settings import Settings, Tier
