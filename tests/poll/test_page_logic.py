@@ -1,9 +1,7 @@
 """What a respondent's page does without a browser: it refuses what it does not show, and shows the
 coin that was really used."""
 
-import json
 import shutil
-import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from local_dp.server.remote import Journal
 from local_dp.wire import Ask, Request, encode
 from tests.support import web
 from tests.support.runs.polls import THREE, plan
-from tests.support.web import NODE, needs_node
+from tests.support.web import needs_node, node
 from tests.support.wrong import wrong
 
 pytestmark = needs_node
@@ -57,16 +55,7 @@ def _run(program: str, folder: Path, **parameters: Any) -> Any:
     client = web.ROOT / "clients" / "web"
     shutil.copytree(client, files / "client")
     shutil.copy(client / "package.json", files)
-    assert NODE is not None
-    words, data = (
-        [NODE, str(Path(__file__).with_name(program))],
-        json.dumps({"folder": str(files), **parameters}),
-    )
-    process = subprocess.run(
-        words, input=data, capture_output=True, text=True, timeout=1200, check=False
-    )
-    assert process.returncode == 0, process.stderr
-    return json.loads(process.stdout)
+    return node(f"../poll/{program}", data={"folder": str(files), **parameters}, timeout=1200)
 
 
 def _page(

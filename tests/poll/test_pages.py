@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local_dp.server.poll.files import CLIENT, PAGES, files
-from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
+from tests.support.runs.browser import SCHEMES, Tab, needs_chromium
 from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, result, running
 from tests.support.runs.polls import ask
 from tests.support.web import types
@@ -25,20 +25,6 @@ SCROLL = "document.scrollingElement.scrollWidth - document.documentElement.clien
 def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running(tmp_path_factory.mktemp("poll")) as process:
         yield process
-
-
-@pytest.fixture(scope="module")
-def window() -> Iterator[Tab]:
-    with browser() as tab:
-        yield tab
-
-
-@pytest.fixture
-def tab(window: Tab) -> Iterator[Tab]:
-    """A tab of a person who was never here."""
-    page = window.beside(apart=True)
-    yield page
-    page.close()
 
 
 def test_the_pages_have_no_script_and_no_style_inside() -> None:

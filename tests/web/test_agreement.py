@@ -25,7 +25,7 @@ Case = dict[str, Any]
 
 
 def _differences(cases: list[Case], expected: list[Any]) -> list[Any]:
-    answers = node("agree.mjs", given=cases)
+    answers = node("agree.mjs", data=cases)
     assert len(answers) == len(expected) == len(cases)
     return [each for each in zip(cases, expected, answers, strict=True) if each[1] != each[2]][:5]
 
@@ -106,7 +106,7 @@ def test_broken_messages_are_dropped_by_both() -> None:
     name a fault differently."""
     cases = _messages(20_000)
     expected = [_read(case) for case in cases]
-    answers = node("agree.mjs", given=cases)
+    answers = node("agree.mjs", data=cases)
     wrong = [
         each
         for each in zip(cases, expected, answers, strict=True)

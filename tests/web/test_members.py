@@ -99,7 +99,7 @@ def test_members_in_node_answer_a_run(signed: bool, tmp_path: Path) -> None:
     cast = Cast.of(signed, members=CLIENTS)
     with broker(tmp_path) as (server, url), ThreadPoolExecutor() as beside:
         outcome = beside.submit(serve, cast, server.url, tmp_path)
-        lives = node("members.mjs", given=described(cast, url))
+        lives = node("members.mjs", data=described(cast, url))
         check(outcome.result(), lives)
 
 
@@ -116,10 +116,10 @@ def test_members_outlive_their_broker(tmp_path: Path) -> None:
             {**cast_data, "members": cast_data["members"][at : at + CLIENTS // 2]}
             for at in (0, CLIENTS // 2)
         ]
-        first = beside.submit(node, "members.mjs", given=halves[0])
+        first = beside.submit(node, "members.mjs", data=halves[0])
         time.sleep(3.0)
         server.restart()
-        lives = node("members.mjs", given=halves[1])
+        lives = node("members.mjs", data=halves[1])
         check(outcome.result(), [*first.result(), *lives])
 
 
