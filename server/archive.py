@@ -2,7 +2,7 @@
 reports. Sans I/O."""
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -42,44 +42,38 @@ class Archive:
 
     def __init__(self) -> None:
         self.counts = Turnout()  # of all of them
-        self.missed: dict[int, Missed] = {}
+        self.absences: dict[int, Missed] = {}
         self._sums: dict[int, tuple[tuple[str, ...], array[int]]] = {}
         self._names: tuple[str, ...] = ()  # of the last round, which most rounds share
 
     def add(
-        self, number: int, counts: Turnout, sums: Mapping[str, Sum], missed: Missed | None
+        self, number: int, counts: Turnout, sums: Mapping[str, Sum], absence: Missed | None
     ) -> None:
         names = tuple(sorted(sums))
         self._names = self._names if self._names == names else names
-        self._sums[number] = (
-            self._names,
-            array(
-                "Q",
-                (value for name in names for value in (sums[name].reports, sums[name].checksum)),
-            ),
-        )
+        values = (value for name in names for value in (sums[name].reports, sums[name].checksum))
+        self._sums[number] = self._names, array("Q", values)
         self.counts += counts
-        if missed is not None:
-            self.missed[number] = missed
+        if absence is not None:
+            self.absences[number] = absence
 
     def late(self, number: int, member: str) -> NoReturn:
         """Notes that a member reports to one of these rounds. Raises WireError, since the report is
         not compared with what came before."""
         if number not in self._sums:
             raise WireError("a report for a round that was not asked")
-        if number in self.missed:
-            self.missed[number].late.update({member}.intersection(self.missed[number].end.owing))
+        if number in self.absences:
+            self.absences[number].late.update(
+                {member}.intersection(self.absences[number].end.owing)
+            )
         raise WireError(
             f"a report for round {number}, which ended more than {RECENT} rounds ago", "too-late"
         )
 
     def sums(self) -> dict[int, dict[str, Sum]]:
         """What was accepted in each round, by member."""
-        return {
-            number: dict(zip(names, _pairs(values), strict=True))
-            for number, (names, values) in self._sums.items()
-        }
-
-
-def _pairs(values: "array[int]") -> Iterable[Sum]:
-    return map(Sum, values[::2], values[1::2])
+        sums = dict[int, dict[str, Sum]]()
+        for number, (names, values) in self._sums.items():
+            pairs = map(Sum, values[::2], values[1::2])
+            sums[number] = dict(zip(names, pairs, strict=True))
+        return sums

@@ -12,14 +12,23 @@ from local_dp.server.archive import RECENT, Archive, Missed
 from local_dp.server.losses import ALPHA, TESTS, Loss
 from local_dp.server.members import Listening, Member, Members, Roster
 from local_dp.server.pace import Pace
-from local_dp.server.phases import Answer, Collecting, Gathering, Parting, Phase, Send, count
+from local_dp.server.phases import (
+    Answer,
+    Collecting,
+    Gathering,
+    Parting,
+    Phase,
+    Send,
+    count,
+    receipts,
+)
 from local_dp.server.progress import Progress, RoundProgress, Turnout
 from local_dp.server.quorum import Lack, Terms, named
 from local_dp.server.rolls import Rolls
 from local_dp.server.round import Closing, Past, Reconciliation, Round, reconcile
 from local_dp.shuffle.central import Crowds
 from local_dp.tallies import Tally
-from local_dp.wire import MAX_RECEIPTS, Account, AnyMessage, Gone, Hello, Receipt, Reply
+from local_dp.wire import Account, AnyMessage, Gone, Hello, Reply
 
 
 class Coordinator(LocalOracle):
@@ -62,7 +71,7 @@ class Coordinator(LocalOracle):
         self._history: dict[int, Round] = {}  # the last ones
         self._archive = Archive()  # those before
         self._accounts: dict[str, Account] = {}
-        self._rejoined = False
+        self._has_rejoined = False
         self.trouble = ""  # why the bus has no connection
         self.forged = 0  # messages without a signature
         self._before = 0  # messages rejected before the last round that counts was over
@@ -87,12 +96,10 @@ class Coordinator(LocalOracle):
         phase, self.phase = self.phase, Phase()
         if self.members.present == 0:
             assert isinstance(phase, Gathering)
-            ended = [lack.name for lack in self._lacks(0) if lack.cause == "gone"]
-            why = [f"{len(ended)} of their processes ended{named(ended)}; start them again"] * bool(
-                ended
-            )
+            names = [lack.name for lack in self._lacks(0) if lack.cause == "gone"]
+            why = f"{len(names)} of their processes ended{named(names)}; start them again"
             advice = (
-                "; ".join(filter(None, (self.trouble, *why, self._rejections())))
+                "; ".join(filter(None, (self.trouble, why if names else "", self._rejections())))
                 or "start them, with this run's name and broker"
             )
             raise QuorumError(
@@ -102,36 +109,37 @@ class Coordinator(LocalOracle):
 
     def _rejections(self) -> str:
         """The messages that were rejected lately, and what to do."""
-        rejected = self.rejected + self.forged
-        why = [f"{self.forged} without a signature of the roster"] * bool(self.forged) + [
-            f"{self.rejected} (the last one: {self._fault})"
-        ] * bool(self._fault)
-        return (
-            f"messages rejected: {', '.join(why)}; correct their keys and places"
-            if rejected > self._before
-            else ""
-        )
+        total = self.rejected + self.forged
+        if total <= self._before:
+            return ""
+        why = []
+        if self.forged:
+            why.append(f"{self.forged} without a signature of the roster")
+        if self._fault:
+            why.append(f"{self.rejected} (the last one: {self._fault})")
+        return f"messages rejected: {', '.join(why)}; correct their keys and places"
 
-    def _lacks(self, rejoined: int) -> tuple[Lack, ...]:
+    def _lacks(self, rejoins: int) -> tuple[Lack, ...]:
         """Who owes reports, or never joined, and why, in a round in which the server's own
         connection was made again so many times."""
         lacks = [
-            Lack(self._cause(each, rejoined), each.name, each.start, each.stop)
+            Lack(self._cause(each, rejoins), each.name, each.start, each.stop)
             for each in self.members
             if each.owes
         ]
         lacks += [Lack("absent", name, start, stop) for name, start, stop in self.members.absent()]
-        ends = {lack: self.ended(lack.name) for lack in lacks}
-        return tuple(
-            replace(lack, cause="gone", name=f"{lack.name}: {how}") if how else lack
-            for lack, how in ends.items()
-        )
+        return tuple(map(self._explain, lacks))
 
-    def _cause(self, member: Member, rejoined: int) -> str:
+    def _explain(self, lack: Lack) -> Lack:
+        """The same, as gone, where it is known how the member's process ended."""
+        how = self.ended(lack.name)
+        return replace(lack, cause="gone", name=f"{lack.name}: {how}") if how else lack
+
+    def _cause(self, member: Member, rejoins: int) -> str:
         """Why a member that owes reports may not have answered."""
         if not self.listening.hears(member.name):
             return "silenced"
-        if member.returned > rejoined:
+        if member.returns > rejoins:
             return "cut"
         if member.gone_since is not None:
             return "gone"
@@ -139,7 +147,7 @@ class Coordinator(LocalOracle):
             "away"
             if self.trouble
             else "unasked"
-            if rejoined > 1
+            if rejoins > 1
             else "unheard"
             if member.reachable
             else "silent"
@@ -161,7 +169,7 @@ class Coordinator(LocalOracle):
             round.restore(past)
         while len(self._history) >= RECENT:
             old = self._history.pop(min(self._history))
-            self._archive.add(old.number, old.counts, old.sums, self._missed(old))
+            self._archive.add(old.number, old.counts, old.sums, self._absence(old))
         self._history[number] = round
         if not round.closed:
             self.phase = self._collecting(round, now)
@@ -200,31 +208,12 @@ class Coordinator(LocalOracle):
 
     def closing(self) -> Closing:
         round = self.last
-        assert round.unanswered is not None
-        return Closing(round.counts, self.seconds[-1], round.unanswered)
+        assert round.shortfall is not None
+        return Closing(round.counts, self.seconds[-1], round.shortfall)
 
     def receipts(self) -> list[Send]:
         """For each group, the accepted reports of the last round, member by member."""
-        sums, sends = self.last.sums, list[Send]()
-        accepted: dict[str, list[tuple[int, int, int]]] = {}
-        for member in self.members:
-            if member.name in sums:
-                accepted.setdefault(member.group, []).append(
-                    (member.start, member.stop, sums[member.name].checksum)
-                )
-        for group, all_of in accepted.items():
-            for at in range(0, len(all_of), MAX_RECEIPTS):
-                sends.append(
-                    Send(
-                        group,
-                        Receipt(
-                            run=self.run,
-                            round=len(self.rounds),
-                            accepted=tuple(all_of[at : at + MAX_RECEIPTS]),
-                        ),
-                    )
-                )
-        return sends
+        return receipts(self.last, self.members)
 
     def reconciliation(self) -> Reconciliation:
         """The accepted reports beside the members' accounts."""
@@ -238,33 +227,29 @@ class Coordinator(LocalOracle):
     def losses(self) -> tuple[Loss, ...]:
         """The losses of reports that chance does not explain, once the members have given their
         accounts."""
-        rounds = (*self._archive.missed.values(), *map(self._missed, self._history.values()))
-        found = [
+        rounds = (*self._archive.absences.values(), *map(self._absence, self._history.values()))
+        losses = [
             loss
-            for missed in rounds
-            if missed is not None
-            for loss in missed.losses(self._accounts)
+            for absence in rounds
+            if absence is not None
+            for loss in absence.losses(self._accounts)
         ]
-        return tuple(loss for loss in found if loss.chance <= ALPHA / (TESTS * self._round_count))
+        return tuple(loss for loss in losses if loss.chance <= ALPHA / (TESTS * self._round_count))
 
-    def _missed(self, round: Round) -> Missed | None:
-        named, owing = self.members.named, round.unanswered.owing if round.unanswered else ()
-        return round.missed(
-            {name: (named[name].start, named[name].stop) for name in owing if name in named}
-        )
+    def _absence(self, round: Round) -> Missed | None:
+        owing = round.shortfall.owing if round.shortfall else ()
+        members = [self.members.by_name[name] for name in owing if name in self.members.by_name]
+        return round.missed({member.name: (member.start, member.stop) for member in members})
 
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
         assert isinstance(self.phase, Collecting)
         phase, self.phase = self.phase, Phase()
-        round, unanswered = phase.round, phase.waves.unanswered(phase.round.sums)
+        round, shortfall = phase.round, phase.waves.unanswered(phase.round.sums)
         if round.outstanding:
-            round.lacks, round.trouble, round.rejections = (
-                self._lacks(phase.rejoined),
-                self.trouble,
-                self._rejections(),
-            )
-        round.unanswered = unanswered
+            round.lacks = self._lacks(phase.rejoins)
+            round.trouble, round.rejections = self.trouble, self._rejections()
+        round.shortfall = shortfall
         round.close()
         return round
 
@@ -283,7 +268,7 @@ class Coordinator(LocalOracle):
 
     def connected(self) -> None:
         """The bus was joined, or joined again: earlier messages may be lost."""
-        self._rejoined = True
+        self._has_rejoined = True
 
     def opens(self, topic: str, now: float) -> bool:
         """Whether the envelope of a message under `topic` is worth opening. Counts it if not."""
@@ -292,13 +277,13 @@ class Coordinator(LocalOracle):
         owner = self.members.owner(topic)
         if owner is None:
             self._shut_out(topic, now)  # it will be counted as forged
-        return owner is None or self.members.opened[owner].take(now) or self._unread(topic, now)
+        return owner is None or self.members.openings[owner].take(now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
         """Whether a message under `topic` is worth decoding: no reply of a stranger, and few
         messages of one member are. Counts it if not."""
         parts = topic.split("/")
-        member = self.members.named.get(parts[5]) if len(parts) == 6 else None
+        member = self.members.by_name.get(parts[5]) if len(parts) == 6 else None
         if parts[3:4] == ["hello"] if member is None else member.read.take(now):
             return True
         return self._unread(topic, now)
@@ -310,9 +295,9 @@ class Coordinator(LocalOracle):
 
     def _shut_out(self, topic: str, now: float) -> None:
         """A member that floods is silenced for a while, and counts as gone."""
-        member = self.members.named.get(self.listening.unread(topic, now) or "")
+        member = self.members.by_name.get(self.listening.unread(topic, now) or "")
         if member is not None:
-            self._lost(member, now)
+            self._drop(member, now)
 
     def receive(self, topic: str, message: AnyMessage, now: float) -> None:
         """A message that came under `topic`."""
@@ -327,7 +312,7 @@ class Coordinator(LocalOracle):
             if isinstance(message, Hello):
                 self._hello(parts[4], message, now)
             elif isinstance(message, Gone):
-                self._gone(message, now)
+                self._depart(message, now)
             elif isinstance(message, Answer):
                 self._report(message, now)
             elif isinstance(message, Account):
@@ -353,21 +338,21 @@ class Coordinator(LocalOracle):
     def _back(self, member: Member) -> None:
         if not self.listening.hears(member.name):
             return  # this message is older than its silence
-        member.returned += member.gone_since is not None
+        member.returns += member.gone_since is not None
         member.gone_since = None
         self.phase.back(member)
 
-    def _gone(self, gone: Gone, now: float) -> None:
-        member = self.members.named.get(gone.member)
+    def _depart(self, message: Gone, now: float) -> None:
+        member = self.members.by_name.get(message.member)
         if member is not None and member.gone_since is None:
-            self._lost(member, now)
+            self._drop(member, now)
 
-    def _lost(self, member: Member, now: float) -> None:
+    def _drop(self, member: Member, now: float) -> None:
         member.gone_since = now
         self.phase.gone(member)
 
     def _account(self, account: Account) -> None:
-        if not isinstance(self.phase, Parting) or self.members.named.get(account.member) is None:
+        if not isinstance(self.phase, Parting) or self.members.by_name.get(account.member) is None:
             raise WireError(f"an account of {account.member} that was not asked for")
         self.phase.owing.discard(account.member)
         self._accounts.setdefault(account.member, account)
@@ -381,28 +366,22 @@ class Coordinator(LocalOracle):
             if isinstance(message, Reply)
             else message.stop
         )
-        member, answered = (
-            self.members.speaker(message.member, message.start, stop),
-            round.counts.answered,
-        )
+        member = self.members.speaker(message.member, message.start, stop)
+        before = round.counts.answered
         if isinstance(self.phase, Collecting) and round is self.phase.round:
             self.phase.report(member, message, now)
         else:
             count(round, message)
-        if (
-            self.fresh is not None
-            and isinstance(message, Reply)
-            and round.counts.answered > answered
-        ):
+        if self.fresh is not None and isinstance(message, Reply) and round.counts.answered > before:
             self.fresh.append(message)
         self._back(member)
 
     def due(self, now: float) -> list[Send]:
-        rejoined, self._rejoined = self._rejoined, False
-        return self.phase.due(self.run, rejoined, now)
+        has_rejoined, self._has_rejoined = self._has_rejoined, False
+        return self.phase.due(self.run, has_rejoined, now)
 
     def wake(self, now: float) -> float:
         """The time of the next look, if nothing happens before; not after `now` if there is
         something to do at once."""
-        at_once = self._rejoined or self.phase.is_settled(now)
+        at_once = self._has_rejoined or self.phase.is_settled(now)
         return min(now if at_once else self.phase.wake(now), self.listening.wake(now))

@@ -33,29 +33,29 @@ class Loss:
     """Members whose reports to a round are missing, and the probability of so many on the honest
     model, at most.
 
-    `stayed`: they gave their account at the end, and `charged` of them had charged the round. The
+    `present`: they gave their account at the end, and `charges` of them had charged the round. The
     others gave none, or answered late.
     """
 
     round: int
-    lost: tuple[str, ...]
+    names: tuple[str, ...]
     members: int
     asks: int
-    stayed: bool
-    charged: int
+    present: bool
+    charges: int
     chance: float
 
     def __str__(self) -> str:
-        names = ", ".join(self.lost[:NAMED]) + (", ..." if len(self.lost) > NAMED else "")
+        names = ", ".join(self.names[:NAMED]) + (", ..." if len(self.names) > NAMED else "")
         how = (
-            f"{self.charged} of them had charged their reports"
-            if self.stayed
+            f"{self.charges} of them had charged their reports"
+            if self.present
             else "they gave no account, or answered late"
         )
+        members = f"{len(self.names)} of {self.members} members are missing ({names})"
         return (
-            f"round {self.round}: after {self.asks} requests {len(self.lost)} of {self.members} "
-            f"members are missing ({names}), and {how}; chance explains this with probability "
-            f"{self.chance:.1g} at most"
+            f"round {self.round}: after {self.asks} requests {members}, and {how}; chance explains "
+            f"this with probability {self.chance:.1g} at most"
         )
 
 
@@ -77,26 +77,24 @@ def losses_of(
     """
     if not end.owing:
         return []
-    stayed = tuple(name for name in end.owing if name in accounts and name not in late)
+    present = tuple(name for name in end.owing if name in accounts and name not in late)
     away = tuple(name for name in end.owing if name not in accounts or name in late)
-    charged = sum(any(line[0] == number for line in accounts[name].rounds) for name in stayed)
+    charges = sum(any(line[0] == number for line in accounts[name].rounds) for name in present)
     again, each = 1 - (1 - LOSS) ** 2, min(1.0, LOSS * replies / end.members)
-    found = []
-    if stayed:
+    losses = []
+    if present:
         chance = min(
             1.0,
-            replies * again**end.asks / len(stayed),
-            float(mean_tail(charged / end.members, end.members, each)),
+            replies * again**end.asks / len(present),
+            float(mean_tail(charges / end.members, end.members, each)),
         )
-        found.append(Loss(number, stayed, end.members, end.asks, True, charged, chance))
+        losses.append(Loss(number, present, end.members, end.asks, True, charges, chance))
     if away:
-        chance = min(
-            1.0,
-            float(mean_tail(len(away) / end.members, end.members, LEAVES))
-            + (0.0 if accounts else LOSS ** (end.asks + GOODBYES)),
-        )
-        found.append(Loss(number, away, end.members, end.asks, False, 0, chance))
-    return found
+        by_network = 0.0 if accounts else LOSS ** (end.asks + GOODBYES)
+        by_leaving = float(mean_tail(len(away) / end.members, end.members, LEAVES))
+        chance = min(1.0, by_leaving + by_network)
+        losses.append(Loss(number, away, end.members, end.asks, False, 0, chance))
+    return losses
 
 
 def replies_of(clients: int, width: int, members: int) -> int:

@@ -51,13 +51,18 @@ class Place:
         return place
 
 
+def _is_claim(place: "Place | Member", group: str, hello: Hello) -> bool:
+    """Whether this is a claim to the group and the clients of a place."""
+    return (place.group, place.start, place.stop) == (group, hello.start, hello.stop)
+
+
 class Roster:
     """The places of a run, to which a poll adds more. Raises InputError if two have a name, a key
     or a client in common."""
 
     def __init__(self, places: Iterable[Place]) -> None:
         self.places = sorted(places, key=lambda place: place.start)
-        self._named = {place.member: place for place in self.places}
+        self._by_name = {place.member: place for place in self.places}
         self.size = sum(place.stop - place.start for place in self.places)  # clients
         for what, values in (
             ("the name", [place.member for place in self.places]),
@@ -84,11 +89,11 @@ class Roster:
             for line in text.splitlines()
             if line.strip() and not line.startswith("#")
         )
-        counted = re.findall(r"^# (\d+) places", text, re.MULTILINE)
-        if counted not in ([], [str(len(roster.places))]):
+        sizes = re.findall(r"^# (\d+) places", text, re.MULTILINE)
+        if sizes not in ([], [str(len(roster.places))]):
             raise InputError(
                 f"the roster has {len(roster.places)} places and should have "
-                f"{' or '.join(counted)}: it was cut or changed; enrol its members again"
+                f"{' or '.join(sizes)}: it was cut or changed; enrol its members again"
             )
         if not roster.places:
             raise InputError("the roster has no place; delete it, and enrol its members")
@@ -101,17 +106,17 @@ class Roster:
         """One more, with a name and clients of its own. Raises InputError."""
         # the places before it begin before this one ends
         at = bisect_left(self.places, place.stop, key=lambda each: each.start)
-        if place.member in self._named or (at > 0 and self.places[at - 1].stop > place.start):
+        if place.member in self._by_name or (at > 0 and self.places[at - 1].stop > place.start):
             raise InputError(f"{place.member} claims client {place.start}, which is not free")
         self.places.insert(at, place)
-        self._named[place.member] = place
+        self._by_name[place.member] = place
         self.size += place.stop - place.start
 
     def speaker(self, topic: str) -> bytes | None:
         """The key of the member whose group and name end a topic."""
         parts = topic.split("/")
         place = (
-            self._named.get(parts[-1])
+            self._by_name.get(parts[-1])
             if len(parts) == 6 and topic.startswith(f"{VERSION}/")
             else None
         )
@@ -119,12 +124,8 @@ class Roster:
 
     def holds(self, group: str, hello: Hello) -> bool:
         """Whether this is a claim to the member's own place."""
-        place = self._named.get(hello.member)
-        return place is not None and (place.group, place.start, place.stop) == (
-            group,
-            hello.start,
-            hello.stop,
-        )
+        place = self._by_name.get(hello.member)
+        return place is not None and _is_claim(place, group, hello)
 
 
 @dataclass(frozen=True)
@@ -136,16 +137,9 @@ class Keys:
 
 
 # messages of a member that are read: a second, at once, and for each report that it owes
-RATE, BURST, EACH = (
-    10.0,
-    64,
-    8,
-)
+RATE, BURST, EACH = 10.0, 64, 8
 # messages under its name whose signature is verified: more, as others may have sent them
-OPENED, OPENED_BURST = (
-    500.0,
-    500,
-)
+OPENED, OPENED_BURST = 500.0, 500
 
 
 @dataclass
@@ -191,7 +185,7 @@ class Member:
     private: bool  # as it says
     gone_since: float | None = None
     owes: int = 0
-    returned: int = 0  # times that its connection was made again in the open round
+    returns: int = 0  # times that its connection was made again in the open round
     reachable: bool = False  # it has heard what was sent before the roll of the open round
     read: Allowance = field(default_factory=lambda: Allowance(RATE, BURST))
 
@@ -207,11 +201,11 @@ class Members:
         self.clients = clients
         self.roster = roster
         self.present = 0  # clients whose member has said hello
-        self.named: dict[str, Member] = {}  # those that have said hello
+        self.by_name: dict[str, Member] = {}  # those that have said hello
         self._ordered: list[Member] = []
         self._missing: tuple[int, list[Span]] = -1, []  # while so many were present
         # the messages under a name in the roster whose signature is verified
-        self.opened = defaultdict[str, Allowance](lambda: Allowance(OPENED, OPENED_BURST))
+        self.openings = defaultdict[str, Allowance](lambda: Allowance(OPENED, OPENED_BURST))
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._ordered)
@@ -222,18 +216,16 @@ class Members:
     def names(self) -> list[tuple[str, str]]:
         """The group and the name of everybody who may speak: who is in the roster, or without one
         who has said hello."""
-        return (
-            [(each.group, each.name) for each in self._ordered]
-            if self.roster is None
-            else [(each.group, each.member) for each in self.roster.places]
-        )
+        if self.roster is None:
+            return [(each.group, each.name) for each in self._ordered]
+        return [(each.group, each.member) for each in self.roster.places]
 
     def owner(self, topic: str) -> str | None:
         """The name of the member that owns this topic, if there is one."""
         group, name = topic.split("/")[-2:]
         if self.roster is not None:
             return None if self.roster.speaker(topic) is None else name
-        member = self.named.get(name)
+        member = self.by_name.get(name)
         return name if member is not None and member.group == group else None
 
     @property
@@ -252,12 +244,8 @@ class Members:
                 f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which the "
                 "roster does not give it"
             )
-        member = self.named.get(hello.member)
-        if member is not None and (member.group, member.start, member.stop) == (
-            group,
-            hello.start,
-            hello.stop,
-        ):
+        member = self.by_name.get(hello.member)
+        if member is not None and _is_claim(member, group, hello):
             member.private &= hello.private
             return member, False
         # the members before it begin before this one ends
@@ -269,7 +257,7 @@ class Members:
                 "not free"
             )
         member = Member(hello.member, group, hello.start, hello.stop, hello.private)
-        self.named[member.name] = member
+        self.by_name[member.name] = member
         self._ordered.insert(place, member)
         self.present += member.stop - member.start
         return member, True
@@ -290,7 +278,7 @@ class Members:
             return [
                 (each.member, each.start, each.stop)
                 for each in self.roster.places
-                if each.member not in self.named
+                if each.member not in self.by_name
             ]
         return [
             (f"client {low}" if high == low + 1 else f"clients {low} to {high - 1}", low, high)
@@ -299,7 +287,7 @@ class Members:
 
     def speaker(self, name: str, start: int, stop: int) -> Member:
         """The member that speaks for the clients start..stop. Raises WireError if it may not."""
-        member = self.named.get(name)
+        member = self.by_name.get(name)
         if member is None or not member.start <= start <= stop <= member.stop:
             raise WireError(
                 f"member {name} speaks for the clients {start}..{stop}, which are not its own"
@@ -307,21 +295,21 @@ class Members:
         return member
 
     def silence(self, name: str, until: float) -> None:
-        self.opened[name].rest(until)
-        if name in self.named:
-            self.named[name].read.rest(until)
+        self.openings[name].rest(until)
+        if name in self.by_name:
+            self.by_name[name].read.rest(until)
 
     def assign(self, members: Iterable[Member], asks: Steps) -> None:
         """Sets how many reports each of these members owes in a round with `asks` queries to each
         client."""
         for member in members:
-            member.returned, member.reachable = 0, False
+            member.returns, member.reachable = 0, False
             member.owes = sum(
                 (stop - start) * count
                 for start, stop, count in asks.within(member.start, member.stop)
             )
             member.read.allow(EACH * member.owes)
-            self.opened[member.name].allow(EACH * member.owes)
+            self.openings[member.name].allow(EACH * member.owes)
 
 
 LEAVES = ("rep", "hello", "gone")
@@ -350,7 +338,7 @@ class Listening:
         self.on_flood: Callable[[], object] = lambda: None  # is called when there is one more
         self._unread = Counter[str]()
         self._until: dict[str, float] = {}
-        self._known: object = False  # as `_state` is before the first flood
+        self._last: object = False  # as `_state` is before the first flood
         self._changing = False
 
     def unread(self, topic: str, now: float) -> str | None:
@@ -378,7 +366,7 @@ class Listening:
         """When to change the filters; not before the last change stands."""
         if self._changing:
             return math.inf
-        return now if self._state() != self._known else min(self._until.values(), default=math.inf)
+        return now if self._state() != self._last else min(self._until.values(), default=math.inf)
 
     def change(self, now: float) -> list[str] | None:
         """The new filters, if they changed; call `stands` when the broker knows them."""
@@ -386,9 +374,9 @@ class Listening:
             return None
         self._until = {name: until for name, until in self._until.items() if until > now}
         state = self._state()
-        if state == self._known:
+        if state == self._last:
             return None
-        self._known, self._changing = state, True
+        self._last, self._changing = state, True
         newcomers = self._newcomers
         leaves = [leaf for leaf in LEAVES if leaf != "hello" or not newcomers]
         exact = [

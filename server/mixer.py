@@ -5,7 +5,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from local_dp.bus.interface import Bus, Connected, Delivery
 from local_dp.errors import LocalDPError, RefusedError, WireError
@@ -15,6 +15,7 @@ from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from local_dp.sealing import Envelopes
+from local_dp.server.phases import Answer
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Part, Round
 from local_dp.shuffle.central import Shuffler, check_shufflable
@@ -39,7 +40,6 @@ from local_dp.wire import (
 
 NAME = "shuffler"  # its name and its group, to the server
 BROKER = 30.0  # seconds to wait for the brokers
-Answer: TypeAlias = Reply | Refusal | Absent
 
 
 def filters(run: str) -> list[str]:
@@ -56,10 +56,8 @@ def will(run: str, envelopes: Envelopes) -> tuple[str, bytes]:
 def query_of(ask: Ask) -> LocalQuery:
     """The ask, as the clients will read it. Raises InputError or RefusedError for a query that is
     unknown."""
-    query, randomizer = (
-        QUERIES.build(ask.query, ask.query_params),
-        RANDOMIZERS.build(ask.randomizer, ask.randomizer_params),
-    )
+    query = QUERIES.build(ask.query, ask.query_params)
+    randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
     repeat = repeat_of(ask.once, randomizer)
     return LocalQuery(query, randomizer, Cohort(ask.start, ask.stop), repeat)
 
@@ -87,7 +85,7 @@ class Mixer:
         self.run = behind(front.coordinator.run)
         self.clients = front.coordinator.members.clients
         self._answers: dict[int, list[bytes]] = {}
-        self._asked = 0
+        self._number = 0
         self._ready = False
 
     async def serve(self, joining: float) -> None:
@@ -128,7 +126,7 @@ class Mixer:
                 if isinstance(message, End):
                     return
                 if isinstance(message, Request):
-                    await self._heard(message, requests)
+                    await self._take(message, requests)
                 elif (
                     message is not None
                     and self._ready
@@ -140,7 +138,7 @@ class Mixer:
     def _works(self) -> bool:
         """Whether it plays a round. It then answers no roll that names it: a server would take a
         hello for the sign that an answer was lost."""
-        return self._asked > 0 and self._asked not in self._answers
+        return self._number > 0 and self._number not in self._answers
 
     def _read(self, delivery: Delivery) -> Request | Roll | End | None:
         try:
@@ -163,12 +161,12 @@ class Mixer:
     async def _publish(self, leaf: str, payload: bytes) -> None:
         await self.bus.publish(topic(self.run, leaf, NAME, NAME), payload)
 
-    async def _heard(self, request: Request, requests: "asyncio.Queue[Request]") -> None:
+    async def _take(self, request: Request, requests: "asyncio.Queue[Request]") -> None:
         """A round that is asked again is answered with the same bytes."""
         for payload in self._answers.get(request.round, ()):
             await self._publish("rep", payload)
-        if request.round == self._asked + 1:
-            self._asked = request.round
+        if request.round == self._number + 1:
+            self._number = request.round
             requests.put_nowait(request)
 
     async def _play(self, requests: "asyncio.Queue[Request]", joining: float) -> None:
@@ -178,7 +176,7 @@ class Mixer:
         await self._hello()
         while True:
             request = await requests.get()
-            answers = [encode(each) for each in await self._answered(request)]
+            answers = [encode(each) for each in await self._messages(request)]
             if not self._answers:
                 self.passing()
             self._answers = {request.round: answers}  # the server asks for no earlier round again
@@ -186,7 +184,7 @@ class Mixer:
             for payload in answers:
                 await self._publish("rep", payload)
 
-    async def _answered(self, request: Request) -> list[Answer]:
+    async def _messages(self, request: Request) -> list[Answer]:
         """The messages to the server about a round."""
         try:
             queries = tuple(map(query_of, request.asks))
@@ -215,8 +213,8 @@ class Mixer:
         """The reports to one ask, and the number of missing ones; the places are counted from the
         cohort's first and identify nobody."""
         part = round.parts[ask]
-        passed, start = self.shuffler.passed(part.reports[part.answered]), part.query.cohort.start
-        count, width = passed.shape
+        rows, start = self.shuffler.passed(part.reports[part.answered]), part.query.cohort.start
+        count, width = rows.shape
         messages: list[Answer] = [
             Reply(
                 run=self.run,
@@ -225,7 +223,7 @@ class Mixer:
                 ask=ask,
                 start=start + low,
                 width=width,
-                reports=passed[low:high].tobytes(),
+                reports=rows[low:high].tobytes(),
             )
             for low, high in chunks(0, count, per_message(width))
         ]
@@ -249,19 +247,16 @@ class Mixer:
 
 
 def _lacking(
-    round: Round, part: Part, passed: int
+    round: Round, part: Part, count: int
 ) -> list[tuple[Literal["missing", "refused", "crowd"], str, int]]:
     """The number of reports that are not passed on, by reason and code."""
-    withheld, refused, causes = (
-        int(part.answered.sum()) - passed,
-        int((part.refused & ~part.answered).sum()),
-        Counter[str](),
-    )
+    withheld, refusals = part.answers - count, part.refusers
+    causes = Counter[str]()
     for lack, owing in round.lacking(part):
         causes[lack.cause] += owing
-    causes[""] = len(part.query.cohort) - passed - withheld - refused - causes.total()
+    causes[""] = len(part.query.cohort) - count - withheld - refusals - causes.total()
     return [
         ("crowd", "", withheld),
-        ("refused", next(iter(part.refusals), ""), refused),
+        ("refused", next(iter(part.refusals), ""), refusals),
         *(("missing", code, many) for code, many in causes.items()),
     ]

@@ -40,8 +40,6 @@ class Pace:
 
     def deadline(self, members: int) -> float:
         """Seconds that a round of so many members may take, if nobody says otherwise."""
-        tries, asked = (
-            _TRIES * (self.again + self.trip),
-            members * (_WORK + self.trip / self.window),
-        )
-        return max(LEAST_DEADLINE, tries + _SLACK * asked)
+        tries = _TRIES * (self.again + self.trip)
+        work = members * (_WORK + self.trip / self.window)
+        return max(LEAST_DEADLINE, tries + _SLACK * work)

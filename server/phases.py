@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from local_dp.ledger import Steps
 from local_dp.oracles.local.oracles import epsilon_of
+from local_dp.records import chunks
 from local_dp.server.losses import Unanswered
 from local_dp.server.members import Member, Members
 from local_dp.server.pace import Pace
@@ -16,7 +17,17 @@ from local_dp.server.progress import Attendance, Interim, Progress, RoundProgres
 from local_dp.server.quorum import Terms
 from local_dp.server.rolls import Rolls
 from local_dp.server.round import Round, joined
-from local_dp.wire import EVERYBODY, Absent, End, Receipt, Refusal, Reply, Request, Roll
+from local_dp.wire import (
+    EVERYBODY,
+    MAX_RECEIPTS,
+    Absent,
+    End,
+    Receipt,
+    Refusal,
+    Reply,
+    Request,
+    Roll,
+)
 
 STALE = 5.0  # seconds after which members that owe replies no longer hold up the next ones
 
@@ -27,10 +38,10 @@ class Wave:
 
     group: str
     owing: dict[str, Member]
-    asked: float = 0.0
+    asked_at: float = 0.0
     whole: bool = False  # the group's first: the request goes to all of it
     times: int = 0  # that it was asked
-    answered: bool = False  # by one of them at least
+    has_answered: bool = False  # by one of them at least
 
 
 class Waves:
@@ -45,7 +56,7 @@ class Waves:
         self._pace = pace
         self._began = began
         self._waiting: dict[str, Wave] = {}
-        self.asked: list[Wave] = []
+        self.current: list[Wave] = []
         self._wave_of: dict[str, Wave] = {}
         self.everyone: set[str] = set()  # who was asked
         self._here: set[str] = set()  # who was asked, owes and is not gone
@@ -65,7 +76,7 @@ class Waves:
         """Whether somebody waits and may be asked."""
         if not self._waiting:
             return False
-        outstanding = sum(len(wave.owing) for wave in self.asked if wave.asked + STALE > now)
+        outstanding = sum(len(wave.owing) for wave in self.current if wave.asked_at + STALE > now)
         return (
             outstanding == 0
             or outstanding + len(next(iter(self._waiting.values())).owing) <= self._pace.window
@@ -76,9 +87,9 @@ class Waves:
         if not self.has_room(now):
             return None
         wave = self._waiting.pop(next(iter(self._waiting)))
-        wave.asked, wave.whole, wave.times = now, wave.group not in self._groups, 1
+        wave.asked_at, wave.whole, wave.times = now, wave.group not in self._groups, 1
         self.everyone |= wave.owing.keys()
-        self.asked.append(wave)
+        self.current.append(wave)
         self._wave_of |= dict.fromkeys(wave.owing, wave)
         self._here |= {name for name, member in wave.owing.items() if member.gone_since is None}
         self._groups.add(wave.group)
@@ -90,9 +101,9 @@ class Waves:
         """This member has answered for some of its clients: if it is the first of its wave, that
         took a round trip."""
         wave = self._wave_of.get(member.name)
-        if wave is not None and not wave.answered:
-            wave.answered = True
-            self._pace.heard(now - wave.asked)
+        if wave is not None and not wave.has_answered:
+            wave.has_answered = True
+            self._pace.heard(now - wave.asked_at)
 
     def settled(self, member: Member) -> None:
         """This member has answered or refused for all its clients."""
@@ -116,7 +127,7 @@ class Waves:
 
     def unanswered(self, others: Iterable[str]) -> Unanswered:
         """Who was asked and owes replies; `others` have answered too."""
-        open_ones = [wave for wave in self.asked if wave.owing]
+        open_ones = [wave for wave in self.current if wave.owing]
         owing = tuple(name for wave in open_ones for name in wave.owing)
         return Unanswered(
             len(self.everyone.union(others)),
@@ -150,7 +161,7 @@ class Waves:
         if self.has_room(now):
             return now
         times = (
-            [stale for wave in self.asked if (stale := wave.asked + STALE) > now]
+            [stale for wave in self.current if (stale := wave.asked_at + STALE) > now]
             if self._waiting
             else []
         )
@@ -185,9 +196,9 @@ class Phase:
     def gone(self, member: Member) -> None:
         """A member's connection has broken, or it is silenced."""
 
-    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
+    def due(self, run: str, has_rejoined: bool, now: float) -> list[Send]:
         """The messages to publish now; after the bus was `rejoined`, those that may be lost too."""
-        return [Send(EVERYBODY, Roll(run=run))] if rejoined else []
+        return [Send(EVERYBODY, Roll(run=run))] if has_rejoined else []
 
     def is_settled(self, now: float) -> bool:
         """Whether the wait is over."""
@@ -202,13 +213,25 @@ class Phase:
         return None
 
 
+def receipts(round: Round, members: Iterable[Member]) -> list[Send]:
+    """The accepted reports of these members, in messages to each group."""
+    groups: dict[str, dict[str, tuple[int, int, int]]] = {}
+    for member in members:
+        if member.name in round.sums:
+            line = member.start, member.stop, round.sums[member.name].checksum
+            groups.setdefault(member.group, {})[member.name] = line
+    sends = []
+    for group, by_name in groups.items():
+        lines = tuple(by_name.values())
+        for low, high in chunks(0, len(lines), MAX_RECEIPTS):
+            message = Receipt(run=round.run, round=round.number, accepted=lines[low:high])
+            sends.append(Send(group, message))
+    return sends
+
+
 def called(rolls: Rolls, members: Members, now: float) -> list[Send]:
     """The roll, if it is due for the members that are missing."""
-    return (
-        [Send(EVERYBODY, roll) for roll in rolls.due(members.missing(), now)]
-        if rolls.wake() <= now
-        else []
-    )
+    return [Send(EVERYBODY, roll) for roll in rolls.due(members.missing(), now)]
 
 
 class Gathering(Phase):
@@ -225,8 +248,8 @@ class Gathering(Phase):
     def joined(self, member: Member, now: float) -> None:
         self._rolls.since = now
 
-    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
-        return super().due(run, rejoined, now) + called(self._rolls, self.members, now)
+    def due(self, run: str, has_rejoined: bool, now: float) -> list[Send]:
+        return super().due(run, has_rejoined, now) + called(self._rolls, self.members, now)
 
     def is_settled(self, now: float) -> bool:
         return self.members.present == self.members.clients or self._end <= now
@@ -249,24 +272,24 @@ class Parting(Phase):
     seconds at most."""
 
     def __init__(self, members: Members, patience: float, now: float) -> None:
-        self.owing = {name for name, member in members.named.items() if member.gone_since is None}
+        self.owing = {name for name, member in members.by_name.items() if member.gone_since is None}
         self._end = now + patience
-        self._said = -math.inf  # when the end was last sent
+        self._last = -math.inf  # when the end was last sent
 
     def gone(self, member: Member) -> None:
         self.owing.discard(member.name)
 
-    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
-        if not rejoined and self._said + SAID_AGAIN > now:
+    def due(self, run: str, has_rejoined: bool, now: float) -> list[Send]:
+        if not has_rejoined and self._last + SAID_AGAIN > now:
             return []
-        self._said = now
+        self._last = now
         return [Send(EVERYBODY, End(run=run))]
 
     def is_settled(self, now: float) -> bool:
-        return self._said > -math.inf and (not self.owing or self._end <= now)
+        return self._last > -math.inf and (not self.owing or self._end <= now)
 
     def wake(self, now: float) -> float:
-        return min(self._said + SAID_AGAIN, self._end)
+        return min(self._last + SAID_AGAIN, self._end)
 
 
 class Collecting(Phase):
@@ -287,10 +310,10 @@ class Collecting(Phase):
         self._asks = Steps()
         for query in self._queries:
             self._asks.add(query.cohort.start, query.cohort.stop, 1)
-        for start, stop in round.restored:
+        for start, stop in round.past_spans:
             self._asks.add(start, stop, -1)
-        self.rejoined = 0  # times that the server's own connection was made again
-        self._called = False  # the roll, of those that owe
+        self.rejoins = 0  # times that the server's own connection was made again
+        self._has_called = False  # the roll, of those that owe
         # when a report last came that was not there before, or the missing ones were asked for
         self._news = now
         members.assign(members, self._asks)
@@ -306,7 +329,7 @@ class Collecting(Phase):
     def returned(self, member: Member) -> None:
         """A member does one thing after the other: what it was asked before the roll it has
         answered, or has not heard."""
-        member.reachable = self._called
+        member.reachable = self._has_called
 
     def back(self, member: Member) -> None:
         self.waves.back(member)
@@ -327,39 +350,36 @@ class Collecting(Phase):
             if member.owes == 0:
                 self.waves.settled(member)
 
-    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
-        sends = super().due(run, rejoined, now) + called(self._rolls, self.members, now)
-        self.rejoined += rejoined
+    def due(self, run: str, has_rejoined: bool, now: float) -> list[Send]:
+        sends = super().due(run, has_rejoined, now) + called(self._rolls, self.members, now)
+        self.rejoins += has_rejoined
         # while replies flow, what is missing is on its way
-        if rejoined or self._news + self._pace.again <= now:
+        if has_rejoined or self._news + self._pace.again <= now:
             self._news = now
-            for asked in self.waves.asked:
-                asked.times += 1
-                sends += self._again(asked)
+            for each in self.waves.current:
+                each.times += 1
+                sends += self._again(each)
         while (wave := self.waves.ask(now)) is not None:
             sends += (
                 [Send(wave.group, self.round.request())]
-                if wave.whole and not self.round.restored
+                if wave.whole and not self.round.past_spans
                 else self._again(wave)
             )
         if self._half <= now:
-            self._called = True
+            self._has_called = True
             spans = [
                 (member.start, member.stop)
-                for wave in self.waves.asked
+                for wave in self.waves.current
                 for member in wave.owing.values()
             ]
-            sends += (
-                [Send(EVERYBODY, Roll(run=run, missing=tuple(joined(spans)[:BATCH])))]
-                if spans
-                else []
-            )
+            if spans:
+                sends.append(Send(EVERYBODY, Roll(run=run, missing=tuple(joined(spans)[:BATCH]))))
         return sends
 
     @property
     def _half(self) -> float:
         """When the roll of those that owe is called, once."""
-        return math.inf if self._called else (self.began + self.end) / 2
+        return math.inf if self._has_called else (self.began + self.end) / 2
 
     def _again(self, wave: Wave) -> list[Send]:
         """The request, addressed to the clients that a group still owes."""
@@ -370,10 +390,8 @@ class Collecting(Phase):
                 for span in self.round.awaited(member.start, member.stop)
             ]
         )
-        return [
-            Send(wave.group, self.round.request(tuple(spans[at : at + BATCH])))
-            for at in range(0, len(spans), BATCH)
-        ]
+        batches = [tuple(spans[low:high]) for low, high in chunks(0, len(spans), BATCH)]
+        return [Send(wave.group, self.round.request(batch)) for batch in batches]
 
     def is_settled(self, now: float) -> bool:
         return self.round.outstanding == 0 or min(self.end, self.waves.idle_from()) <= now
@@ -386,21 +404,20 @@ class Collecting(Phase):
     def end(self) -> float:
         """When it is over, however few have answered: later, if no deadline was given and the round
         trip turns out to be long."""
-        given = self._terms.deadline
-        return self.began + (self._pace.deadline(len(self.members)) if given is None else given)
+        limit = self._terms.deadline
+        return self.began + (self._pace.deadline(len(self.members)) if limit is None else limit)
 
     def progress(self, now: float) -> RoundProgress:
         round, left = self.round, max(0.0, self.end - now)
-        answered, size = round.counts.answered, round.counts.asked
-        interim = Interim(self._queries, round.tallies)
-        refused = size - answered - round.outstanding
+        counts, interim = round.counts, Interim(self._queries, round.tallies)
+        refusals = counts.asked - counts.answered - round.outstanding
         return RoundProgress(
             round.number,
-            answered,
-            size,
+            counts.answered,
+            counts.asked,
             self._epsilon,
             left,
-            refused,
+            refusals,
             self.waves.lost(),
             interim=interim,
         )

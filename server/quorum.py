@@ -82,47 +82,35 @@ class Terms:
         short = [
             ask
             for ask, part in enumerate(parts)
-            if _answered(part) < self.quorum * len(part.query.cohort)
+            if part.answers < self.quorum * len(part.query.cohort)
         ]
         if not short:
             return
         for ask in short:
-            if parts[ask].held_back:
+            if count := parts[ask].held_back:
+                crowd = f"{count} of {len(parts[ask].query.cohort)} clients{_which(ask, round)}"
                 raise QuorumError(
-                    f"round {round.number}: the shuffler holds back the reports of "
-                    f"{parts[ask].held_back} of {len(parts[ask].query.cohort)} clients"
-                    f"{_which(ask, round)}, fewer than its minimum crowd; ask more clients, or "
-                    "allow a smaller --crowd"
+                    f"round {round.number}: the shuffler holds back the reports of {crowd}, fewer "
+                    "than its minimum crowd; ask more clients, or allow a smaller --crowd"
                 )
-        refused = next((ask for ask in short if _refused(parts[ask])), None)
-        ask = short[0] if refused is None else refused
-        size, others = (
-            len(parts[ask].query.cohort),
-            f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else "",
-        )
-        why = _why(parts[ask], round)
-        if refused is not None:
-            code, text = next(iter(parts[ask].refusals.items()))
-            text = brief(text if text.strip() else round.reason(code), _TEXT) + (
-                f"; and {why}" if why else ""
-            )
-            raise RefusedError(
-                code,
-                (
-                    f"{_refused(parts[ask])} of {size} clients refused round "
-                    f"{round.number}{_which(ask, round)}{others}: {text}"
-                ),
-            )
-        lower = ", or lower --quorum" if _answered(parts[ask]) else ""
+        refusal = next((ask for ask in short if parts[ask].refusers), None)
+        ask = short[0] if refusal is None else refusal
+        part = parts[ask]
+        size = len(part.query.cohort)
+        others = f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
+        why = _why(part, round)
+        if refusal is not None:
+            code, text = next(iter(part.refusals.items()))
+            text = brief(text if text.strip() else round.reason(code), _TEXT)
+            clients = f"{part.refusers} of {size} clients refused round {round.number}"
+            also = f"; and {why}" if why else ""
+            raise RefusedError(code, f"{clients}{_which(ask, round)}{others}: {text}{also}")
+        lower = ", or lower --quorum" if part.answers else ""
+        replies = f"{part.answers} of {size} replies{_which(ask, round)}"
         raise QuorumError(
-            f"round {round.number} closed with {_answered(parts[ask])} of {size} "
-            f"replies{_which(ask, round)}, below the quorum of {self.quorum:g}{others}: "
-            f"{why}{lower}"
+            f"round {round.number} closed with {replies}, below the quorum of {self.quorum:g}"
+            f"{others}: {why}{lower}"
         )
-
-
-def _answered(part: "Part") -> int:
-    return int(part.answered.sum())
 
 
 def _why(part: "Part", round: "Round") -> str:
@@ -146,10 +134,6 @@ def named(members: Sequence[str]) -> str:
     """The first of these members in parentheses, and how many more there are."""
     more = f" and {len(members) - _NAMED:,} more" if len(members) > _NAMED else ""
     return f" ({', '.join(members[:_NAMED])}{more})" if members else ""
-
-
-def _refused(part: "Part") -> int:
-    return int((part.refused & ~part.answered).sum())
 
 
 def _which(ask: int, round: "Round") -> str:

@@ -44,8 +44,8 @@ class Journal:
         path = path_of(folder, run)
         if path.exists():
             over, where = False, f"{run} --journal {quote(str(folder))}"
-            with suppress(InputError), closing(cls.open(folder, run)) as begun:
-                over = begun.result is not None
+            with suppress(InputError), closing(cls.open(folder, run)) as journal:
+                over = journal.result is not None
             advice = (
                 f"`local-dp show {where}` prints its outcome"
                 if over
@@ -76,13 +76,13 @@ class Journal:
             return None
         request, closed = parts.pop("asked"), parts.pop("closed", None)
         replies = tuple(reply for reply in map(decode, parts.values()) if isinstance(reply, Reply))
-        data = None if closed is None else json.loads(closed)
-        if data is None:
+        if closed is None:
             return Past(request, replies, None)
+        data = json.loads(closed)
         missing = data.get("unanswered", {})  # older servers stored none
-        unanswered = Unanswered(**{**missing, "owing": tuple(missing.get("owing", ()))})
+        shortfall = Unanswered(**{**missing, "owing": tuple(missing.get("owing", ()))})
         return Past(
-            request, replies, Closing(Turnout(**data["counts"]), data["seconds"], unanswered)
+            request, replies, Closing(Turnout(**data["counts"]), data["seconds"], shortfall)
         )
 
     def asked(self, number: int, request: bytes) -> None:
@@ -91,24 +91,18 @@ class Journal:
 
     def keep(self, replies: Iterable[Reply]) -> None:
         """Accepted reports, all in one step."""
-        self._log.append(
-            [
-                Entry(
-                    self.run,
-                    reply.round,
-                    f"{reply.ask} {reply.start} {len(reply.reports) // reply.width}",
-                    encode(reply),
-                )
-                for reply in replies
-            ]
-        )
+        entries = []
+        for reply in replies:
+            part = f"{reply.ask} {reply.start} {len(reply.reports) // reply.width}"
+            entries.append(Entry(self.run, reply.round, part, encode(reply)))
+        self._log.append(entries)
 
     def closed(self, number: int, closing: Closing) -> None:
         """A round that counts, and to which nothing is added any more."""
         data = {
             "counts": vars(closing.counts),
             "seconds": closing.seconds,
-            "unanswered": vars(closing.unanswered),
+            "unanswered": vars(closing.shortfall),
         }
         self._log.append([Entry(self.run, number, "closed", json.dumps(data).encode())])
 
@@ -181,13 +175,13 @@ class RemoteOracle:
         self.bus = SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
         self.coordinator = coordinator
         self.on_progress = on_progress
-        self._stirred = asyncio.Event()
+        self._alarm = asyncio.Event()
         self._until = math.inf  # when the sleep ends that an event may shorten
         self._listening: asyncio.Task[None] | None = None
         self._journal = journal
         self._patience: float | None = None  # for the clients, before they have been waited for
-        self._kept = -math.inf  # when reports were last kept
-        coordinator.listening.on_flood = self._stirred.set
+        self._last_keep = -math.inf  # when reports were last kept
+        coordinator.listening.on_flood = self._alarm.set
         if journal is not None:
             coordinator.fresh = []
 
@@ -201,10 +195,10 @@ class RemoteOracle:
                 elif not self._deliver(event):
                     continue
                 now = _now()
-                if self._kept + LINGER <= now:
+                if self._last_keep + LINGER <= now:
                     self._keep()
                 if self.coordinator.wake(now) < self._until:
-                    self._stirred.set()
+                    self._alarm.set()
 
     def _deliver(self, delivery: Delivery) -> bool:
         """Whether it was read."""
@@ -251,8 +245,8 @@ class RemoteOracle:
             return self.coordinator.close(await self._settle())
         if past is None:
             journal.asked(number, round.request_digest())
-        ended = await self._settle()
-        tallies = self.coordinator.close(ended)
+        end = await self._settle()
+        tallies = self.coordinator.close(end)
         journal.closed(number, self.coordinator.closing())
         for send in self.coordinator.receipts():
             await self._publish(send)
@@ -264,7 +258,7 @@ class RemoteOracle:
         if self._journal is not None and fresh:
             self._journal.keep(fresh)
             fresh.clear()
-            self._kept = _now()
+            self._last_keep = _now()
 
     async def collect(self, queries: tuple[LocalQuery, ...]) -> Round:
         """One round, however few answer it. Raises as `Coordinator.open`."""
@@ -286,7 +280,7 @@ class RemoteOracle:
         """Publishes the due messages until the phase is settled, and stores accepted reports; the
         time when it was settled."""
         while not self.coordinator.phase.is_settled(now := _now()):
-            self._stirred.clear()
+            self._alarm.clear()
             if (filters := self.coordinator.listening.change(_now())) is not None:
                 await self._listen(filters)
             self._keep()  # before a receipt is due
@@ -296,7 +290,7 @@ class RemoteOracle:
             self._until = self.coordinator.wake(_now())
             with suppress(TimeoutError):  # until an event makes it wake earlier, or progress is due
                 async with asyncio.timeout_at(min(self._until, _now() + SHOWN)):
-                    await self._stirred.wait()
+                    await self._alarm.wait()
         self._keep()
         self._show()
         self.coordinator.trouble, self.coordinator.forged = self.bus.bus.lost, self.bus.forged
@@ -311,7 +305,7 @@ class RemoteOracle:
 
     def _stands(self, listening: asyncio.Task[None]) -> None:
         self.coordinator.listening.stands(_now())
-        self._stirred.set()
+        self._alarm.set()
 
     async def _publish(self, send: Send) -> None:
         await self.bus.publish(topic(self.coordinator.run, "req", send.group), encode(send.message))

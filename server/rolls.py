@@ -7,15 +7,11 @@ from itertools import pairwise
 
 from local_dp.wire import MAX_MISSING, Roll, Span
 
-SOON, SELDOM = (
-    2.0,
-    16.0,
-    # seconds without a newcomer until the roll is called: at first, and at most, as each pause is
-    # twice the last one
-)
-EVERYBODY_AGAIN = (
-    4  # the 4th, 16th, 64th .. call names nobody: members of older versions answer no other
-)
+# seconds without a newcomer until the roll is called: at first, and at most, as each pause is twice
+# the last one
+SOON, SELDOM = 2.0, 16.0
+# the 4th, 16th, 64th .. call names nobody: members of older versions answer no other
+EVERYBODY_AGAIN = 4
 # the share by which a pause is longer or shorter, so that runs on one broker do not call together
 SPREAD = 0.25
 

@@ -73,37 +73,37 @@ class Reconciliation:
 
 
 def reconcile(
-    accepted: Mapping[int, Mapping[str, Sum]],
+    sums: Mapping[int, Mapping[str, Sum]],
     accounts: Mapping[str, Account],
     members: Iterable[str],
 ) -> Reconciliation:
     """The accepted reports of each round by member, beside the members' own accounts."""
-    names = {*members, *(name for sums in accepted.values() for name in sums)}
-    charged: dict[int, dict[str, Line]] = {}
+    names = {*members, *(name for by_name in sums.values() for name in by_name)}
+    lines: dict[int, dict[str, Line]] = {}
     for name, account in accounts.items():
         for line in account.rounds:
-            charged.setdefault(line[0], {})[name] = line
-    rounds = sorted({*accepted, *charged})
+            lines.setdefault(line[0], {})[name] = line
+    rounds = sorted({*sums, *lines})
     balances = (
-        _balance(number, accepted.get(number, {}), charged.get(number, {}), accounts.keys())
+        _balance(number, sums.get(number, {}), lines.get(number, {}), accounts.keys())
         for number in rounds
     )
     return Reconciliation(len(names), len(names - accounts.keys()), tuple(balances))
 
 
 def _balance(
-    number: int, accepted: Mapping[str, Sum], charged: Mapping[str, Line], names: Iterable[str]
+    number: int, sums: Mapping[str, Sum], lines: Mapping[str, Line], names: Iterable[str]
 ) -> Balance:
-    reports, paid, joint, too_many, too_few = 0, 0, 0, 0, 0
+    reports, charges, joint, too_many, too_few = 0, 0, 0, 0, 0
     for name in names:
-        took, (_, reported, checksum) = accepted.get(name, Sum()), charged.get(name, (number, 0, 0))
-        reports, paid, joint = reports + took.reports, paid + reported, joint ^ took.checksum
-        too_few += max(0, reported - took.reports)
-        if took.reports == reported and took.checksum != checksum:
+        took, (_, charge, checksum) = sums.get(name, Sum()), lines.get(name, (number, 0, 0))
+        reports, charges, joint = reports + took.reports, charges + charge, joint ^ took.checksum
+        too_few += max(0, charge - took.reports)
+        if took.reports == charge and took.checksum != checksum:
             too_many += took.reports
         else:
-            too_many += max(0, took.reports - reported)
-    return Balance(number, reports, paid, joint, too_few == too_many == 0, too_many, too_few)
+            too_many += max(0, took.reports - charge)
+    return Balance(number, reports, charges, joint, too_few == too_many == 0, too_many, too_few)
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Closing:
 
     counts: Turnout
     seconds: float
-    unanswered: Unanswered = field(default_factory=Unanswered)
+    shortfall: Unanswered = field(default_factory=Unanswered)
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,17 @@ class Part:
     def __post_init__(self) -> None:
         size = len(self.query.cohort)
         self.reports = np.zeros((size, self.query.randomizer.report_dtype.itemsize), dtype=np.uint8)
-        self.answered = np.zeros(size, dtype=np.bool_)
-        self.refused = np.zeros(size, dtype=np.bool_)
-        self.absent = np.zeros(size, dtype=np.bool_)
-        self.late = np.zeros(size, dtype=np.bool_)
+        flags = np.zeros((4, size), dtype=np.bool_)
+        self.answered, self.refused, self.absent, self.late = flags
+
+    @property
+    def answers(self) -> int:
+        return int(self.answered.sum())
+
+    @property
+    def refusers(self) -> int:
+        """How many refused and have not answered."""
+        return int((self.refused & ~self.answered).sum())
 
     def window(self, start: int, stop: int) -> slice | None:
         """The clients start..stop as positions in this cohort, or None if none of them is in it."""
@@ -181,10 +188,11 @@ class Part:
     def tally(self) -> Tally:
         randomizer, tally = self.query.randomizer, self.query.randomizer.empty()
         for start, stop, window in self.chunks():
-            answered = self.answered[window]
+            window_answers = self.answered[window]
             cells = cells_of(randomizer, self.coins, start, stop)
             tally += randomizer.tally(
-                self.decoded(window)[answered], cells[answered] if randomizer.uses_coins else cells
+                self.decoded(window)[window_answers],
+                cells[window_answers] if randomizer.uses_coins else cells,
             )
         return tally
 
@@ -206,11 +214,11 @@ class Round:
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
         self.sums: dict[str, Sum] = {}  # what was accepted, by member
-        self.unanswered: Unanswered | None = None  # at its end
+        self.shortfall: Unanswered | None = None  # at its end
         self.lacks: tuple[Lack, ...] = ()  # at its end; why reports are missing
         self.trouble = self.rejections = ""  # the same: of the broker, and of messages
-        self.resumed = False  # it had ended before the server's restart
-        self.restored: list[Span] = []  # clients with reports from before the server's restart
+        self.is_resumed = False  # it had ended before the server's restart
+        self.past_spans: list[Span] = []  # clients with reports from before the server's restart
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
         """The round's one request, as data; with `missing`, addressed once more to the clients that
@@ -235,23 +243,25 @@ class Round:
             )
         for reply in past.replies:
             self.accept(reply)
-            self.restored.append((reply.start, reply.start + len(reply.reports) // reply.width))
+            self.past_spans.append((reply.start, reply.start + len(reply.reports) // reply.width))
         if past.closing is not None:
             self.close()
             self.counts = replace(past.closing.counts)
-            self.unanswered, self.resumed = past.closing.unanswered, True
+            self.shortfall, self.is_resumed = past.closing.shortfall, True
+
+    def _part(self, ask: int, start: int, stop: int) -> Part | None:
+        """The ask, if the clients start..stop are of its cohort."""
+        part = self.parts[ask] if ask < len(self.parts) else None
+        is_within = part and part.query.cohort.start <= start < stop <= part.query.cohort.stop
+        return part if is_within else None
 
     def accept(self, reply: Reply) -> None:
         """Counts a reply's reports: the new ones, the repeated ones, the late ones. Raises
         WireError if it does not fit the round."""
-        part = self.parts[reply.ask] if reply.ask < len(self.parts) else None
         count, rest = divmod(len(reply.reports), reply.width)
         start, stop = reply.start, reply.start + count
-        if (
-            part is None
-            or rest
-            or not part.query.cohort.start <= start < stop <= part.query.cohort.stop
-        ):
+        part = self._part(reply.ask, start, stop)
+        if part is None or rest:
             raise WireError(
                 f"{len(reply.reports)} bytes of {reply.width}-byte reports to ask {reply.ask} by "
                 f"the clients {start}..{stop}, who owe none"
@@ -274,22 +284,22 @@ class Round:
             np.frombuffer(reply.reports, dtype=np.uint8).reshape(count, reply.width),
         )
         if self.counts.answered > before:
-            accepted = self.sums.setdefault(reply.member, Sum())
-            accepted.reports += self.counts.answered - before
-            accepted.checksum ^= checksum(reply)
+            total = self.sums.setdefault(reply.member, Sum())
+            total.reports += self.counts.answered - before
+            total.checksum ^= checksum(reply)
 
     def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
         window = part.window(start, stop)
         assert window is not None
-        answered = part.answered[window]
-        again = int(np.count_nonzero(answered))
+        before = part.answered[window]
+        again = int(np.count_nonzero(before))
         if again:
             self.counts.duplicate += again
             self.counts.conflicting += int(
-                (part.reports[window][answered] != reports[answered]).any(axis=1).sum()
+                (part.reports[window][before] != reports[before]).any(axis=1).sum()
             )
         if self.closed:
-            late = ~answered & ~part.late[window]
+            late = ~before & ~part.late[window]
             self.counts.late += int(np.count_nonzero(late))
             self.counts.duplicate += len(reports) - again - int(np.count_nonzero(late))
             part.late[window] |= late
@@ -297,32 +307,34 @@ class Round:
         some = again or part.refusals or bool(part.absent[window].any())
         self.outstanding -= int(np.count_nonzero(part.waiting(window))) if some else len(reports)
         part.reports[window] = (
-            np.where(answered[:, None], part.reports[window], reports) if again else reports
+            np.where(before[:, None], part.reports[window], reports) if again else reports
         )
         self.counts.answered += len(reports) - again
         part.answered[window] = True
+
+    def _windows(self, start: int, stop: int) -> Iterator[tuple[Part, slice]]:
+        """The parts with clients among start..stop, and their positions there."""
+        for part in self.parts:
+            window = part.window(start, stop)
+            if window is not None:
+                yield part, window
 
     def refuse(self, refusal: Refusal) -> None:
         """Counts all asks of the clients of a refusal as refused."""
         if self.closed:
             return
-        for part in self.parts:
-            window = part.window(refusal.start, refusal.stop)
-            if window is not None:
-                waiting = int(part.waiting(window).sum())
-                self.outstanding -= waiting
-                part.refused[window] = True
-                if waiting:
-                    part.refusals.setdefault(refusal.code, refusal.text)
+        for part, window in self._windows(refusal.start, refusal.stop):
+            waiting = int(part.waiting(window).sum())
+            self.outstanding -= waiting
+            part.refused[window] = True
+            if waiting:
+                part.refusals.setdefault(refusal.code, refusal.text)
 
     def miss(self, absent: Absent) -> None:
         """Counts the places of an ask without a report from the shuffler. Raises WireError if they
         are not the ask's."""
-        part = self.parts[absent.ask] if absent.ask < len(self.parts) else None
-        if (
-            part is None
-            or not part.query.cohort.start <= absent.start < absent.stop <= part.query.cohort.stop
-        ):
+        part = self._part(absent.ask, absent.start, absent.stop)
+        if part is None:
             raise WireError(
                 f"no reports to ask {absent.ask} for {absent.start}..{absent.stop}, which are not "
                 "its places"
@@ -360,21 +372,15 @@ class Round:
     def awaited(self, start: int, stop: int) -> list[Span]:
         """The spans of clients among start..stop that owe a report, ascending and apart."""
         spans = []
-        for part in self.parts:
-            window = part.window(start, stop)
-            if window is not None:
-                offset = part.query.cohort.start + int(window.start)
-                spans += [(offset + low, offset + high) for low, high in runs(part.waiting(window))]
+        for part, window in self._windows(start, stop):
+            offset = part.query.cohort.start + int(window.start)
+            spans += [(offset + low, offset + high) for low, high in runs(part.waiting(window))]
         return joined(spans)
 
     def close(self) -> None:
         """No report counts any more."""
         self.closed = True
-        self.counts.refused = sum(
-            int(np.count_nonzero(part.refused & ~part.answered))
-            for part in self.parts
-            if part.refusals
-        )
+        self.counts.refused = sum(part.refusers for part in self.parts if part.refusals)
         self.counts.held_back = sum(part.held_back for part in self.parts)
         self.counts.missing = (
             self.counts.asked - self.counts.answered - self.counts.refused - self.counts.held_back
@@ -387,38 +393,37 @@ class Round:
     def missed(self, spans: Mapping[str, Span]) -> Missed | None:
         """The members that have not answered, if there are any. Of a resumed server's earlier
         rounds nobody knows who was late."""
-        if self.unanswered is None or not self.unanswered.owing:
+        if self.shortfall is None or not self.shortfall.owing:
             return None
         late = {
             name
-            for name in self.unanswered.owing
-            if self.resumed or name not in spans or self._late(*spans[name])
+            for name in self.shortfall.owing
+            if self.is_resumed or name not in spans or self._late(*spans[name])
         }
         widths = [
             (len(part.query.cohort), part.query.randomizer.report_dtype.itemsize)
             for part in self.parts
         ]
         replies = sum(
-            replies_of(clients, width, self.unanswered.members) for clients, width in widths
+            replies_of(clients, width, self.shortfall.members) for clients, width in widths
         )
-        return Missed(self.number, self.unanswered, late, replies)
+        return Missed(self.number, self.shortfall, late, replies)
 
     def _late(self, start: int, stop: int) -> bool:
-        windows = [(part, part.window(start, stop)) for part in self.parts]
-        return any(bool(part.late[window].any()) for part, window in windows if window is not None)
+        return any(bool(part.late[window].any()) for part, window in self._windows(start, stop))
 
     def irregularity(self) -> float | None:
         """The least p-value of its asks whose honest reports have a law that no record changes,
         times the number of these asks."""
-        found = []
+        p_values = []
         for part in self.parts:
             if isinstance(randomizer := part.query.randomizer, UnaryEncoding):
-                seen = [
+                ones = [
                     ones_seen(randomizer, part.decoded(window)[part.answered[window]])
                     for _, _, window in part.chunks()
                 ]
-                found.append(irregularity(randomizer, np.sum(seen, axis=0)))
-        values = [value for value in found if value is not None]
+                p_values.append(irregularity(randomizer, np.sum(ones, axis=0)))
+        values = [value for value in p_values if value is not None]
         return min(1.0, len(values) * min(values)) if values else None
 
     def digest(self) -> str:
@@ -435,13 +440,13 @@ class Round:
 
 def joined(spans: list[Span]) -> list[Span]:
     """The spans sorted, those that meet or overlap made one."""
-    merged: list[Span] = []
+    union: list[Span] = []
     for start, stop in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], max(stop, union[-1][1]))
         else:
-            merged.append((start, stop))
-    return merged
+            union.append((start, stop))
+    return union
 
 
 def runs(flags: Bools) -> list[Span]:

@@ -18,7 +18,7 @@ from local_dp.errors import BusError, InputError, LocalDPError
 from local_dp.loss import MAX_EPSILON
 from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.members import Keys, Roster
+from local_dp.server.members import Roster
 from local_dp.server.members import filters as server_filters
 from local_dp.server.mixer import NAME, Mixer, filters, will
 from local_dp.server.quorum import GRACE, Terms
@@ -88,25 +88,23 @@ class ShufflerConfig(BaseModel):
     async def serve(self) -> None:
         """Mixes until the run is over. Raises BusError or QuorumError, and InputError if the run
         was passed on before."""
-        passed = Passed(Path(self.folder) / (self.run + PASSED)) if self.folder else None
-        if passed is not None:
-            passed.check()
-        keys = Keys(bytes.fromhex(self.key), Roster.parse(self.roster)) if self.key else None
-        before: Envelopes = (
-            UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
-        )
-        after: Envelopes = (
-            UNSIGNED
-            if keys is None
-            else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
-        )
+        marker = Passed(Path(self.folder) / (self.run + PASSED)) if self.folder else None
+        if marker is not None:
+            marker.check()
+        roster: Roster | None = None
+        before: Envelopes = UNSIGNED
+        after: Envelopes = UNSIGNED
+        if self.key:
+            own, roster = bytes.fromhex(self.key), Roster.parse(self.roster)
+            before = Party.server(self.run, own, roster.speaker)
+            after = Party.member(behind(self.run), bytes.fromhex(self.server_key), own)
         coordinator = Coordinator(
             self.run,
             self.clients,
             0,
             MAX_EPSILON,
             Terms(self.deadline, grace=self.grace),
-            keys.roster if keys else None,
+            roster,
         )
         clients = MqttBus(
             Address.parse(self.broker), f"{self.run}-{NAME}-front", server_filters(self.run)
@@ -122,7 +120,7 @@ class ShufflerConfig(BaseModel):
             front,
             SealedBus(server, after),
             Shuffler.of(self.seed, self.crowd),
-            passed.note if passed else lambda: None,
+            marker.note if marker else lambda: None,
         )
         await mixer.serve(self.joining)
 

@@ -1,7 +1,6 @@
 /** Bytes: texts in UTF-8, hexadecimal digits, joining and comparing; and the errors of this client. */
 
-const UTF8 = new TextEncoder();
-const READER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+export { bytesToHex as hex, concatBytes as join, utf8ToBytes as utf8 } from "./vendor/noble-hashes/utils.js";
 
 /** A message that cannot be read; `code` is the counter that Python has for it. */
 export class WireError extends Error {
@@ -29,35 +28,9 @@ export class RefusedError extends Error {
   }
 }
 
-/** The bytes of a text. A lone surrogate becomes U+FFFD. @param {string} text */
-export function utf8(text) {
-  return UTF8.encode(text);
-}
-
-/** The text of bytes. Throws TypeError where they are no UTF-8. @param {Uint8Array} bytes */
-export function text(bytes) {
-  return READER.decode(bytes);
-}
-
-/** @param {Uint8Array[]} parts */
-export function join(...parts) {
-  const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let place = 0;
-  for (const part of parts) {
-    joined.set(part, place);
-    place += part.length;
-  }
-  return joined;
-}
-
 /** @param {Uint8Array} one @param {Uint8Array} other */
 export function same(one, other) {
   return one.length === other.length && one.every((byte, place) => byte === other[place]);
-}
-
-/** @param {Uint8Array} bytes */
-export function hex(bytes) {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Throws InputError unless the text is pairs of hexadecimal digits. @param {string} digits */
@@ -78,7 +51,5 @@ export function fromBigEndian(bytes) {
 
 /** How many characters (code points) a text has. @param {string} value */
 export function characters(value) {
-  let count = 0;
-  for (const _ of value) count += 1;
-  return count;
+  return [...value].length;
 }

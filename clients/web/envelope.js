@@ -10,6 +10,8 @@ import { sha512 } from "./vendor/noble-hashes/sha2.js";
 import { ForgedError, bigEndian, join, utf8 } from "./bytes.js";
 import { MAX_BYTES } from "./wire.js";
 
+/** The public key of a private one. */
+export { getPublicKey as publicKey } from "./vendor/noble-ed25519/index.js";
 ed25519.hashes.sha512 = sha512; // WebCrypto has no Ed25519 in a page without TLS
 
 const TAG = utf8("local-dp envelope 1\0");
@@ -18,8 +20,6 @@ export const KEY = 32;
 
 /** Envelopes of a run without keys: everybody on the broker may speak for anybody. */
 export class Envelopes {
-  signed = false;
-
   /** @param {string} topic @param {Uint8Array} message @returns {Uint8Array} */
   seal(topic, message) {
     return message;
@@ -41,7 +41,6 @@ export class Party extends Envelopes {
   /** @param {string} run @param {Uint8Array} server @param {Uint8Array} own @param {(topic: string) => Uint8Array | null} speaker */
   constructor(run, server, own, speaker) {
     super();
-    this.signed = true;
     this.head = join(TAG, blake2b(join(server, utf8(run)), { dkLen: 32 }));
     this.own = own;
     this.speaker = speaker;
@@ -84,11 +83,6 @@ function valid(signature, message, key) {
   } catch {
     return false;
   }
-}
-
-/** The public key of a private one. @param {Uint8Array} own @returns {Uint8Array} */
-export function publicKey(own) {
-  return ed25519.getPublicKey(own);
 }
 
 /** A private key, from the browser's entropy. */

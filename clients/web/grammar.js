@@ -115,26 +115,25 @@ class Parser {
     return part;
   }
 
-  /** The part as the left side of "and" or "or", if that follows. @param {string} word @param {Expression | Operand} part */
-  leftOf(word, part) {
-    if (this.kind !== "word" || this.token !== word) return null;
-    const left = this.asked(part);
-    this.advance();
-    return left;
-  }
-
   /** Parts joined by "or"; "and" binds more closely. In parentheses it may be an operand. @returns {Expression | Operand} */
   either() {
-    let found = this.both();
-    for (let left; (left = this.leftOf("or", found)); ) found = { either: [left, this.asked(this.both())] };
-    return found;
+    return this.joined("or", (...either) => ({ either }), () => this.both());
   }
 
   /** @returns {Expression | Operand} */
   both() {
-    let found = this.negation();
-    for (let left; (left = this.leftOf("and", found)); ) found = { both: [left, this.asked(this.negation())] };
-    return found;
+    return this.joined("and", (...both) => ({ both }), () => this.negation());
+  }
+
+  /** @param {string} word @param {(left: Expression, right: Expression) => Expression} pair @param {() => Expression | Operand} part */
+  joined(word, pair, part) {
+    let whole = part();
+    while (this.kind === "word" && this.token === word) {
+      const left = this.asked(whole);
+      this.advance();
+      whole = pair(left, this.asked(part()));
+    }
+    return whole;
   }
 
   /** @returns {Expression | Operand} */

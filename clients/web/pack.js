@@ -4,7 +4,7 @@
  * The usual libraries read both as one number and lose the form, so that nobody could check that bytes are canonical.
  */
 
-import { WireError, bigEndian, fromBigEndian, join, text, utf8 } from "./bytes.js";
+import { WireError, bigEndian, fromBigEndian, join, utf8 } from "./bytes.js";
 
 /** @typedef {bigint | number | string | boolean | null | Uint8Array | any[] | Map<string, any>} Value */
 
@@ -17,6 +17,7 @@ import { WireError, bigEndian, fromBigEndian, join, text, utf8 } from "./bytes.j
  */
 
 const DEPTH = 512;
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The canonical bytes of a value. @param {any} value @returns {Uint8Array} */
 export function pack(value) {
@@ -87,18 +88,9 @@ export class Reader {
 
   /** @param {number} code @param {number} depth @returns {any} */
   wide(code, depth) {
-    switch (code) {
-      case 0xc0:
-        return null;
-      case 0xc2:
-      case 0xc3:
-        return code === 0xc3;
-      case 0xca:
-        this.canonical = false;
-        return this.fraction(4);
-      case 0xcb:
-        return this.fraction(8);
-    }
+    if (code === 0xc0) return null;
+    if (code === 0xc2 || code === 0xc3) return code === 0xc3;
+    if (code === 0xca || code === 0xcb) return this.fraction(code === 0xca ? 4 : 8);
     if (code >= 0xc4 && code <= 0xc6) return this.take(this.length(code - 0xc4, 0)).slice();
     if (code >= 0xcc && code <= 0xcf) return this.whole(code - 0xcc, false);
     if (code >= 0xd0 && code <= 0xd3) return this.whole(code - 0xd0, true);
@@ -135,16 +127,17 @@ export class Reader {
   fraction(size) {
     const place = this.place;
     this.take(size);
+    if (size < 8) this.canonical = false;
     return size === 8 ? this.view.getFloat64(place) : this.view.getFloat32(place);
   }
 
   /** @param {number} length */
   text(length) {
     if (length > this.limits.text) throw new WireError(`a text of ${length} bytes; ${this.limits.text} are the most`, "too-long");
+    const bytes = this.take(length);
     try {
-      return text(this.take(length));
-    } catch (error) {
-      if (error instanceof WireError) throw error;
+      return UTF8.decode(bytes);
+    } catch {
       throw new WireError("a text that is not UTF-8", "malformed");
     }
   }

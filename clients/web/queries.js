@@ -2,7 +2,7 @@
 
 import { InputError, RefusedError, characters } from "./bytes.js";
 import { parse } from "./grammar.js";
-import { answer, checkColumns } from "./questions.js";
+import { answer, checkColumns, columnOf } from "./questions.js";
 import { labelsOf } from "./labels.js";
 import { symbols } from "./randomizers/finite.js";
 
@@ -220,13 +220,6 @@ function checkLabels(labels) {
   if (!Array.isArray(labels) || !labels.length || !labels.every((label) => typeof label === "string")) throw new InputError("there are no labels");
   if (new Set(labels).size !== labels.length) throw new InputError("the labels are not distinct");
   if (labels.some((label) => characters(label) > MAX_LABEL)) throw new InputError(`a label has more than ${MAX_LABEL} characters`);
-}
-
-/** @param {any} column @param {Schema} schema */
-function columnOf(column, schema) {
-  const kind = schema.get(column);
-  if (kind === undefined) throw new InputError(`no column ${JSON.stringify(column)}; there are ${[...schema.keys()].join(", ")}`);
-  return kind;
 }
 
 /** The nearest whole number, ties to even, of a number that is 0 or more. @param {number} value */

@@ -54,8 +54,8 @@ function kindOf(operand, schema) {
   return kind === "text" || kind === "date" ? kind : "number";
 }
 
-/** @param {string} column @param {Schema} schema */
-function columnOf(column, schema) {
+/** The kind of a column. @param {any} column @param {Schema} schema */
+export function columnOf(column, schema) {
   const kind = schema.get(column);
   if (kind === undefined) throw new InputError(`no column ${JSON.stringify(column)}; there are ${[...schema.keys()].join(", ")}`);
   return kind;
@@ -68,12 +68,12 @@ export function answer(expression, row) {
     return part < 0 ? -1 : part ? 0 : 1;
   }
   if ("both" in expression) {
-    const [one, other] = expression.both.map((part) => answer(part, row));
-    return one === 0 || other === 0 ? 0 : one === 1 && other === 1 ? 1 : -1;
+    const parts = expression.both.map((part) => answer(part, row));
+    return parts.includes(0) ? 0 : parts.includes(-1) ? -1 : 1;
   }
   if ("either" in expression) {
-    const [one, other] = expression.either.map((part) => answer(part, row));
-    return one === 1 || other === 1 ? 1 : one === 0 && other === 0 ? 0 : -1;
+    const parts = expression.either.map((part) => answer(part, row));
+    return parts.includes(1) ? 1 : parts.includes(-1) ? -1 : 0;
   }
   if ("missing" in expression) return valueOf(expression.missing, row) === null ? 1 : 0;
   if ("column" in expression) return row.get(expression.column) ? 1 : 0; // a truth value is never missing
@@ -129,11 +129,8 @@ const date = (one, other) => String(one instanceof Day ? (dateOf(String(other)) 
  * @param {bigint | number | boolean} other
  */
 function difference(one, other) {
-  if (typeof one !== "number" && typeof other !== "number") {
-    const [a, b] = [BigInt(one), BigInt(other)];
-    return a < b ? -1 : a > b ? 1 : 0;
-  }
-  const [a, b] = [Number(one), Number(other)];
+  const isExact = typeof one !== "number" && typeof other !== "number";
+  const [a, b] = isExact ? [BigInt(one), BigInt(other)] : [Number(one), Number(other)];
   return a < b ? -1 : a > b ? 1 : 0;
 }
 

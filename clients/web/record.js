@@ -6,6 +6,9 @@ import { Day, dateOf } from "./dates.js";
 const KINDS = ["number", "whole", "truth", "date", "text"];
 const LONGEST = 256; // characters of a text: the rest is cut, as in Python
 
+/** The kind of a value by its type. @type {{[type: string]: Kind}} */
+const KIND_OF = { number: "number", bigint: "whole", boolean: "truth", string: "text" };
+
 /** @typedef {"number" | "whole" | "truth" | "date" | "text"} Kind */
 /** @typedef {Map<string, Kind>} Schema The columns and their kinds: all that a refusal may depend on. */
 /** @typedef {number | bigint | boolean | string | Day | null} Cell A date is given as text, such as 2020-06-01, or 2020-06-01T14:30. */
@@ -30,17 +33,9 @@ export function kindsOf(record) {
 
 /** @param {string} column @param {Cell} value @returns {Kind} */
 function kindOf(column, value) {
-  switch (typeof value) {
-    case "number":
-      return "number";
-    case "bigint":
-      return "whole";
-    case "boolean":
-      return "truth";
-    case "string":
-      return "text";
-  }
-  throw new InputError(`the value of ${column} is missing, so its kind is not seen; give a schema`);
+  const kind = KIND_OF[typeof value];
+  if (!kind) throw new InputError(`the value of ${column} is missing, so its kind is not seen; give a schema`);
+  return kind;
 }
 
 /**

@@ -1,7 +1,6 @@
 /** Checks of decoded values: each reads one value of a message, or throws WireError with the place where it is wrong. */
 
 import { WireError, characters } from "./bytes.js";
-import { pack } from "./pack.js";
 
 /**
  * @template T
@@ -29,10 +28,29 @@ function require(right, where, what) {
   if (!right) throw new WireError(`${where}: ${what}`, "wrong-value");
 }
 
-/** A whole number from `least` to below 2^bits, as a number. @param {number} least @param {number} bits @returns {Kind<number>} */
-export function whole(least, bits) {
-  return below(least, 2 ** bits);
+/**
+ * A value that is packed as it was read.
+ * @param {(value: any) => boolean} isOf whether it is of the type
+ * @param {(value: any) => string} fault of a value of the type; empty if there is none
+ * @returns {Kind<any>}
+ */
+function plain(isOf, fault) {
+  return {
+    read(value, where) {
+      if (!isOf(value)) throw wrongType(where, value);
+      const what = fault(value);
+      require(!what, where, what);
+      return value;
+    },
+    write: (value) => value,
+  };
 }
+
+/** @param {any} value */
+const isText = (value) => typeof value === "string";
+
+/** @param {string} text @param {number} most characters */
+const isWithin = (text, most) => text.length <= most || characters(text) <= most;
 
 /** A whole number from `least` to below `end`. @param {number} least @param {number} end @returns {Kind<number>} */
 export function below(least, end) {
@@ -47,40 +65,15 @@ export function below(least, end) {
 }
 
 /** A checksum: 64 bits, as a bigint. @type {Kind<bigint>} */
-export const word = {
-  read(value, where) {
-    if (typeof value !== "bigint") throw wrongType(where, value);
-    require(value >= 0n && value >> 64n === 0n, where, "not 64 bits");
-    return value;
-  },
-  write: (value) => value,
-};
+export const word = plain((value) => typeof value === "bigint", (value) => (value >= 0n && value >> 64n === 0n ? "" : "not 64 bits"));
 
 /** @param {RegExp} pattern @returns {Kind<string>} */
-export function matching(pattern) {
-  return {
-    read(value, where) {
-      if (typeof value !== "string") throw wrongType(where, value);
-      require(pattern.test(value), where, `a text that does not match ${pattern}`);
-      return value;
-    },
-    write: (value) => value,
-  };
-}
+export const matching = (pattern) => plain(isText, (value) => (pattern.test(value) ? "" : `a text that does not match ${pattern}`));
 
 export const name = matching(NAME);
 
 /** @param {number} most characters @returns {Kind<string>} */
-export function line(most) {
-  return {
-    read(value, where) {
-      if (typeof value !== "string") throw wrongType(where, value);
-      require(value.length <= most || characters(value) <= most, where, `a text of more than ${most} characters`);
-      return value;
-    },
-    write: (value) => value,
-  };
-}
+export const line = (most) => plain(isText, (value) => (isWithin(value, most) ? "" : `a text of more than ${most} characters`));
 
 /** @param {...string} words @returns {Kind<string>} */
 export function oneOf(...words) {
@@ -94,25 +87,11 @@ export function oneOf(...words) {
 }
 
 /** @type {Kind<boolean>} */
-export const truth = {
-  read(value, where) {
-    if (typeof value !== "boolean") throw wrongType(where, value);
-    return value;
-  },
-  write: (value) => value,
-};
+export const truth = plain((value) => typeof value === "boolean", () => "");
 
 /** @param {number} least @param {number} most @returns {Kind<Uint8Array>} */
-export function bytes(least, most) {
-  return {
-    read(value, where) {
-      if (!(value instanceof Uint8Array)) throw wrongType(where, value);
-      require(value.length >= least && value.length <= most, where, `${value.length} bytes`);
-      return value;
-    },
-    write: (value) => value,
-  };
-}
+export const bytes = (least, most) =>
+  plain((value) => value instanceof Uint8Array, ({ length }) => (length >= least && length <= most ? "" : `${length} bytes`));
 
 /** @template T @param {Kind<T>} part @param {number} least @param {number} most @returns {Kind<T[]>} */
 export function list(part, least, most) {
@@ -159,7 +138,7 @@ const isNumber = (value) => typeof value === "bigint" || (typeof value === "numb
 function isParameter(value) {
   if (typeof value === "bigint") return true;
   if (typeof value === "number") return Number.isFinite(value);
-  if (typeof value === "string") return value.length <= MAX_TEXT || characters(value) <= MAX_TEXT;
+  if (typeof value === "string") return isWithin(value, MAX_TEXT);
   if (!Array.isArray(value)) return false;
   const hasWhole = value.some((part) => typeof part === "bigint");
   if (hasWhole && value.every(isNumber)) throw new WireError("a list of whole numbers, which are fractions", "not-canonical");
@@ -199,10 +178,4 @@ export function map(fields) {
       return new Map(written.map(([field, kind]) => [field, kind.write(value[field])]));
     },
   };
-}
-
-/** Whether a map that was read has its fields in this order, which its bytes show. @param {Kind<any>} kind @param {any} message @param {Uint8Array} payload */
-export function inOrder(kind, message, payload) {
-  const packed = pack(kind.write(message));
-  return packed.length === payload.length && packed.every((byte, place) => byte === payload[place]);
 }

@@ -1,9 +1,9 @@
 /** The ten messages of a run and their MessagePack form: strict, canonical, bounded; names and parameters only, never code. */
 
 import { blake2b } from "./vendor/noble-hashes/blake2.js";
-import { WireError, fromBigEndian, join, utf8 } from "./bytes.js";
+import { WireError, fromBigEndian, join, same, utf8 } from "./bytes.js";
 import { Reader, pack } from "./pack.js";
-import { below, bytes, inOrder, line, list, map, matching, name, oneOf, parameters, truth, tuple, unlessEmpty, usually, whole, word } from "./schema.js";
+import { below, bytes, line, list, map, matching, name, oneOf, parameters, truth, tuple, unlessEmpty, usually, word } from "./schema.js";
 
 export const MAX_BYTES = 1 << 20;
 export const VERSION = "ldp/1";
@@ -41,7 +41,7 @@ export const MAX_LINES = 1 << 14;
 /** @typedef {{kind: "absent", run: string, round: number, member: string, ask: number, start: number, stop: number, why: string, code: string}} Absent */
 /** @typedef {Request | Reply | Refusal | Receipt | Account | Hello | Gone | Roll | End | Absent} Message */
 
-const index = whole(0, 48);
+const index = below(0, 2 ** 48);
 const round = below(1, 2 ** 32);
 const spans = list(tuple(index, index), 0, 4096);
 const ask = map({
@@ -119,7 +119,7 @@ export function decode(payload, side = EITHER) {
   const kind = KINDS[called];
   const message = kind.read(data, called);
   if (reader.repeats) throw new WireError("a name twice in one map", "repeated-key");
-  if (!reader.canonical || !inOrder(kind, message, payload)) throw new WireError("a message that is not in canonical form", "not-canonical");
+  if (!reader.canonical || !same(encode(message), payload)) throw new WireError("a message that is not in canonical form", "not-canonical");
   return message;
 }
 

@@ -10,7 +10,8 @@
 export const systemWords = {
   private: true,
   word(width) {
-    return fromBytes(crypto.getRandomValues(new Uint8Array(width / 8)));
+    const bytes = crypto.getRandomValues(new Uint8Array(width / 8)); // the least significant first, as Python reads its entropy
+    return bytes.reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
   },
 };
 
@@ -25,9 +26,4 @@ export function givenWords(words) {
       return next;
     },
   };
-}
-
-/** The word in its bytes, the least significant first, as Python reads its entropy. @param {Uint8Array} bytes */
-export function fromBytes(bytes) {
-  return bytes.reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
 }

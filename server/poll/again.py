@@ -37,7 +37,7 @@ class Again(ABC, Generic[R]):
     epsilon: float
     steps: list[str] = field(default_factory=list)  # what was asked and answered so far, in words
     result: R | None = None
-    begun: bool = False
+    has_begun: bool = False
     over: bool = False
 
     @abstractmethod
@@ -143,22 +143,18 @@ class Median(Again[Located]):
     def answered(self, query: LocalQuery, tally: Tally) -> str:
         share = query.randomizer.estimate(tally)
         assert isinstance(share, Estimate)
-        value, low, high = (
-            f"{100 * min(max(float(part), 0.0), 1.0):.0f} %"
-            for part in (share.value, *share.interval())
-        )
-        return (
-            f"Below {query.query.params()['end']:.6g}? {value} of {tally.n:,} people ({low} to "
-            f"{high})."
-        )
+        parts = np.clip([share.value, *share.interval()], 0.0, 1.0)
+        value, low, high = (f"{100 * float(part):.0f} %" for part in parts)
+        end = query.query.params()["end"]
+        return f"Below {end:.6g}? {value} of {tally.n:,} people ({low} to {high})."
 
     @property
     def ends(self) -> tuple[float, float, float]:
         """The median and the ends of its 95 % interval, all between the bounds: an end at a bound
         is open."""
         edges = self.search.grid.edges.tolist()
-        found = self.result.places[0] if self.result else (BINS // 2, 0, BINS + 1)
-        symbol, low, high = (min(max(each, 1), BINS) for each in found)
+        places = self.result.places[0] if self.result else (BINS // 2, 0, BINS + 1)
+        symbol, low, high = (min(max(each, 1), BINS) for each in places)
         return (edges[symbol - 1] + edges[symbol]) / 2, edges[low - 1], edges[high]
 
     def public(self) -> dict[str, Any]:
@@ -177,28 +173,26 @@ class Median(Again[Located]):
         is_open = low <= self.search.bounds[0], high >= self.search.bounds[1]
         if all(is_open):
             return "Too few answers for an interval: the median may be anywhere."
-        interval = (
-            f"at most {number(high)}"
-            if is_open[0]
-            else f"at least {number(low)}"
-            if is_open[1]
-            else f"{number(low)} to {number(high)}"
-        )
+        interval = f"{number(low)} to {number(high)}"
+        if is_open[0]:
+            interval = f"at most {number(high)}"
+        if is_open[1]:
+            interval = f"at least {number(low)}"
         return f"about {number(value)}; 95 % interval: {interval}"
 
     def offer(self, people: int) -> tuple[str, str]:
-        if people < FEWEST or self.begun:
+        if people < FEWEST or self.has_begun:
             return "", ""
         error = search_error(self.epsilon, 1, people, BETA)
-        needed = (
+        need = (
             f"within {100 * _NEAR:.0f} % of all people takes about "
             f"{self.search.clients(self.epsilon):,}"
         )
         if error >= 0.5:
-            outlook = f"{people:,} answers are too few for a median; one {needed}."
+            outlook = f"{people:,} answers are too few for a median; one {need}."
         else:
             outlook = (
                 f"{people:,} answers place the median within {100 * error:.0f} % of all people; "
-                f"{needed}."
+                f"{need}."
             )
         return "Ask again for the median", outlook

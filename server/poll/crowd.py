@@ -68,12 +68,14 @@ class Crowd:
 
     def _make_room(self) -> None:
         fullest = max(self._by_source.values())
-        crowded = [
+        candidates = [
             (key, each)
             for key, each in self._open.items()
             if self._by_source[each.source] == fullest
         ]
-        key, victim = next(((key, each) for key, each in crowded if not each.member), crowded[0])
+        key, victim = next(
+            ((key, each) for key, each in candidates if not each.member), candidates[0]
+        )
         self.leave(key)
         victim.close()
 
@@ -115,9 +117,9 @@ class Crowd:
 def source_of(address: str) -> str:
     """The address, or the network of 64 bits of one of IPv6, which is one household's."""
     try:
-        parsed = ip_address(address.partition("%")[0])
+        ip = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is None:
-        return parsed.exploded[:19]
-    return str(getattr(parsed, "ipv4_mapped", None) or parsed)
+    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is None:
+        return ip.exploded[:19]
+    return str(getattr(ip, "ipv4_mapped", None) or ip)

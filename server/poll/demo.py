@@ -69,11 +69,11 @@ class Demo:
     def __init__(self, plan: Plan, epsilon: float, game: Game | None) -> None:
         self.people, self.seed = plan.demo, plan.seed
         self._run, self._server, self._epsilon = plan.run, public(plan.key), epsilon
-        self._records = (
-            game.deal(0, plan.people)
-            if game
-            else records_of(plan.questions, plan.people, np.random.default_rng(plan.seed))
-        )
+        if game:
+            self._records = game.deal(0, plan.people)
+        else:
+            generator = np.random.default_rng(plan.seed)
+            self._records = records_of(plan.questions, plan.people, generator)
 
     async def come(self, address: Address, give: Callable[[bytes, int], Place]) -> None:
         """Has them join one after another, and answer until the poll is over. `give` gives places

@@ -21,7 +21,7 @@ class File:
     """What is sent, also compressed, and its media type."""
 
     data: bytes
-    packed: bytes
+    gzip: bytes
     kind: str
 
     @classmethod
@@ -32,7 +32,7 @@ class File:
 def files() -> dict[str, File]:
     """All files that are served, by their path: the pages, the client under client/, and the
     list."""
-    found: dict[str, File] = {}
+    contents: dict[str, File] = {}
     for folder, prefix in ((PAGES, ""), (CLIENT, "client/")):
         for path in sorted(folder.rglob("*")):
             inside = path.relative_to(folder)
@@ -41,6 +41,9 @@ def files() -> dict[str, File]:
                 and path.is_file()
                 and not {"node_modules", "test", "tests"} & set(inside.parts)
             ):
-                found[prefix + inside.as_posix()] = File.of(path.read_bytes(), _TYPES[path.suffix])
-    listed = "".join(f"{sha256(file.data).hexdigest()}  {name}\n" for name, file in found.items())
-    return {**found, LISTING: File.of(listed.encode(), "text/plain; charset=utf-8")}
+                contents[prefix + inside.as_posix()] = File.of(
+                    path.read_bytes(), _TYPES[path.suffix]
+                )
+    sums = {name: sha256(file.data).hexdigest() for name, file in contents.items()}
+    listing = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+    return {**contents, LISTING: File.of(listing.encode(), "text/plain; charset=utf-8")}

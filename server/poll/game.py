@@ -67,14 +67,14 @@ def outlook(epsilon: float) -> str:
 def chance(epsilon: float, phones: int) -> float:
     """The share of simulated games in which so many phones find the rule; its standard error is at
     most 0.036."""
-    learner, generator, found = MaskedParityList(d=BITS), np.random.default_rng(1), 0
+    learner, generator, wins = MaskedParityList(d=BITS), np.random.default_rng(1), 0
     for seed in range(GAMES):
         population = learner.synthetic(phones, seed)
-        found += (
+        wins += (
             run(learner.algorithm(epsilon, phones), AggregateOracle(population, generator, epsilon))
             == population.concept
         )
-    return found / GAMES
+    return wins / GAMES
 
 
 @dataclass(kw_only=True)
@@ -133,22 +133,22 @@ class Game(Again[Concept]):
         return await self._oracle.answer(queries)
 
     def asking(self, query: LocalQuery) -> list[str]:
-        listed, phones = query.query, f"{len(query.cohort):,} phones"
-        if not isinstance(listed, MaskedList):
+        question, phones = query.query, f"{len(query.cohort):,} phones"
+        if not isinstance(question, MaskedList):
             return [
                 (
                     f"Round 1 asks {phones}: which bit of r does your label show? With b = 0, it "
                     "shows none."
                 )
             ]
-        open_places = ", ".join(map(str, places_of(listed.free)))
+        open_places = ", ".join(map(str, places_of(question.free)))
         return [
             (
-                f"Learned: r = {_shown(listed.r, listed.free)}, where each ? is open. So "
-                f"{2 * listed.listed} rules are left."
+                f"Learned: r = {_digits(question.r, question.free)}, where each ? is open. So "
+                f"{2 * question.listed} rules are left."
             ),
             f"Round 2 depends on that, and asks the other {phones}. With b = 0: what is x at the "
-            f"places {open_places}, and does your label fit r = {_shown(listed.r)}? With b = 1: "
+            f"places {open_places}, and does your label fit r = {_digits(question.r)}? With b = 1: "
             "which open bit does your label show?",
         ]
 
@@ -156,7 +156,7 @@ class Game(Again[Concept]):
         return f"{tally.n:,} phones answered."
 
     def offer(self, people: int) -> tuple[str, str]:
-        if self.begun:
+        if self.has_begun:
             return "Ask round 2" if self.pauses and len(
                 self.steps
             ) > 2 and not self.go_on.is_set() else "", ""
@@ -165,12 +165,12 @@ class Game(Again[Concept]):
     @property
     def _beside(self) -> str:
         """What interaction is worth."""
-        known = masked_parity_one_round_clients(BITS, self.epsilon, 1 - SURE)
+        clients = masked_parity_one_round_clients(BITS, self.epsilon, 1 - SURE)
         proven = masked_parity_one_round_bound(BITS, self.epsilon, SURE)
         least = f" Fewer than {proven:,.0f} are proven too few." if proven > 1 else ""
         return (
-            f"In one round, the best known question takes {known:,} phones for {100 * SURE:.0f} % "
-            f"of games.{least}"
+            f"In one round, the best known question takes {clients:,} phones for {100 * SURE:.0f} "
+            f"% of games.{least}"
         )
 
     def public(self) -> dict[str, Any]:
@@ -184,18 +184,18 @@ class Game(Again[Concept]):
             return "The rule is hidden."
         if self.result is None:
             return "Too few phones answered."
-        hidden = self.population.concept
-        said = f"r = {_shown(self.result.r)}, a = {self.result.a}"
+        truth = self.population.concept
+        guess = f"r = {_digits(self.result.r)}, a = {self.result.a}"
         return (
-            f"Found: {said}."
-            if self.result == hidden
+            f"Found: {guess}."
+            if self.result == truth
             else (
-                f"Not found. The class says {said}; hidden is r = {_shown(hidden.r)}, a = "
-                f"{hidden.a}."
+                f"Not found. The class says {guess}; hidden is r = {_digits(truth.r)}, a = "
+                f"{truth.a}."
             )
         )
 
 
-def _shown(r: int, free: int = 0) -> str:
+def _digits(r: int, free: int = 0) -> str:
     """The bits of a vector, place 0 first; ? where they are open."""
     return "".join("?" if free >> place & 1 else str(r >> place & 1) for place in range(BITS))

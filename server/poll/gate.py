@@ -53,30 +53,30 @@ class Packets:
     """Cuts a stream of bytes into packets. Raises GateError for one that is too long."""
 
     def __init__(self) -> None:
-        self._held = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[Packet]:
         """The packets that are whole now."""
-        self._held += data
-        found = []
+        self._buffer += data
+        packets = []
         while (packet := self._next()) is not None:
-            found.append(packet)
-        return found
+            packets.append(packet)
+        return packets
 
     def _next(self) -> Packet | None:
         size = 0
         for place in range(1, 5):
-            if place >= len(self._held):
+            if place >= len(self._buffer):
                 return None
-            digit = self._held[place]
+            digit = self._buffer[place]
             size |= (digit & 0x7F) << 7 * (place - 1)
             if size > PACKET:
                 break
             if not digit & 0x80:
-                if len(self._held) < place + 1 + size:
+                if len(self._buffer) < place + 1 + size:
                     return None
-                packet = Packet(self._held[0], bytes(self._held[place + 1 : place + 1 + size]))
-                del self._held[: place + 1 + size]
+                packet = Packet(self._buffer[0], bytes(self._buffer[place + 1 : place + 1 + size]))
+                del self._buffer[: place + 1 + size]
                 return packet
         raise GateError("a packet that is too long")
 
@@ -200,21 +200,14 @@ class Visit:
         _, *who = self.gate.written(will, last_words, "gone")
         self.who = who[0], who[1]
         # the will's flags, and a clean session
-        kept, payload = (
-            flags & 0x1C | 2,
-            [secrets.token_hex(11).encode(), will.encode(), last_words],
-        )
+        connect_flags = flags & 0x1C | 2
+        payload = [secrets.token_hex(11).encode(), will.encode(), last_words]
         for flag, word in ((0x80, self.gate.address.user), (0x40, self.gate.address.password)):
             if word is not None:
-                kept |= flag
+                connect_flags |= flag
                 payload.append(word.encode())
-        return Packet(
-            CONNECT << 4,
-            b"\0\4MQTT\4"
-            + bytes([kept])
-            + alive
-            + b"".join(len(part).to_bytes(2) + part for part in payload),
-        )
+        content = b"".join(len(part).to_bytes(2) + part for part in payload)
+        return Packet(CONNECT << 4, b"\0\4MQTT\4" + bytes([connect_flags]) + alive + content)
 
 
 async def pass_through(
@@ -225,10 +218,10 @@ async def pass_through(
 ) -> None:
     """Joins a WebSocket with the broker until either ends, or the member breaks the rules. Raises
     OSError where there is no broker."""
-    passed = _passed(Visit(gate, on_hello), receive)
+    packets = _packets(Visit(gate, on_hello), receive)
     try:
         async with asyncio.timeout(GREETING):
-            greeting = await anext(passed)
+            greeting = await anext(packets)
     except (StopAsyncIteration, GateError, TimeoutError):
         return  # before the broker knows of it
     address = gate.address
@@ -241,7 +234,7 @@ async def pass_through(
     writer.write(greeting)
 
     async def inward() -> None:
-        async for data in passed:
+        async for data in packets:
             writer.write(data)
             await writer.drain()
 
@@ -259,7 +252,7 @@ async def pass_through(
         writer.transport.abort()
 
 
-async def _passed(
+async def _packets(
     visit: Visit, receive: Callable[[], Awaitable[bytes | None]]
 ) -> AsyncIterator[bytes]:
     """The packets for the broker. Raises GateError for one that the member does not send, or for

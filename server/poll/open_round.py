@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Member
-from local_dp.server.phases import Answer, Collecting, Phase, Send
+from local_dp.server.phases import Answer, Collecting, Phase, Send, receipts
 from local_dp.server.quorum import Terms
 from local_dp.server.round import Round
-from local_dp.wire import MAX_RECEIPTS, Receipt
 
 AGAIN = 5.0  # seconds between two requests to those who owe: a person thinks for a while
 STORED = 0.05  # seconds for which stored reports are gathered, to be confirmed together
@@ -32,16 +31,16 @@ class OpenRound(Collecting):
     """
 
     def __init__(
-        self, round: Round, coordinator: "OpenCoordinator", now: float, awaited: frozenset[str]
+        self, round: Round, coordinator: "OpenCoordinator", now: float, returnees: frozenset[str]
     ) -> None:
         super().__init__(
             round, coordinator.members, coordinator.terms, coordinator.pace, coordinator.rolls, now
         )
         self.limit = coordinator.limit
-        self._awaited = awaited
+        self._returnees = returnees
         self.over = False
-        self._asked = now  # when those who owe were last asked
-        self._stored: list[Member] = []  # whose receipts are due
+        self._last_call = now  # when those who owe were last asked
+        self._receivers: list[Member] = []  # whose receipts are due
         self._confirm = math.inf  # when
 
     @property
@@ -50,75 +49,56 @@ class OpenRound(Collecting):
 
     def joined(self, member: Member, now: float) -> None:
         super().joined(member, now)
-        self._greeted(member, now)
+        self._greet(member, now)
 
     def returned(self, member: Member) -> None:
         if member.owes:
             self.waves.settled(member)
             self.waves.add(member)
-        self._greeted(member, self._asked)
+        self._greet(member, self._last_call)
 
-    def _greeted(self, member: Member, now: float) -> None:
+    def _greet(self, member: Member, now: float) -> None:
         if not member.owes and member.name in self.round.sums:
-            self._stored.append(member)
+            self._receivers.append(member)
             self._confirm = min(self._confirm, now)
 
     def report(self, member: Member, message: Answer, now: float) -> None:
         super().report(member, message, now)
         # also where it came again: the receipt may be lost
         if not member.owes and member.name in self.round.sums:
-            self._stored.append(member)
+            self._receivers.append(member)
             self._confirm = min(self._confirm, now + STORED)
 
-    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
-        sends = Phase.due(self, run, rejoined, now)
-        if self._asked + AGAIN <= now:
-            self._asked, self.waves.asked = now, [wave for wave in self.waves.asked if wave.owing]
-            sends += [send for wave in self.waves.asked for send in self._again(wave)]
+    def due(self, run: str, has_rejoined: bool, now: float) -> list[Send]:
+        sends = Phase.due(self, run, has_rejoined, now)
+        if self._last_call + AGAIN <= now:
+            self._last_call, self.waves.current = (
+                now,
+                [wave for wave in self.waves.current if wave.owing],
+            )
+            sends += [send for wave in self.waves.current for send in self._again(wave)]
         while (wave := self.waves.ask(now)) is not None:
             sends += self._again(wave)
         if self._confirm <= now:
-            sends += receipts(run, self.round, self._stored)
-            self._stored, self._confirm = [], math.inf
+            sends += receipts(self.round, self._receivers)
+            self._receivers, self._confirm = [], math.inf
         return sends
 
     def is_settled(self, now: float) -> bool:
         is_idle = (
             self.end < math.inf
             and self.waves.idle_from() <= now
-            and self._awaited <= self.members.named.keys()
+            and self._returnees <= self.members.by_name.keys()
         )
         return self.over or self.end <= now or is_idle
 
     def wake(self, now: float) -> float:
         return min(
-            self._asked + AGAIN,
+            self._last_call + AGAIN,
             self._confirm,
             self.end,
             now if self.waves.has_room(now) else math.inf,
         )
-
-
-def receipts(run: str, round: Round, members: list[Member]) -> list[Send]:
-    """The stored reports of these members, a message for each group."""
-    groups: dict[str, dict[str, Member]] = {}
-    for member in members:
-        groups.setdefault(member.group, {})[member.name] = member
-    return [
-        Send(
-            group,
-            Receipt(
-                run=run,
-                round=round.number,
-                accepted=tuple(
-                    (each.start, each.stop, round.sums[each.name].checksum)
-                    for each in some.values()
-                ),
-            ),
-        )
-        for group, some in groups.items()
-        if len(some) <= MAX_RECEIPTS
-    ]
 
 
 class OpenCoordinator(Coordinator):

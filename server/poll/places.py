@@ -31,8 +31,8 @@ class Places:
         order.shuffle(sizes)
         spans = [(stop - size, stop) for size, stop in zip(sizes, accumulate(sizes), strict=True)]
         order.shuffle(spans)
-        taken = {place.start for place in self.roster.places}
-        self._free = [span for span in spans if span[0] not in taken]
+        starts = {place.start for place in self.roster.places}
+        self._free = [span for span in spans if span[0] not in starts]
 
     @property
     def taken(self) -> int:

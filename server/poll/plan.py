@@ -59,7 +59,7 @@ class Plan:
             "key": self.key.hex(),
             "questions": self.questions.to_dict(),
             "protocol": PROTOCOL,
-            "at": _written(self.began),
+            "at": _date(self.began),
         }
 
     @classmethod
@@ -74,5 +74,5 @@ class Plan:
         )
 
 
-def _written(seconds: float) -> str:
+def _date(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))

@@ -106,20 +106,10 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """As the file has it, with its name and its kind."""
-        more = (
-            {"labels": list(self.labels)}
-            if self.labels
-            else {}
-            if self.low is None
-            else {"low": self.low, "high": self.high}
-        )
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "text": self.text,
-            "epsilon": self.epsilon,
-            **more,
-        }
+        data = {"name": self.name, "kind": self.kind, "text": self.text, "epsilon": self.epsilon}
+        if self.labels:
+            return {**data, "labels": list(self.labels)}
+        return data if self.low is None else {**data, "low": self.low, "high": self.high}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Question":
@@ -174,12 +164,12 @@ class Questions:
         return cls(data["title"], tuple(map(Question.from_dict, data["questions"])))
 
 
-def read(given: str, epsilon: float) -> Questions:
+def read(source: str, epsilon: float) -> Questions:
     """The questions in a file whose name ends in .toml, or the one question itself. Raises
     InputError."""
-    if given.endswith(".toml") and len(given.split()) == 1:
-        return _from_file(Path(given), epsilon)
-    return Questions(given, (Question("q1", given, epsilon),))
+    if source.endswith(".toml") and len(source.split()) == 1:
+        return _from_file(Path(source), epsilon)
+    return Questions(source, (Question("q1", source, epsilon),))
 
 
 def _from_file(path: Path, epsilon: float) -> Questions:
@@ -201,15 +191,15 @@ def _from_file(path: Path, epsilon: float) -> Questions:
         or not all(isinstance(entry, dict) for entry in entries)
     ):
         raise InputError(f"{path.name}: {EXAMPLE}")
-    made = []
+    questions = []
     for place, entry in enumerate(entries, start=1):
         try:
-            made.append(_question(f"q{place}", entry, epsilon))
+            questions.append(_question(f"q{place}", entry, epsilon))
         except LocalDPError as error:
             raise InputError(f"{path.name}, question {place}: {error}") from None
-    if not made:
+    if not questions:
         raise InputError(f"the poll has 0 questions; {EXAMPLE}")
-    return Questions(title[:LONGEST], tuple(made))
+    return Questions(title[:LONGEST], tuple(questions))
 
 
 def _question(name: str, entry: Mapping[str, Any], epsilon: float) -> Question:

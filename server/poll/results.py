@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -28,13 +29,15 @@ def data_of(result: Result) -> dict[str, Any]:
     for question, part in zip(plan.questions.questions, round.parts, strict=False):
         tally = part.tally()
         rows = rows_of(question, Standing(question, plan.people).estimate(tally))
-        kept = [{name: row[name] for name in ("label", "value", "low", "high")} for row in rows]
+        estimates = [
+            {name: row[name] for name in ("label", "value", "low", "high")} for row in rows
+        ]
         questions.append(
             {
                 **question.to_dict(),
                 "randomizer": part.query.randomizer.name,
                 "answered": tally.n,
-                "estimates": kept,
+                "estimates": estimates,
             }
         )
     return {
@@ -42,11 +45,11 @@ def data_of(result: Result) -> dict[str, Any]:
         "run": plan.run,
         "title": plan.questions.title,
         "began": _date(plan.began),
-        "ended": _date(result.ended),
+        "ended": _date(result.end),
         "private": plan.seed is None and not plan.demo,
         "demo": plan.demo,
         "epsilon": epsilon,
-        "joined": result.joined,
+        "joined": result.places,
         "refused": round.counts.refused,
         "late": round.counts.late,
         "repeated": round.counts.duplicate,
@@ -56,17 +59,17 @@ def data_of(result: Result) -> dict[str, Any]:
         },
         "questions": questions,
         "again": result.again and result.again.state(),
-        "promised": promised(plan, epsilon, result.joined),
+        "promised": promised(plan, epsilon, result.places),
         "not_promised": list(NOT_PROMISED[: 2 if plan.game else None]),
     }
 
 
-def promised(plan: Plan, epsilon: float, joined: int) -> list[str]:
+def promised(plan: Plan, epsilon: float, people: int) -> list[str]:
     """The promises that held."""
     made_up = (
         [
             (
-                f"{min(plan.demo, joined):,} of these people were made up by this program, for a "
+                f"{min(plan.demo, people):,} of these people were made up by this program, for a "
                 "rehearsal."
             )
         ]
@@ -138,11 +141,11 @@ def text_of(data: Mapping[str, Any]) -> str:
 def _row(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return "no answer"
-    value, low, high = _shown(row)
+    value, low, high = _numbers(row)
     return f"{value} (95 % interval {low} to {high})"
 
 
-def _shown(row: dict[str, Any]) -> list[str]:
+def _numbers(row: dict[str, Any]) -> list[str]:
     """An estimate and the ends of its interval, to the digits that this shows."""
     each = row["value"], row["low"], row["high"]
     return ["none" if end is None else number(end, grain(None, each[1:], each[0])) for end in each]
@@ -150,34 +153,16 @@ def _shown(row: dict[str, Any]) -> list[str]:
 
 def table_of(data: dict[str, Any]) -> str:
     """As CSV, a line for each estimate."""
+    of_question = itemgetter("text", "kind", "epsilon", "answered")
+    of_row = itemgetter("label", "value", "low", "high")
     rows = [
-        (
-            question["text"],
-            question["kind"],
-            question["epsilon"],
-            question["answered"],
-            row["label"],
-            row["value"],
-            row["low"],
-            row["high"],
-        )
+        (*of_question(question), *of_row(row))
         for question in data["questions"]
         for row in question["estimates"]
     ]
     if data["again"] is not None:
-        again = data["again"]
-        rows.append(
-            (
-                again["question"],
-                again["kind"],
-                "",
-                "",
-                again["text"],
-                again["value"],
-                again["low"],
-                again["high"],
-            )
-        )
+        again = {**data["again"], "epsilon": "", "answered": "", "label": data["again"]["text"]}
+        rows.append((again["question"], *of_question(again)[1:], *of_row(again)))
     return as_csv(
         ("question", "kind", "epsilon", "answered", "label", "value", "low", "high"), rows
     )
@@ -193,17 +178,11 @@ _STYLE = (
 
 def page_of(data: dict[str, Any]) -> str:
     """As a page without a script."""
-    parts = [
-        (
-            f"<h1>{_safe(data['title'])}</h1><p>{data['joined']:,} people joined, "
-            f"{_safe(data['began'])} to {_safe(data['ended'])}.</p>"
-        )
-    ]
+    dates = f"{_safe(data['began'])} to {_safe(data['ended'])}"
+    people = f"<p>{data['joined']:,} people joined, {dates}.</p>"
+    parts = [f"<h1>{_safe(data['title'])}</h1>{people}"]
     for question in data["questions"]:
-        rows = "".join(
-            f"<tr><td>{_safe(row['label'])}</td><td>{_shown(row)[0]}</td><td>{_ends(row)}</td></tr>"
-            for row in question["estimates"]
-        )
+        rows = "".join(map(_cells, question["estimates"]))
         about = f"<p>{question['answered']:,} answers, epsilon {number(question['epsilon'])}.</p>"
         head = (
             "<tr><th scope=col>answer</th><th scope=col>estimate</th><th scope=col>95 % "
@@ -215,15 +194,12 @@ def page_of(data: dict[str, Any]) -> str:
     if data["again"] is not None:
         again = data["again"]
         steps = "".join(f"<li>{_safe(step)}</li>" for step in again["steps"])
-        about = (
-            f"<p>{_safe(again['question'])}</p><ol>{steps}</ol>"
-            f"<p>{_safe(again['text'])}</p><p>{_safe(again['beside'])}</p>"
-        )
-        parts.append(f"<section><h2>{_safe(again['title'])}</h2>{about}</section>")
+        about = f"<p>{_safe(again['question'])}</p><ol>{steps}</ol>"
+        outcome = f"<p>{_safe(again['text'])}</p><p>{_safe(again['beside'])}</p>"
+        parts.append(f"<section><h2>{_safe(again['title'])}</h2>{about}{outcome}</section>")
     for heading, lines in (("Promised", data["promised"]), ("Not promised", data["not_promised"])):
-        parts.append(
-            f"<h2>{heading}</h2><ul>{''.join(f'<li>{_safe(line)}</li>' for line in lines)}</ul>"
-        )
+        items = "".join(f"<li>{_safe(line)}</li>" for line in lines)
+        parts.append(f"<h2>{heading}</h2><ul>{items}</ul>")
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src '
@@ -239,8 +215,14 @@ def _safe(text: str) -> str:
     return shown(text, "page")
 
 
+def _cells(row: dict[str, Any]) -> str:
+    return (
+        f"<tr><td>{_safe(row['label'])}</td><td>{_numbers(row)[0]}</td><td>{_ends(row)}</td></tr>"
+    )
+
+
 def _ends(row: dict[str, Any]) -> str:
-    return "none" if row["value"] is None else " to ".join(_shown(row)[1:])
+    return "none" if row["value"] is None else " to ".join(_numbers(row)[1:])
 
 
 def check_out(folder: Path) -> None:

@@ -60,9 +60,9 @@ class Result:
     plan: Plan
     round: Round
     again: Again[Any] | None
-    joined: int
+    places: int
     accounts: Reconciliation
-    ended: float
+    end: float
 
 
 class Poll:
@@ -87,15 +87,15 @@ class Poll:
         )
         self._closed = asyncio.Event()
         if self._again and journal.notes(AGAIN):
-            self._again.begun = True
+            self._again.has_begun = True
             self._closed.set()
         if self._game and journal.notes(GO_ON):
             self._game.go_on.set()
         self._standing = [Standing(question, plan.people) for question in plan.questions.questions]
-        self._public = self._shown()
+        self._public = self._describe()
         self._phase = "open"
         self._state: State = {}
-        self._seen: object = None
+        self._look: object = None
 
     async def play(
         self,
@@ -164,7 +164,7 @@ class Poll:
         else:
             await oracle.answer(self.plan.questions.asks(self.plan.people))
         self.places.open = False
-        if self._again and self._again.begun:
+        if self._again and self._again.has_begun:
             self._phase, self.coordinator.limit = "playing" if self._game else "again", LIMIT
             await self._again.play(self._takers, self.plan.people, oracle)
         self._phase = "closed"
@@ -183,7 +183,7 @@ class Poll:
     @property
     def _later(self) -> Again[Any] | None:
         """The game; or a second question, once it has begun."""
-        return self._again if self._game or (self._again and self._again.begun) else None
+        return self._again if self._game or (self._again and self._again.has_begun) else None
 
     @property
     def _takers(self) -> Counts:
@@ -208,7 +208,7 @@ class Poll:
     def public(self) -> dict[str, Any]:
         return {**self._public, "open": self._phase == "open"}
 
-    def _shown(self) -> dict[str, Any]:
+    def _describe(self) -> dict[str, Any]:
         """The words and numbers that a respondent's page shows, apart from whether the poll is
         open. The page builds each ask from them."""
         plan = self.plan
@@ -238,7 +238,7 @@ class Poll:
         has the history."""
         round = self.coordinator.round(1)
         here = sum(member.gone_since is None for member in self.coordinator.members)
-        seen = (
+        look = (
             self._phase,
             self.places.taken,
             here,
@@ -246,11 +246,11 @@ class Poll:
             self._offer,
             self._again and len(self._again.steps),
         )
-        if seen != self._seen:
-            self._seen, self._state = seen, self._looked(round, here)
+        if look != self._look:
+            self._look, self._state = look, self._view(round, here)
         return self._state
 
-    def _looked(self, round: Round | None, here: int) -> State:
+    def _view(self, round: Round | None, here: int) -> State:
         plan = self.plan
         return {
             "title": plan.questions.title,
@@ -285,7 +285,7 @@ class Poll:
     def close(self) -> None:
         """Nobody joins any more. A game begins."""
         self.places.open = False
-        if self._game and not self._game.begun:
+        if self._game and not self._game.has_begun:
             self._begin(self._game)
         self._closed.set()
         self.coordinator.shut_open()
@@ -303,13 +303,13 @@ class Poll:
 
     def _begin(self, again: Again[Any]) -> None:
         self.journal.note(AGAIN, b"")
-        again.begun = True
+        again.has_begun = True
 
     def picture(self) -> bytes:
         import segno
 
-        drawn = io.BytesIO()
+        image = io.BytesIO()
         segno.make(self.site.link, error="m", micro=False).save(
-            drawn, kind="svg", scale=8, border=4, dark="#000", light="#fff", xmldecl=False
+            image, kind="svg", scale=8, border=4, dark="#000", light="#fff", xmldecl=False
         )
-        return drawn.getvalue()
+        return image.getvalue()

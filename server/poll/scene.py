@@ -9,12 +9,12 @@ import numpy as np
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.local_protocol import possible_result
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.server.pages import finite, longer
 from local_dp.server.poll.questions import Question
 from local_dp.server.round import Part
 from local_dp.tallies import Z95, Estimate, Tally
 from local_dp.text.layout import number
 
-POINTS = 120  # of the narrowing interval
 ACCURACY = 0.05  # half-width to reach, as a share, or of the range of a number
 WALL = 2000  # reports shown
 STEPS = 32  # reports tried as the next one
@@ -43,15 +43,11 @@ def _row(label: str, value: float, low: float, high: float, error: float) -> Sta
     text = f"{number(value, error)} ({number(low, error)} to {number(high, error)})"
     return {
         "label": label,
-        "value": _finite(value),
-        "low": _finite(low),
-        "high": _finite(high),
+        "value": finite(value),
+        "low": finite(low),
+        "high": finite(high),
         "text": text,
     }
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 class Standing:
@@ -87,54 +83,43 @@ class Standing:
             return state
         low, high = estimate.interval()
         width = float(np.max(high - low)) / 2
-        self._note(tally.n, width, rows)
+        if not self._history or self._history[-1][0] != tally.n:
+            self._history = longer(self._history, tally.n, width, rows)
         error = float(np.max(estimate.standard_error)) / scale
-        needed = math.ceil(tally.n * (Z95 * error / ACCURACY) ** 2)
+        target = math.ceil(tally.n * (Z95 * error / ACCURACY) ** 2)
         return {
             **state,
             "history": self._history,
             "width": width,
-            "more": max(0, needed - tally.n),
+            "more": max(0, target - tally.n),
             "step": self._step(part.query, tally, estimate),
         }
 
     @property
     def _scale(self) -> float:
-        return (
-            1.0
-            if self.question.high is None or self.question.low is None
-            else self.question.high - self.question.low
-        )
-
-    def _note(self, answered: int, width: float, rows: list[State]) -> None:
-        if self._history and self._history[-1][0] == answered:
-            return
-        first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
-        history = [*self._history, [answered, width, first["value"], first["low"], first["high"]]]
-        self._history = history if len(history) <= POINTS else [*history[:-1:2], history[-1]]
+        if self.question.high is None or self.question.low is None:
+            return 1.0
+        return self.question.high - self.question.low
 
     def _step(self, query: LocalQuery, tally: Tally, now: Estimate) -> float | None:
         """How far one more report moves an estimate at the most, over some reports."""
         randomizer = query.randomizer
         if not isinstance(randomizer, FiniteChannel):
             return None
-        more = [
-            randomizer.tally(np.array([report], randomizer.report_dtype), np.zeros(1, np.uint16))
-            for report in range(min(STEPS, randomizer.alphabet))
-        ]
-        return float(
-            np.max([np.abs(self._decode((tally + one,)).value - now.value) for one in more])
-        )
+        reports = np.arange(min(STEPS, randomizer.alphabet), dtype=randomizer.report_dtype)
+        more = (randomizer.tally(reports[at : at + 1], np.zeros(1, np.uint16)) for at in reports)
+        moves = [self._decode((tally + one,)).value - now.value for one in more]
+        return float(np.max(np.abs(moves)))
 
 
 def reports_of(part: Part) -> State:
     """What the server has stored: the reports in the order of places, each as its bits."""
     bits = part.query.randomizer.bits
     places = np.flatnonzero(part.answered)[:WALL]
-    stored = part.decoded(slice(None))[places].tolist()
+    reports = part.decoded(slice(None))[places].tolist()
     return {
-        "answered": int(part.answered.sum()),
+        "answered": part.answers,
         "bits": bits,
         "places": places.tolist(),
-        "reports": [format(report, f"0{bits}b") for report in stored],
+        "reports": [format(report, f"0{bits}b") for report in reports],
     }

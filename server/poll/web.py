@@ -96,8 +96,8 @@ class Site:
 
     def called(self, name: str) -> str:
         """The name as a Host header has it."""
-        shown = f"[{name}]" if ":" in name else name
-        return shown if self.port == (80 if self.tls is None else 443) else f"{shown}:{self.port}"
+        host = f"[{name}]" if ":" in name else name
+        return host if self.port == (80 if self.tls is None else 443) else f"{host}:{self.port}"
 
     def knows(self, host: str) -> bool:
         return host.lower() in {self.called(name).lower() for name in self.names}
@@ -120,7 +120,7 @@ class Web:
         for name in _LOGS:
             logging.getLogger(name).addHandler(logging.NullHandler())
             logging.getLogger(name).propagate = False
-        self._server = self._made()
+        self._server = self._build()
 
     async def serve(self) -> None:
         """Until `close`."""
@@ -131,7 +131,7 @@ class Web:
         self._over.set()
         self._server.should_exit = True
 
-    def _made(self) -> "uvicorn.Server":
+    def _build(self) -> "uvicorn.Server":
         import uvicorn
 
         class Server(uvicorn.Server):
@@ -142,7 +142,7 @@ class Web:
                 yield
 
         config = uvicorn.Config(
-            self._checked(self._app()),
+            self._check(self._app()),
             **SERVER,
             proxy_headers=False,
             http=reader(self.crowd),
@@ -191,7 +191,7 @@ class Web:
         async def picture(request: "Request") -> "Response":
             return Plain(self.desk.picture(), media_type="image/svg+xml")
 
-        async def refused(request: "Request", error: Exception) -> "Response":
+        async def refuse(request: "Request", error: Exception) -> "Response":
             assert isinstance(error, Refused)
             return JSONResponse({"error": str(error)}, status_code=error.status)
 
@@ -209,7 +209,7 @@ class Web:
             Route(f"{ours}/{{path:path}}", self._page("respond.html", presenter=False)),
             Route(f"{theirs}/{{path:path}}", self._page("present.html", presenter=True)),
         ]
-        return Starlette(routes=routes, exception_handlers={Refused: refused})
+        return Starlette(routes=routes, exception_handlers={Refused: refuse})
 
     def _page(self, first: str, presenter: bool) -> "Callable[[Request], Awaitable[Response]]":
         from starlette.responses import Response as Plain
@@ -219,23 +219,21 @@ class Web:
             file = self._files.get(path)
             if file is None or (path.startswith(_PRESENTER) and not presenter):
                 return Plain(status_code=404)
-            packed = "gzip" in request.headers.get("accept-encoding", "")
+            is_gzip = "gzip" in request.headers.get("accept-encoding", "")
             headers = {
                 "Vary": "Accept-Encoding",
-                **({"Content-Encoding": "gzip"} if packed else {}),
+                **({"Content-Encoding": "gzip"} if is_gzip else {}),
             }
-            return Plain(
-                file.packed if packed else file.data, headers=headers, media_type=file.kind
-            )
+            return Plain(file.gzip if is_gzip else file.data, headers=headers, media_type=file.kind)
 
         return show
 
-    def _checked(self, app: "ASGIApp") -> "ASGIApp":
+    def _check(self, app: "ASGIApp") -> "ASGIApp":
         """The application behind the checks of name, origin and pace."""
         from starlette.datastructures import Headers
         from starlette.responses import PlainTextResponse
 
-        async def checked(scope: "Scope", receive: "Receive", send: "Send") -> None:
+        async def check(scope: "Scope", receive: "Receive", send: "Send") -> None:
             status = self._status(scope, Headers(scope=scope))
             if status and scope["type"] == "websocket":
                 await send({"type": "websocket.close", "code": 1008})
@@ -246,7 +244,7 @@ class Web:
             else:
                 await app(scope, receive, _with_headers(send))
 
-        return checked
+        return check
 
     def _status(self, scope: "Scope", headers: "Any") -> int:
         """The status of a request that is refused before it is looked at, else 0."""

@@ -27,6 +27,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.local_protocol import MODELS, describe_estimate, possible_result
 from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.signed import SignedOracle
+from local_dp.server.pages import finite, longer
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from local_dp.simulation.outcome import STAMP, Shown, estimates, stamp_of
 from local_dp.simulation.settings import Settings
@@ -65,29 +66,24 @@ def coefficients(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
 
 
 def _labelled(labels: list[str], estimate: Estimate, first: int = 0) -> Iterator[Bar]:
-    parts = (
-        np.atleast_1d(part)[first:].tolist()
-        for part in (estimate.value, estimate.standard_error, *estimate.interval())
-    )
+    columns = estimate.value, estimate.standard_error, *estimate.interval()
+    parts = (np.atleast_1d(column)[first:].tolist() for column in columns)
     yield from zip(labels, *parts, strict=True)
 
 
-def _spectrum(listed: int, randomizer: SignedOracle, estimate: Estimate) -> Estimate:
+def _spectrum(size: int, randomizer: SignedOracle, estimate: Estimate) -> Estimate:
     """One coefficient for each parity on the list: the transform of the means by symbol. A report
     counts towards one parity alone, hence the larger error."""
-    n, means, errors = estimate.n, estimate.value[:listed], estimate.standard_error[:listed]
-    mean, square, reach = (
-        walsh_hadamard(means),
-        listed * float((n * errors**2 + means**2).mean()),
-        min(listed, randomizer.cells) * randomizer.gain,
-    )
-    steady = steadied(mean, np.full(listed, square), (-reach, reach), n)
-    return Steadied(mean, np.full(listed, errors.max() * listed**0.5), n, steady=steady)
+    n, means, errors = estimate.n, estimate.value[:size], estimate.standard_error[:size]
+    mean = walsh_hadamard(means)
+    square = size * float((n * errors**2 + means**2).mean())
+    reach = min(size, randomizer.cells) * randomizer.gain
+    steady = steadied(mean, np.full(size, square), (-reach, reach), n)
+    return Steadied(mean, np.full(size, errors.max() * size**0.5), n, steady=steady)
 
 
 ROWS = 32  # estimates shown
 ROUNDS = 30  # rounds shown, the last ones
-POINTS = 120  # of the narrowing interval
 NAME = 60  # letters of a query's name
 GAPS = 5  # spans of clients that are missing
 SHARE = 10  # an interim estimate may take one part in so many of the time
@@ -153,9 +149,9 @@ class Scene:
         error = (
             "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."
         )
-        degraded = data.get("degraded", [])
+        faults = data.get("degraded", [])
         lines = [
-            f"DEGRADED: {'; '.join(degraded)}." if degraded else "",
+            f"DEGRADED: {'; '.join(faults)}." if faults else "",
             result["explanation"],
             error,
             f"Reports: {', '.join(counts)}.",
@@ -170,7 +166,7 @@ class Scene:
         )
         self._change(
             result=[shown(line) for line in lines if line],
-            status=f"The run is over{', and its result is degraded' if degraded else ''}.",
+            status=f"The run is over{', and its result is degraded' if faults else ''}.",
         )
 
     def fail(self, error: BaseException) -> None:
@@ -190,9 +186,8 @@ class Scene:
             self._next = -math.inf
             self._change(history=[])
         width = None if is_new else rounds[-1]["width"]
-        self._change(
-            rounds=[*(rounds if is_new else rounds[:-1]), {**now, "width": width}][-ROUNDS:]
-        )
+        earlier = rounds if is_new else rounds[:-1]
+        self._change(rounds=[*earlier, {**now, "width": width}][-ROUNDS:])
         self._change(
             phase="asking",
             spent=max(progress.spent, self.state["spent"]),
@@ -204,7 +199,7 @@ class Scene:
             self._estimate(progress.interim, progress.answered)
             self._next = time.monotonic() + max(PAUSE, SHARE * (time.monotonic() - began))
 
-    def _estimate(self, interim: Interim, answered: int) -> None:
+    def _estimate(self, interim: Interim, count: int) -> None:
         """Updates the estimate, unless the reports are too few to decode."""
         try:
             with np.errstate(all="ignore"):
@@ -217,28 +212,17 @@ class Scene:
             if row["low"] is not None and row["high"] is not None
         ]
         if widths:
-            first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
-            before = [point for point in self.state["history"] if point[0] < answered]
-            history = [
-                *before,
-                [answered, max(widths), first["value"], first["low"], first["high"]],
-            ]
-            self._change(
-                history=history if len(history) <= POINTS else [*history[:-1:2], history[-1]]
-            )
+            history = [point for point in self.state["history"] if point[0] < count]
+            self._change(history=longer(history, count, max(widths), rows))
             *earlier, now = self.state["rounds"]
             self._change(rounds=[*earlier, {**now, "width": number(max(widths))}])
 
     def _read(self, interim: Interim) -> list[State]:
         """Shows the estimates of a round; returns this round's rows."""
         protocol, tallies = self.settings.protocol, interim.tallies()
+        pairs = [pair for pair in zip(interim.queries, tallies, strict=True) if pair[1].n]
         if isinstance(protocol, MaskedParityProtocol):
-            bars = [
-                bar
-                for query, tally in zip(interim.queries, tallies, strict=True)
-                if tally.n
-                for bar in coefficients(query, tally)
-            ]
+            bars = [bar for pair in pairs for bar in coefficients(*pair)]
             if bars:
                 self._bars[self.state["rounds"][-1]["round"]] = bars
                 self._draw_bars(_by_round(self._bars))
@@ -246,37 +230,36 @@ class Scene:
         algorithm = self.settings.algorithm
         if isinstance(algorithm, Nonadaptive):
             result = algorithm.decode(tallies)
-            described = protocol.describe(
+            about = protocol.describe(
                 result if self.settings.raw else possible_result(protocol, result)
             )
-            if "estimate" in described:
-                return self._rows(estimates(described), None)
-        answers = [
-            (query, query.randomizer.estimate(tally))
-            for query, tally in zip(interim.queries, tallies, strict=True)
-            if tally.n
-        ]
+            if "estimate" in about:
+                return self._rows(estimates(about), None)
         rows: list[Shown] = []
-        for place, (query, estimate) in enumerate(answers[:ROWS], start=1):
-            described = {"column": f"{place}. {_name(query.query)}", **describe_estimate(estimate)}
+        for place, (query, tally) in enumerate(pairs[:ROWS], start=1):
+            estimate = query.randomizer.estimate(tally)
+            about = {"column": f"{place}. {_name(query.query)}", **describe_estimate(estimate)}
             size = np.size(estimate.value)
-            rows += estimates(
-                {**described, "labels": [f"{described['column']} [{cell}]" for cell in range(size)]}
-            )[: ROWS + 1]
+            labels = [f"{about['column']} [{cell}]" for cell in range(size)]
+            rows += estimates({**about, "labels": labels})[: ROWS + 1]
         return self._rows(rows, None)
 
     def _rows(self, rows: list[Shown], truth: Any) -> list[State]:
         truths = truth if isinstance(truth, list) else [truth] * len(rows)
-        states = [_row(*row, known) for row, known in zip(rows[:ROWS], truths, strict=False)]
+        states = [
+            _row(*row, true_value) for row, true_value in zip(rows[:ROWS], truths, strict=False)
+        ]
         self._change(rows=states, more=max(0, len(rows) - ROWS), coefficients=False)
         return states
 
     def _draw_bars(self, bars: list[Bar]) -> None:
         """The largest coefficients, in the order of their questions."""
         largest = sorted(range(len(bars)), key=lambda place: -abs(bars[place][1]))[:ROWS]
-        drawn = [bars[place] for place in sorted(largest)]
+        selection = [bars[place] for place in sorted(largest)]
         self._change(
-            rows=[_bar_row(*bar) for bar in drawn], more=len(bars) - len(drawn), coefficients=True
+            rows=[_bar_row(*bar) for bar in selection],
+            more=len(bars) - len(selection),
+            coefficients=True,
         )
 
     def _change(self, **parts: Any) -> None:
@@ -286,12 +269,12 @@ class Scene:
 
 def _by_round(bars: dict[int, list[Bar]]) -> list[Bar]:
     """The bars of all rounds; a repeated label gets the number of its round."""
-    named: dict[str, Bar] = {}
+    by_name: dict[str, Bar] = {}
     for number_of_round, part in bars.items():
         for bar in part:
-            name = f"{bar[0]}, round {number_of_round}" if bar[0] in named else bar[0]
-            named[name] = (name, *bar[1:])
-    return list(named.values())
+            name = f"{bar[0]}, round {number_of_round}" if bar[0] in by_name else bar[0]
+            by_name[name] = (name, *bar[1:])
+    return list(by_name.values())
 
 
 def _name(query: Query) -> str:
@@ -315,18 +298,13 @@ def _row(
     text = typeset(f"{number(value, fine)} ({' to '.join(ends)})")
     return {
         "label": shown(label),
-        "value": _finite(value),
-        "low": _finite(low),
-        "high": _finite(high),
+        "value": finite(value),
+        "low": finite(low),
+        "high": finite(high),
         "text": text,
-        "truth": _finite(truth),
+        "truth": finite(truth),
     }
 
 
 def _bar_row(label: str, value: float, error: float, low: float, high: float) -> State:
     return _row(label, value, error, (low, high), None)
-
-
-def _finite(value: Any) -> float | None:
-    """The number if it is finite, for JSON."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

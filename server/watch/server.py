@@ -48,7 +48,7 @@ class Page:
         self._secret = secrets.token_urlsafe(16)
         self._socket = socket.create_server((LOOPBACK, 0))
         self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/{self._secret}/"
-        self.seen = threading.Event()  # whether a reader came
+        self.arrival = threading.Event()  # whether a reader came
         self._start()
 
     def _start(self) -> None:
@@ -96,7 +96,7 @@ class Page:
 
     async def _events(self) -> AsyncIterator[str]:
         """Each new state, to the last."""
-        self.seen.set()
+        self.arrival.set()
         last = None
         while True:
             state = self.scene.state
@@ -150,7 +150,7 @@ def watched(settings: Settings, announce: Callable[[str], object]) -> Iterator[S
     page = Page(scene)
     try:
         if announce(page.url):
-            page.seen.wait(ARRIVAL)
+            page.arrival.wait(ARRIVAL)
         yield scene
     except BaseException as error:
         scene.fail(error)

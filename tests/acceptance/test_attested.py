@@ -140,8 +140,8 @@ def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
 
 @wrong(
     "local_dp.server.members:Roster.parse",
-    "counted not in ([], [str(len(roster.places))])",
-    "len(counted) > 1",
+    "sizes not in ([], [str(len(roster.places))])",
+    "len(sizes) > 1",
     "a roster without its last members is read as whole",
 )
 def test_many_members_are_enrolled_at_once_and_a_cut_roster_is_refused(tmp_path: Path) -> None:

@@ -205,8 +205,8 @@ def _and_silent(
 )
 @wrong(
     "local_dp.server.losses:losses_of",
-    "if stayed:",
-    "if len(stayed) > end.members // 3:",
+    "if present:",
+    "if len(present) > end.members // 3:",
     "a bus that loses the reports of one group of three is not seen",
     at="group",
 )
@@ -253,17 +253,17 @@ def test_requests_that_are_kept_from_some_are_seen_too() -> None:
 
 @wrong(
     "local_dp.server.phases:Collecting.due",
-    "asked.times += 1",
+    "each.times += 1",
     "pass",
     "a member that was asked twenty times counts as asked once",
 )
 @wrong(
     "local_dp.server.losses:losses_of",
     (
-        "min(1.0, replies * again ** end.asks / len(stayed), float(mean_tail(charged / "
+        "min(1.0, replies * again ** end.asks / len(present), float(mean_tail(charges / "
         "end.members, end.members, each)))"
     ),
-    "min(1.0, float(mean_tail(charged / end.members, end.members, each)))",
+    "min(1.0, float(mean_tail(charges / end.members, end.members, each)))",
     "a charged report that never came, after twenty requests, is taken for chance",
 )
 def test_one_charged_report_that_never_came_is_enough() -> None:
@@ -325,7 +325,7 @@ def test_every_form_of_the_result_is_marked(
 
 @wrong(
     "local_dp.server.remote:Journal.closed",
-    "vars(closing.unanswered)",
+    "vars(closing.shortfall)",
     "{}",
     "the mark is lost where a server is killed and goes on",
 )

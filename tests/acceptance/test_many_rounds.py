@@ -67,8 +67,8 @@ def _play(rounds: int, loss: Random, order: Random) -> Coordinator:
 )
 @wrong(
     "local_dp.server.archive:Archive.add",
-    "missed is not None",
-    "missed is not None and (not self.missed)",
+    "absence is not None",
+    "absence is not None and (not self.absences)",
     "a bus that loses reports of an early round is not seen in a run of many rounds",
 )
 def test_what_is_dropped_changes_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +88,7 @@ def test_what_is_dropped_changes_no_account(monkeypatch: pytest.MonkeyPatch) -> 
 
 @wrong(
     "local_dp.server.archive:Archive.late",
-    "self.missed[number].end.owing",
+    "self.absences[number].end.owing",
     "()",
     "a slow member looks like one whose reports the network lost",
 )
@@ -120,7 +120,7 @@ def test_a_report_for_a_round_long_over_is_rejected_and_noted() -> None:
     _report(server, RECENT + 9, 1)
     assert server.counts == before
     assert server.rejections == {"too-late": 2, "unfit": 1}
-    assert server._archive.missed[1].end == Unanswered(4, 1, ("m1", "m2", "m3"))
-    assert server._archive.missed[1].late == {"m1"}
+    assert server._archive.absences[1].end == Unanswered(4, 1, ("m1", "m2", "m3"))
+    assert server._archive.absences[1].late == {"m1"}
     _report(server, 3, 1)
     assert server.counts.late == before.late + 1, "this one is kept whole"

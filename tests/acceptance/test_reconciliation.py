@@ -113,7 +113,7 @@ def test_accounts_agree_with_what_was_accepted() -> None:
 
 @wrong(
     "local_dp.server.round:_balance",
-    "took.reports == reported and took.checksum != checksum",
+    "took.reports == charge and took.checksum != checksum",
     "False",
     "a forged report that took the place of a client's own is not seen",
 )

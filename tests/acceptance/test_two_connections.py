@@ -193,14 +193,14 @@ def _closed(lives: list[ClientRole]) -> None:
 )
 @wrong(
     "local_dp.server.round:Round._count",
-    "int((part.reports[window][answered] != reports[answered]).any(axis=1).sum())",
-    "0 * int((part.reports[window][answered] != reports[answered]).any(axis=1).sum())",
+    "int((part.reports[window][before] != reports[before]).any(axis=1).sum())",
+    "0 * int((part.reports[window][before] != reports[before]).any(axis=1).sum())",
     "nobody learns that two clients answer under one name",
     at="another store",
 )
 @wrong(
     "local_dp.server.round:Round._count",
-    "np.where(answered[:, None], part.reports[window], reports) if again else reports",
+    "np.where(before[:, None], part.reports[window], reports) if again else reports",
     "reports",
     "a copy of a client replaces its answer",
     at="another store",

@@ -16,6 +16,6 @@ def window() -> Iterator[Tab]:
 @pytest.fixture
 def tab(window: Tab) -> Iterator[Tab]:
     """A tab of a person who was never here."""
-    opened = window.beside(apart=True)
-    yield opened
-    opened.close()
+    page = window.beside(apart=True)
+    yield page
+    page.close()

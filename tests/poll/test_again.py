@@ -37,12 +37,12 @@ class Phones:
 
     def __init__(self, places: Counts, numbers: Floats, seed: int) -> None:
         self.places, self.numbers, self.noise = places, numbers, KeyedNoise(seed)
-        self.asked: list[LocalQuery] = []
+        self.queries: list[LocalQuery] = []
         self.rounds = 0
 
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         self.rounds += 1
-        self.asked += queries
+        self.queries += queries
         return tuple(self._tally(place, query) for place, query in enumerate(queries))
 
     def _tally(self, ask: int, query: LocalQuery) -> Tally:
@@ -52,24 +52,24 @@ class Phones:
         return query.randomizer.tally(asking.randomize(values), np.zeros(len(values), np.uint16))
 
 
-def _played(again: Median, phones: Phones) -> tuple[float, float, float]:
+def _play(again: Median, phones: Phones) -> tuple[float, float, float]:
     asyncio.run(again.play(phones.places, PEOPLE, phones))
     return again.ends
 
 
-@pytest.mark.parametrize("answered", [3, 30, 200, PEOPLE])
-def test_each_person_is_asked_once(answered: int) -> None:
+@pytest.mark.parametrize("people", [3, 30, 200, PEOPLE])
+def test_each_person_is_asked_once(people: int) -> None:
     """Wherever those who answered sit, each has one question."""
-    again, words = _again(1.0), np.random.default_rng(answered)
+    again, words = _again(1.0), np.random.default_rng(people)
     phones = Phones(
-        np.sort(words.choice(PEOPLE, answered, replace=False)), words.random(answered) * 10, 1
+        np.sort(words.choice(PEOPLE, people, replace=False)), words.random(people) * 10, 1
     )
-    _played(again, phones)
-    asked = sum(
+    _play(again, phones)
+    counts = sum(
         ((phones.places >= query.cohort.start) & (phones.places < query.cohort.stop)).astype(int)
-        for query in phones.asked
+        for query in phones.queries
     )
-    assert np.all(asked == 1)
+    assert np.all(counts == 1)
 
 
 class Silent:
@@ -91,40 +91,40 @@ def test_a_threshold_without_an_answer_ends_the_search() -> None:
     assert again.state()["text"] == "Too few answers for an interval: the median may be anywhere."
 
 
-def _missed(polls: int, answered: int, epsilon: float, by_value: bool = False) -> int:
+def _count_misses(polls: int, people: int, epsilon: float, by_value: bool = False) -> int:
     """How many of these polls have an interval without the median; the numbers are of a skew law on
     0 to 10, with median 3.138."""
-    again, words, missed = _again(epsilon), np.random.default_rng(7), 0
+    again, words, misses = _again(epsilon), np.random.default_rng(7), 0
     for seed in range(polls):
-        numbers = 10 * words.beta(2, 4, answered)
+        numbers = 10 * words.beta(2, 4, people)
         phones = Phones(
-            np.sort(words.choice(PEOPLE, answered, replace=False)),
+            np.sort(words.choice(PEOPLE, people, replace=False)),
             np.sort(numbers) if by_value else numbers,
             seed,
         )
-        _, low, high = _played(again, phones)
-        missed += not low <= 3.1381 <= high
-    return missed
+        _, low, high = _play(again, phones)
+        misses += not low <= 3.1381 <= high
+    return misses
 
 
 @pytest.mark.parametrize(
-    ("answered", "epsilon"),
+    ("people", "epsilon"),
     short(
         [(30, 1.0), (200, 1.0), (200, 4.0), (PEOPLE, 2.0)],
         lambda each: each[1] == 1.0,
         several=True,
     ),
 )
-def test_the_interval_covers_the_median(answered: int, epsilon: float) -> None:
+def test_the_interval_covers_the_median(people: int, epsilon: float) -> None:
     """In 100 polls at most 16 intervals are wrong: with coverage 95 % more are so once in 100,000
     runs."""
-    assert _missed(100, answered, epsilon) <= 16
+    assert _count_misses(100, people, epsilon) <= 16
 
 
 def test_places_by_value_would_break_the_interval() -> None:
     """The wrong twin: were places in the order of the numbers, as in the order of joining they can
     be, more than 16 of 100 intervals would be wrong."""
-    assert _missed(100, 200, 4.0, by_value=True) > 16
+    assert _count_misses(100, 200, 4.0, by_value=True) > 16
 
 
 def test_the_screen_says_what_few_answers_show() -> None:

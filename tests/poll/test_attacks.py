@@ -28,25 +28,25 @@ FOREIGN = ("http://example.com", "null", "http://localhost.example.com", "https:
 KEY = json.dumps({"key": "ab" * 32}).encode()
 
 
-def _played(folder: Path, attack, **options) -> None:  # type: ignore[no-untyped-def]
+def _play(folder: Path, attack, **options) -> None:  # type: ignore[no-untyped-def]
     """One attack on a poll that is served."""
 
     async def play() -> None:
-        async with serving(folder, plan(**options)) as served:
-            await attack(served)
+        async with serving(folder, plan(**options)) as server:
+            await attack(server)
 
     asyncio.run(play())
 
 
-async def _line(served: Served, **options) -> ClientConnection:  # type: ignore[no-untyped-def]
+async def _line(server: Served, **options) -> ClientConnection:  # type: ignore[no-untyped-def]
     return await connect(
-        f"{served.link.replace('http', 'ws')}bus",
+        f"{server.link.replace('http', 'ws')}bus",
         subprotocols=["mqtt"],  # type: ignore[list-item]
         **options,
     )
 
 
-async def _drained(line: ClientConnection) -> None:
+async def _drain(line: ClientConnection) -> None:
     while True:
         await line.recv()
 
@@ -70,8 +70,8 @@ def test_foreign_names_are_refused(tmp_path: Path) -> None:
     """A rebound name sends a foreign Host: refused for every page, datum and change, also for the
     bus."""
 
-    async def attack(served: Served) -> None:
-        site = served.poll.site
+    async def attack(server: Served) -> None:
+        site = server.poll.site
         for host in (
             "example.com",
             f"example.com:{site.port}",
@@ -88,12 +88,12 @@ def test_foreign_names_are_refused(tmp_path: Path) -> None:
             ):
                 assert (await asked(url, path, body, Host=host)).status == 400
             with pytest.raises(InvalidStatus):
-                await _line(served, additional_headers={"Host": host} if host else {"Host": "x"})
-        assert (served.poll.places.taken, served.playing.done()) == (0, False)
-        named = await asked(site.link.replace(LOOPBACK, "localhost"), "poll.json")
-        assert named.status == 200
+                await _line(server, additional_headers={"Host": host} if host else {"Host": "x"})
+        assert (server.poll.places.taken, server.playing.done()) == (0, False)
+        answer = await asked(site.link.replace(LOOPBACK, "localhost"), "poll.json")
+        assert answer.status == 200
 
-    _played(tmp_path, attack)
+    _play(tmp_path, attack)
 
 
 @wrong(
@@ -106,28 +106,28 @@ def test_foreign_origins_change_nothing(tmp_path: Path) -> None:
     """A page of another site cannot join, close, ask again or speak on the bus; no page without an
     origin can do what the presenter does."""
 
-    async def attack(served: Served) -> None:
-        site = served.poll.site
+    async def attack(server: Served) -> None:
+        site = server.poll.site
         for origin in FOREIGN:
             assert (await asked(site.link, "join", KEY, Origin=origin)).status == 403
             for path in ("close", "again"):
                 assert (await asked(site.presenter, path, b"", Origin=origin)).status == 403
             with pytest.raises(InvalidStatus):
-                await _line(served, origin=origin)
+                await _line(server, origin=origin)
         assert (await asked(site.presenter, "close", b"")).status == 403
         assert (await asked(site.presenter, "close")).status in (404, 405)
-        assert (served.poll.places.taken, served.playing.done()) == (0, False)
+        assert (server.poll.places.taken, server.playing.done()) == (0, False)
         assert (await asked(site.link, "join", KEY, Origin=site.origin(LOOPBACK))).status == 200
 
-    _played(tmp_path, attack)
+    _play(tmp_path, attack)
 
 
 def test_nothing_is_listed_and_paths_are_secret(tmp_path: Path) -> None:
     """Without a token there is nothing; the respondents' token opens nothing of the presenter's; no
     path leads out of the served files."""
 
-    async def attack(served: Served) -> None:
-        site = served.poll.site
+    async def attack(server: Served) -> None:
+        site = server.poll.site
         root = f"http://{LOOPBACK}:{site.port}/"
         for path in (
             "",
@@ -150,15 +150,15 @@ def test_nothing_is_listed_and_paths_are_secret(tmp_path: Path) -> None:
         assert "unsafe" not in policy
         assert site.host_token not in json.dumps((await asked(site.link, "poll.json")).data)
 
-    _played(tmp_path, attack)
+    _play(tmp_path, attack)
 
 
 def test_oversized_messages_are_refused(tmp_path: Path) -> None:
     """Bodies, heads, frames and packets beyond their bounds end the request or the connection, and
     nothing else."""
 
-    async def attack(served: Served) -> None:
-        site = served.poll.site
+    async def attack(server: Served) -> None:
+        site = server.poll.site
         assert (await asked(site.link, "join", b"x" * (BODY + 1))).status == 413
         for body in (
             b"",
@@ -176,16 +176,16 @@ def test_oversized_messages_are_refused(tmp_path: Path) -> None:
             b"\x30\x05abcde",
             "text",
         ):
-            line = await _line(served)
+            line = await _line(server)
             await line.send(frame)
             with pytest.raises(ConnectionClosed):
-                await asyncio.wait_for(_drained(line), 10)
+                await asyncio.wait_for(_drain(line), 10)
         person = Person.of(1)
-        task = asyncio.create_task(person.answer(served.link))
-        await served.until(1, 1, 1)
+        task = asyncio.create_task(person.answer(server.link))
+        await server.until(1, 1, 1)
         task.cancel()
 
-    _played(tmp_path, attack)
+    _play(tmp_path, attack)
 
 
 @pytest.mark.parametrize("source", short([STRANGER, LOOPBACK], lambda source: source == LOOPBACK))
@@ -193,21 +193,21 @@ def test_a_flood_of_connections_does_not_stop_a_class(source: str, tmp_path: Pat
     """700 silent connections from one address, beyond what is allowed in all: twelve people still
     join and answer, also from the same address."""
 
-    async def attack(served: Served) -> None:
+    async def attack(server: Served) -> None:
         with ExitStack() as lines:
             for _ in range(700):
                 lines.enter_context(
                     socket.create_connection(
-                        (LOOPBACK, served.poll.site.port), timeout=5, source_address=(source, 0)
+                        (LOOPBACK, server.poll.site.port), timeout=5, source_address=(source, 0)
                     )
                 )
             people = [Person.of(1) for _ in range(12)]
-            tasks = [asyncio.create_task(person.answer(served.link)) for person in people]
-            await served.until(12, 12, 12)
+            tasks = [asyncio.create_task(person.answer(server.link)) for person in people]
+            await server.until(12, 12, 12)
             for task in tasks:
                 task.cancel()
 
-    _played(tmp_path, attack)
+    _play(tmp_path, attack)
 
 
 @pytest.mark.long
@@ -215,40 +215,40 @@ def test_a_flood_on_the_bus_does_not_stop_a_class(tmp_path: Path) -> None:
     """Silent WebSockets never reach the broker; a connection that sends too many packets is closed;
     people answer meanwhile."""
 
-    async def attack(served: Served) -> None:
-        lines = await asyncio.gather(*(_line(served, local_addr=(STRANGER, 0)) for _ in range(100)))
-        loud, speaker = await _line(served, local_addr=(STRANGER, 0)), Person.of(1)
-        await speaker.join(served.link)
-        await loud.send(speaker.greeting(served.poll.plan) + bytes(Packet(0xC0, b"")) * 2 * BURST)
-        tasks = [asyncio.create_task(Person.of(1).answer(served.link)) for _ in range(3)]
-        await served.until(3, 3, 3)
+    async def attack(server: Served) -> None:
+        lines = await asyncio.gather(*(_line(server, local_addr=(STRANGER, 0)) for _ in range(100)))
+        loud, speaker = await _line(server, local_addr=(STRANGER, 0)), Person.of(1)
+        await speaker.join(server.link)
+        await loud.send(speaker.greeting(server.poll.plan) + bytes(Packet(0xC0, b"")) * 2 * BURST)
+        tasks = [asyncio.create_task(Person.of(1).answer(server.link)) for _ in range(3)]
+        await server.until(3, 3, 3)
         with pytest.raises(ConnectionClosed):
-            await asyncio.wait_for(_drained(loud), 10)
+            await asyncio.wait_for(_drain(loud), 10)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*(line.close() for line in lines))
 
-    _played(tmp_path, attack)
+    _play(tmp_path, attack)
 
 
 def test_one_address_does_not_take_all_places(tmp_path: Path) -> None:
     """A flood of new keys takes half of the places at once, and then one in two seconds; a class at
     another address has the others."""
 
-    async def attack(served: Served) -> None:
+    async def attack(server: Served) -> None:
         answers = []
         for number in range(150):
             key = json.dumps({"key": number.to_bytes(32).hex()}).encode()
-            answers.append((await asked(served.link, "join", key, STRANGER)).status)
+            answers.append((await asked(server.link, "join", key, STRANGER)).status)
         assert answers.count(200) in range(100, 112)
         assert set(answers) == {200, 429}
         people = [Person.of(1) for _ in range(3)]
-        tasks = [asyncio.create_task(person.answer(served.link)) for person in people]
-        await served.until(3, 3, 3)
+        tasks = [asyncio.create_task(person.answer(server.link)) for person in people]
+        await server.until(3, 3, 3)
         for task in tasks:
             task.cancel()
 
-    _played(tmp_path, attack, people=200)
+    _play(tmp_path, attack, people=200)
 
 
 def test_nothing_is_written_about_the_people(
@@ -259,27 +259,27 @@ def test_nothing_is_written_about_the_people(
     agent, answer = "Agent-Of-Nobody-1234", "blue"
     caplog.set_level(logging.DEBUG)
 
-    async def attack(served: Served) -> None:
+    async def attack(server: Served) -> None:
         for path in ("", "poll.json", "nothing"):
-            await asked(served.link, path, None, STRANGER, User_Agent=agent)
+            await asked(server.link, path, None, STRANGER, User_Agent=agent)
         key = json.dumps({"key": "cd" * 32}).encode()
-        assert (await asked(served.link, "join", key, STRANGER, User_Agent=agent)).status == 200
-        with socket.create_connection((LOOPBACK, served.poll.site.port), 10, (STRANGER, 0)) as line:
+        assert (await asked(server.link, "join", key, STRANGER, User_Agent=agent)).status == 200
+        with socket.create_connection((LOOPBACK, server.poll.site.port), 10, (STRANGER, 0)) as line:
             line.sendall(b"GARBAGE / HTTP/9\r\n\r\n")
             await asyncio.to_thread(line.recv, 100)
-        task = asyncio.create_task(Person.of(1, answer, 7.25).answer(served.link))
-        await served.until(1, 1, 1)
-        await served.close()
+        task = asyncio.create_task(Person.of(1, answer, 7.25).answer(server.link))
+        await server.until(1, 1, 1)
+        await server.close()
         await task
 
-    _played(tmp_path, attack)
-    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    _play(tmp_path, attack)
+    files = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     screen = capfd.readouterr()
     for text in (STRANGER, agent):
-        assert text.encode() not in written
+        assert text.encode() not in files
         assert text not in caplog.text + screen.out + screen.err
-    assert b"7.25" not in written
-    assert len(written) > 1000
+    assert b"7.25" not in files
+    assert len(files) > 1000
 
 
 class _Signed(Envelopes):
@@ -356,9 +356,9 @@ def test_the_gate_refuses_what_no_member_sends(case: str) -> None:
 def test_the_gate_passes_members() -> None:
     """A greeting gets the broker's password and another name; a member's own messages pass
     unchanged, and its hello is noted."""
-    seen: list[str] = []
+    hellos: list[str] = []
     visit, will = (
-        Visit(GATE, seen.append),
+        Visit(GATE, hellos.append),
         _text("ldp/1/poll-1/gone/g0/p0") + _text("last words of p0"),
     )
     greeting = visit.passed(
@@ -380,7 +380,7 @@ def test_the_gate_passes_members() -> None:
         Packet(0xE0, b""),
     ):
         assert visit.passed(packet) is packet
-    assert seen == ["p0"]
+    assert hellos == ["p0"]
 
 
 @wrong(
@@ -393,17 +393,17 @@ def test_nobody_speaks_for_another(tmp_path: Path) -> None:
     """A message under another's name ends the connection at the gate: the member is not silenced by
     it, and nothing reaches the server."""
 
-    async def attack(served: Served) -> None:
+    async def attack(server: Served) -> None:
         person, other = Person.of(1), Person.of(0)
         for each in (person, other):
-            await each.join(served.link)
-        run, place, greeting = served.poll.plan.run, person.place, other.greeting(served.poll.plan)
+            await each.join(server.link)
+        run, place, greeting = server.poll.plan.run, person.place, other.greeting(server.poll.plan)
         for leaf, envelope in (
             ("hello", bytes(200)),
             ("rep", bytes(200)),
-            ("hello", person.sealed(served.poll.plan, "hello")),
+            ("hello", person.sealed(server.poll.plan, "hello")),
         ):
-            line = await _line(served)
+            line = await _line(server)
             await line.send(
                 greeting
                 + bytes(
@@ -414,14 +414,14 @@ def test_nobody_speaks_for_another(tmp_path: Path) -> None:
                 )
             )
             with pytest.raises(ConnectionClosed):
-                await asyncio.wait_for(_drained(line), 10)
-        task = asyncio.create_task(person.answer(served.link))
-        await served.until(1, 1, 1)
+                await asyncio.wait_for(_drain(line), 10)
+        task = asyncio.create_task(person.answer(server.link))
+        await server.until(1, 1, 1)
         task.cancel()
         # the wills of who never said hello
-        assert set(served.poll.coordinator.rejections) <= {"unread"}
+        assert set(server.poll.coordinator.rejections) <= {"unread"}
 
-    _played(tmp_path, attack)
+    _play(tmp_path, attack)
 
 
 def test_packets_are_cut_wherever_the_bytes_are() -> None:

@@ -33,19 +33,19 @@ def _game(**options: Any) -> Plan:
     return plan(Questions(TITLE, ()), **{"game": EPSILON, "people": PEOPLE, **options})
 
 
-async def _press(served: Served, what: str) -> int:
+async def _press(server: Served, what: str) -> int:
     return (
         await asked(
-            served.poll.site.presenter, what, b"", Origin=served.poll.site.origin("127.0.0.1")
+            server.poll.site.presenter, what, b"", Origin=server.poll.site.origin("127.0.0.1")
         )
     ).status
 
 
-async def _until(served: Served, button: str, joined: int) -> None:
+async def _until(server: Served, button: str, people: int) -> None:
     async with asyncio.timeout(PATIENCE):
-        while (served.poll.state()["offer"][0], served.poll.state()["here"]) != (button, joined):
-            if served.playing.done():
-                served.playing.result()
+        while (server.poll.state()["offer"][0], server.poll.state()["here"]) != (button, people):
+            if server.playing.done():
+                server.playing.result()
             await asyncio.sleep(0.05)
 
 
@@ -63,15 +63,15 @@ def test_the_class_plays_what_the_library_plays(
     monkeypatch.setattr("local_dp.server.poll.demo.TAKES", 0.3)
 
     async def play() -> Result:
-        async with serving(tmp_path, _game(demo=PEOPLE, seed=SEED)) as served:
-            await _until(served, "", PEOPLE)
-            assert await _press(served, "again") == 409
-            assert await _press(served, "close") == 200
-            await _until(served, "Ask round 2", PEOPLE)
+        async with serving(tmp_path, _game(demo=PEOPLE, seed=SEED)) as server:
+            await _until(server, "", PEOPLE)
+            assert await _press(server, "again") == 409
+            assert await _press(server, "close") == 200
+            await _until(server, "Ask round 2", PEOPLE)
             await asyncio.sleep(0.3)
-            assert served.poll.coordinator.round(2) is None
-            assert await _press(served, "again") == 200
-            return await served.playing
+            assert server.poll.coordinator.round(2) is None
+            assert await _press(server, "again") == 200
+            return await server.playing
 
     result = asyncio.run(play())
     assert result.again is not None
@@ -117,26 +117,26 @@ def test_the_game_goes_on_after_a_crash(tmp_path: Path) -> None:
     asks the second: each phone reports once."""
 
     async def play() -> tuple[Result, list[Player]]:
-        planned, people = _game(), [Player(Records({"x": np.zeros(1)})) for _ in range(6)]
-        async with serving(tmp_path, planned) as served:
-            tasks = [asyncio.create_task(person.answer(served.link)) for person in people]
-            await _until(served, "", 6)
-            assert await _press(served, "close") == 200
-            await _until(served, "Ask round 2", 6)
-            steps = list(served.poll.state()["again"]["steps"])
-        async with serving(tmp_path, planned, Journal.open(tmp_path, planned.run)) as served:
-            await _until(served, "Ask round 2", 6)
-            assert served.poll.state()["again"]["steps"] == steps
+        game, people = _game(), [Player(Records({"x": np.zeros(1)})) for _ in range(6)]
+        async with serving(tmp_path, game) as server:
+            tasks = [asyncio.create_task(person.answer(server.link)) for person in people]
+            await _until(server, "", 6)
+            assert await _press(server, "close") == 200
+            await _until(server, "Ask round 2", 6)
+            steps = list(server.poll.state()["again"]["steps"])
+        async with serving(tmp_path, game, Journal.open(tmp_path, game.run)) as server:
+            await _until(server, "Ask round 2", 6)
+            assert server.poll.state()["again"]["steps"] == steps
             assert (
-                await asked(served.link, "join", b'{"key": "' + b"ab" * 32 + b'"}')
+                await asked(server.link, "join", b'{"key": "' + b"ab" * 32 + b'"}')
             ).status == 410
-            assert await _press(served, "again") == 200
-            result = await served.playing
+            assert await _press(server, "again") == 200
+            result = await server.playing
             await asyncio.gather(*tasks)
             return result, people
 
     result, people = asyncio.run(play())
-    assert (result.joined, result.accounts.accepted_not_charged) == (6, 0)
+    assert (result.places, result.accounts.accepted_not_charged) == (6, 0)
     assert [len(person.store.commits) for person in people] == [1] * 6
     assert {person.store.ledger.max_spent for person in people} == {EPSILON}
 
@@ -152,22 +152,22 @@ def test_a_record_follows_the_rule_and_no_page_has_the_rule() -> None:
     pages are given is the same for every rule."""
     game = Game.of(EPSILON, 400, 1)
     r, a = game.population.concept.r, game.population.concept.a
-    dealt = [game.record(place) for place in range(400)]
+    records = [game.record(place) for place in range(400)]
     assert all(
         each["y"]
         == (-1) ** ((r >> each["i"] & 1) if each["b"] else (each["x"] & r).bit_count() + a)
-        for each in dealt
+        for each in records
     )
-    assert len({(each["x"], each["i"], each["b"]) for each in dealt}) > 350
+    assert len({(each["x"], each["i"], each["b"]) for each in records}) > 350
     assert game.public() == Game.of(EPSILON, 400, 2).public()
 
 
 def test_what_the_screens_say_of_a_class_is_so() -> None:
     """The help's figures are those of the simulation within four standard errors, and a second
     round makes the difference that the page shows."""
-    (said,) = [field.metadata["help"] for field in fields(Ask) if field.name == "game"]
+    (text,) = [field.metadata["help"] for field in fields(Ask) if field.name == "game"]
     for phones, of_ten in re.findall(
-        r"(\d+)(?: phones find the hidden rule)? in (\d+) of 10", said
+        r"(\d+)(?: phones find the hidden rule)? in (\d+) of 10", text
     ):
         assert abs(chance(EPSILON, int(phones)) - int(of_ten) / 10) < 0.1
     game = Game.of(EPSILON, 60, 1)

@@ -19,7 +19,7 @@ def _place(start: int) -> Place:
     return Place(f"p{start}", f"g{start}", start, start + 1, start.to_bytes(32))
 
 
-def _opened(
+def _open(
     *places: int, queries: tuple[LocalQuery, ...] = (survey_query(PEOPLE),)
 ) -> OpenCoordinator:
     coordinator = OpenCoordinator(
@@ -55,14 +55,14 @@ def _groups(sends: list[Send], kind: type) -> list[str]:
 def test_members_are_asked_as_they_come() -> None:
     """Each is asked at its hello, alone; nobody else is asked or called, however long places stay
     empty."""
-    coordinator = _opened(0, 1, 2)
+    coordinator = _open(0, 1, 2)
     assert coordinator.due(0.0) == []
     for place, now in ((1, 3.0), (0, 40.0)):
         _hello(coordinator, place, now)
         assert coordinator.wake(now) <= now
-        (asked,) = (send for send in coordinator.due(now) if isinstance(send.message, Request))
-        assert isinstance(asked.message, Request)
-        assert (asked.group, asked.message.missing) == (f"g{place}", ((place, place + 1),))
+        (request,) = (send for send in coordinator.due(now) if isinstance(send.message, Request))
+        assert isinstance(request.message, Request)
+        assert (request.group, request.message.missing) == (f"g{place}", ((place, place + 1),))
         _reply(coordinator, place, now)
     for now in range(41, 100):
         assert _groups(coordinator.due(now), Request) == _groups(coordinator.due(now), Roll) == []
@@ -73,7 +73,7 @@ def test_members_are_asked_as_they_come() -> None:
 def test_who_owes_is_asked_again_at_hello_and_slowly() -> None:
     """A person who thinks gets the request again every AGAIN seconds; one who comes back gets it at
     once; one who has answered does not."""
-    coordinator = _opened(0)
+    coordinator = _open(0)
     _hello(coordinator, 0, 1.0)
     assert _groups(coordinator.due(1.0), Request) == ["g0"]
     assert _groups(coordinator.due(AGAIN - 0.1), Request) == []
@@ -96,7 +96,7 @@ def test_who_owes_is_asked_again_at_hello_and_slowly() -> None:
 def test_stored_reports_are_confirmed() -> None:
     """A receipt follows when all answers of a member are there, and again at each hello or
     repetition, since the first may be lost; none before."""
-    coordinator = _opened(0, 1, queries=(survey_query(PEOPLE), survey_query(PEOPLE)))
+    coordinator = _open(0, 1, queries=(survey_query(PEOPLE), survey_query(PEOPLE)))
     for place in (0, 1):
         _hello(coordinator, place, 0.0)
     coordinator.due(0.0)
@@ -121,7 +121,7 @@ def test_stored_reports_are_confirmed() -> None:
 def test_places_are_added_while_it_is_open() -> None:
     """A key that joins later is heard at once, also after a flood has narrowed the topics; a hello
     for another's place is refused."""
-    coordinator = _opened(0)
+    coordinator = _open(0)
     roster = coordinator.members.roster
     assert roster is not None
     coordinator.listening.narrow = True
@@ -146,46 +146,46 @@ def test_places_are_added_while_it_is_open() -> None:
 def test_its_end() -> None:
     """It ends when it is closed, with any turnout; with a limit also then, or when all who are
     there have answered, but for those who went."""
-    coordinator = _opened(0)
+    coordinator = _open(0)
     coordinator.shut_open()
     assert coordinator.phase.is_settled(0.0)
     (tally,) = coordinator.close(1.0)
     assert (tally.n, coordinator.counts.answered) == (0, 0)
-    limited = _opened(0, 9)
+    brief = _open(0, 9)
     for place in (0, 9):
-        _hello(limited, place, 1.0)
-    limited.due(1.0)
-    limited.limit = 20.0
-    _reply(limited, 0, 1.0)
-    _reply(limited, 9, 1.0)
-    limited.close(1.0)
-    limited.open((survey_query(PEOPLE),), 1.0)
-    limited.due(1.0)
-    assert not limited.phase.is_settled(20.9)
-    assert limited.phase.is_settled(21.0)
-    _reply(limited, 0, 2.0, round=2)
-    assert not limited.phase.is_settled(2.0)
-    limited.receive(topic(RUN, "gone", "g9", "p9"), Gone(run=RUN, member="p9"), 3.0)
-    assert not limited.phase.is_settled(3.0 + GRACE - 0.1)
-    assert limited.phase.is_settled(3.0 + GRACE)
+        _hello(brief, place, 1.0)
+    brief.due(1.0)
+    brief.limit = 20.0
+    _reply(brief, 0, 1.0)
+    _reply(brief, 9, 1.0)
+    brief.close(1.0)
+    brief.open((survey_query(PEOPLE),), 1.0)
+    brief.due(1.0)
+    assert not brief.phase.is_settled(20.9)
+    assert brief.phase.is_settled(21.0)
+    _reply(brief, 0, 2.0, round=2)
+    assert not brief.phase.is_settled(2.0)
+    brief.receive(topic(RUN, "gone", "g9", "p9"), Gone(run=RUN, member="p9"), 3.0)
+    assert not brief.phase.is_settled(3.0 + GRACE - 0.1)
+    assert brief.phase.is_settled(3.0 + GRACE)
 
 
 def test_those_who_answered_are_awaited_after_a_restart() -> None:
     """A round with a limit, opened by a server that was started again, does not end before the
     people of the first round are back."""
-    coordinator = _opened(0)
+    coordinator = _open(0)
     queries = (survey_query(PEOPLE),)
     request = coordinator.round(1)
     assert request is not None
     reply = Reply(run=RUN, round=1, member="p0", ask=0, start=0, width=1, reports=b"\1")
     past = Past(request.request_digest(), (reply,), Closing(Turnout(asked=PEOPLE, answered=1), 1.0))
-    restarted = OpenCoordinator(RUN, PEOPLE, SEED, 10.0, AnyTurnout(), Roster([_place(0)]))
-    restarted.repeat(queries, past)
-    restarted.limit = 20.0
-    restarted.open(queries, 0.0)
-    assert not restarted.phase.is_settled(19.0)
-    _hello(restarted, 0, 1.0)
-    restarted.due(1.0)
-    assert not restarted.phase.is_settled(1.0)
-    _reply(restarted, 0, 2.0, round=2)
-    assert restarted.phase.is_settled(2.0)
+    second = OpenCoordinator(RUN, PEOPLE, SEED, 10.0, AnyTurnout(), Roster([_place(0)]))
+    second.repeat(queries, past)
+    second.limit = 20.0
+    second.open(queries, 0.0)
+    assert not second.phase.is_settled(19.0)
+    _hello(second, 0, 1.0)
+    second.due(1.0)
+    assert not second.phase.is_settled(1.0)
+    _reply(second, 0, 2.0, round=2)
+    assert second.phase.is_settled(2.0)

@@ -1,9 +1,7 @@
 """What a respondent's page does without a browser: it refuses what it does not show, and shows the
 coin that was really used."""
 
-import json
 import shutil
-import subprocess
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from local_dp.server.remote import Journal
 from local_dp.wire import Ask, Request, encode
 from tests.support import web
 from tests.support.runs.polls import THREE, plan
-from tests.support.web import NODE, needs_node
+from tests.support.web import needs_node, node
 from tests.support.wrong import wrong
 
 pytestmark = needs_node
@@ -41,32 +39,23 @@ THRESHOLD = Ask.of(
 )
 
 
-def _public(planned: Plan, folder: Path) -> dict[str, Any]:
+def _public(settings: Plan, folder: Path) -> dict[str, Any]:
     """The poll as the server describes it to a page."""
     with (
-        closing(Journal.begin(folder, planned.run, planned.to_dict())) as journal,
-        listening(LOOPBACK, planned.port) as listener,
+        closing(Journal.begin(folder, settings.run, settings.to_dict())) as journal,
+        listening(LOOPBACK, settings.port) as listener,
     ):
-        return Poll(planned, journal, site_of(planned), listener).public()
+        return Poll(settings, journal, site_of(settings), listener).public()
 
 
-def _run(program: str, folder: Path, **given: Any) -> Any:
+def _run(program: str, folder: Path, **parameters: Any) -> Any:
     """What a program in Node prints, beside the files as they are served."""
-    served = folder / "served"
-    shutil.copytree(web.ROOT / "server" / "poll" / "pages", served)
+    files = folder / "served"
+    shutil.copytree(web.ROOT / "server" / "poll" / "pages", files)
     client = web.ROOT / "clients" / "web"
-    shutil.copytree(client, served / "client")
-    shutil.copy(client / "package.json", served)
-    assert NODE is not None
-    words, data = (
-        [NODE, str(Path(__file__).with_name(program))],
-        json.dumps({"folder": str(served), **given}),
-    )
-    made = subprocess.run(
-        words, input=data, capture_output=True, text=True, timeout=1200, check=False
-    )
-    assert made.returncode == 0, made.stderr
-    return json.loads(made.stdout)
+    shutil.copytree(client, files / "client")
+    shutil.copy(client / "package.json", files)
+    return node(f"../poll/{program}", data={"folder": str(files), **parameters}, timeout=1200)
 
 
 def _page(
@@ -76,12 +65,12 @@ def _page(
     **options: Any,
 ) -> Any:
     """What the page's client made of these requests, each with its round."""
-    planned = plan(**options)
+    settings = plan(**options)
     rounds = [
-        encode(Request(run=planned.run, round=number, asks=asks, missing=())).hex()
+        encode(Request(run=settings.run, round=number, asks=asks, missing=())).hex()
         for number, asks in requests
     ]
-    return _run("pages.mjs", folder, poll=_public(planned, folder), requests=rounds, record=record)
+    return _run("pages.mjs", folder, poll=_public(settings, folder), requests=rounds, record=record)
 
 
 @wrong(
@@ -139,8 +128,8 @@ def test_a_later_round_asks_what_was_announced(tmp_path: Path) -> None:
         (2, (THRESHOLD,)),
     )
     page = _page(tmp_path, *asks, ask_again=True)
-    early, first, *refused, (second,), more = page["answers"]
-    assert (early, len(first), refused, more) == (
+    early, first, *codes, (second,), more = page["answers"]
+    assert (early, len(first), codes, more) == (
         "bad-query",
         3,
         [*["bad-query"] * 3, "budget"],
@@ -179,7 +168,7 @@ def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
         "record": {"x": 0b10100110, "i": 5, "b": 1, "y": -1},
     }
     other_bit = second.model_copy(update={"query_params": {**second.query_params, "asked": 0b110}})
-    refused = [
+    requests = [
         (1, (other,)),
         (1, (wrong,)),
         (1, ASKS),
@@ -189,7 +178,7 @@ def test_a_phone_plays_the_game_that_was_announced(tmp_path: Path) -> None:
         (1, (ours, ours)),
     ]
     *codes, (first,), more = _page(
-        tmp_path / "one", *refused, (1, (ours,)), (2, (second,)), **game
+        tmp_path / "one", *requests, (1, (ours,)), (2, (second,)), **game
     )["answers"]
     assert (codes, more) == (["bad-query"] * 6 + ["budget"], "budget")
     assert (first["text"], first["question"]["labels"][first["answer"]]) == (
@@ -214,7 +203,7 @@ def test_round_one_is_what_the_page_shows(tmp_path: Path) -> None:
     """Exactly the questions on the page, in order, once each and without a label: a repeat, another
     order, a part and a label are refused, and cost nothing."""
     labelled = tuple(ask.model_copy(update={"once": "label"}) for ask in ASKS)
-    asked = [
+    requests = [
         (1, ASKS[:1] * 2),
         (1, ASKS[::-1]),
         (1, ASKS[:2]),
@@ -222,9 +211,9 @@ def test_round_one_is_what_the_page_shows(tmp_path: Path) -> None:
         (1, labelled),
         (1, ASKS),
     ]
-    *refused, answered = _page(tmp_path, *asked)["answers"]
-    assert refused == ["bad-query"] * 5
-    assert [each["text"] for each in answered] == [question.text for question in THREE.questions]
+    *codes, answers = _page(tmp_path, *requests)["answers"]
+    assert codes == ["bad-query"] * 5
+    assert [each["text"] for each in answers] == [question.text for question in THREE.questions]
 
 
 def test_the_page_builds_the_asks_that_the_server_sends(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local_dp.server.poll.files import CLIENT, PAGES, files
-from tests.support.runs.browser import SCHEMES, Tab, browser, needs_chromium
+from tests.support.runs.browser import SCHEMES, Tab, needs_chromium
 from tests.support.runs.poll_pages import DONE, LOADED, SENT, Running, fill, result, running
 from tests.support.runs.polls import ask
 from tests.support.web import types
@@ -23,22 +23,8 @@ SCROLL = "document.scrollingElement.scrollWidth - document.documentElement.clien
 
 @pytest.fixture(scope="module")
 def poll(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("poll")) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def window() -> Iterator[Tab]:
-    with browser() as tab:
-        yield tab
-
-
-@pytest.fixture
-def tab(window: Tab) -> Iterator[Tab]:
-    """A tab of a person who was never here."""
-    opened = window.beside(apart=True)
-    yield opened
-    opened.close()
+    with running(tmp_path_factory.mktemp("poll")) as process:
+        yield process
 
 
 def test_the_pages_have_no_script_and_no_style_inside() -> None:
@@ -61,9 +47,9 @@ def test_the_pages_have_no_script_and_no_style_inside() -> None:
 def test_the_files_of_a_page_are_few_bytes() -> None:
     """All files that are served fit together into 300 KB as they are sent, and the list has the sum
     of each."""
-    served = files()
-    assert sum(len(file.packed) for file in served.values()) <= MOST_BYTES
-    assert len(served["files.txt"].data.splitlines()) == len(served) - 1
+    contents = files()
+    assert sum(len(file.gzip) for file in contents.values()) <= MOST_BYTES
+    assert len(contents["files.txt"].data.splitlines()) == len(contents) - 1
 
 
 @needs_chromium
@@ -77,12 +63,12 @@ def test_a_person_reads_and_reaches_everything(poll: Running, window: Tab, tmp_p
 
         def look(what: str, tab: Tab = tab, width: int = width, scheme: str = scheme) -> None:
             beyond = tab.evaluate(SCROLL)
-            found = [
+            faults = [
                 *tab.axe(),
                 *tab.errors,
                 *([f"scrolls sideways by {beyond}"] if beyond > 0 else []),
             ]
-            wrong.extend(f"{what}, {width} px, {scheme}: {each}" for each in found)
+            wrong.extend(f"{what}, {width} px, {scheme}: {each}" for each in faults)
             tab.picture(tmp_path / f"{what}-{width}-{scheme}.png")
 
         tab.appear(width, scheme)
@@ -144,12 +130,12 @@ def _press(tab: Tab, *keys: str) -> None:
         tab.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
 
-def _tab_to(tab: Tab, wanted: str) -> None:
+def _tab_to(tab: Tab, selector: str) -> None:
     for _ in range(20):
-        if tab.evaluate(f"document.activeElement.matches({wanted!r})"):
+        if tab.evaluate(f"document.activeElement.matches({selector!r})"):
             return
         _press(tab, "Tab")
-    raise AssertionError(f"the keyboard does not reach {wanted}")
+    raise AssertionError(f"the keyboard does not reach {selector}")
 
 
 @needs_chromium

@@ -53,10 +53,10 @@ def test_no_time(text: str) -> None:
 def self_made(folder: Path, name: str) -> Path:
     """cert.pem, by the line with which a poll on a network refuses to begin without a
     certificate."""
-    with pytest.raises(InputError, match="needs a certificate") as refused:
+    with pytest.raises(InputError, match="needs a certificate") as error:
         Ask(question="a?", host="0.0.0.0", name=name)._plan()
     subprocess.run(
-        ["sh", "-ec", str(refused.value).split("`")[1]], cwd=folder, check=True, capture_output=True
+        ["sh", "-ec", str(error.value).split("`")[1]], cwd=folder, check=True, capture_output=True
     )
     return folder / "cert.pem"
 
@@ -90,7 +90,7 @@ def test_a_poll_over_tls(tmp_path: Path) -> None:
     file = self_made(tmp_path, LOOPBACK)
     ca, pem = str(file), file.read_text()
 
-    def shown(port: int) -> bytes:
+    def certificate_at(port: int) -> bytes:
         with (
             socket.create_connection((LOOPBACK, port)) as line,
             ssl.create_default_context(cafile=ca).wrap_socket(
@@ -101,16 +101,16 @@ def test_a_poll_over_tls(tmp_path: Path) -> None:
 
     async def play() -> None:
         people = [Person.of(1), Person.of(0)]
-        async with serving(tmp_path, plan(certificate=pem)) as served:
-            assert served.link.startswith("https://")
+        async with serving(tmp_path, plan(certificate=pem)) as server:
+            assert server.link.startswith("https://")
             digest = hashlib.sha256(
-                await asyncio.to_thread(shown, served.poll.site.port)
+                await asyncio.to_thread(certificate_at, server.poll.site.port)
             ).hexdigest()
             assert fingerprint(pem).replace(":", "").lower() == digest
             for person in people:
                 person.ca = ca
-            tasks = [asyncio.create_task(person.answer(served.link)) for person in people]
-            await served.until(2, 2, 2)
+            tasks = [asyncio.create_task(person.answer(server.link)) for person in people]
+            await server.until(2, 2, 2)
             for task in tasks:
                 task.cancel()
 

@@ -75,9 +75,9 @@ def test_who_gets_no_place(tmp_path: Path) -> None:
     the poll is closed; an old one never is."""
     with closing(Journal.begin(tmp_path, "poll-1", {})) as journal:
         places = Places(journal, 2, 7)
-        with pytest.raises(Refused, match="try again") as refused:
+        with pytest.raises(Refused, match="try again") as error:
             places.join(_key(1), lambda: False)
-        assert (refused.value.status, places.taken) == (429, 0)
+        assert (error.value.status, places.taken) == (429, 0)
         start = places.join(_key(1), lambda: True)["start"]
         places.open = False
         with pytest.raises(Refused, match="closed"):

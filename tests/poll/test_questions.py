@@ -79,9 +79,9 @@ def test_a_question_and_a_file(tmp_path: Path) -> None:
 def test_a_malformed_file_gets_one_line(text: str, fault: str, tmp_path: Path) -> None:
     file = tmp_path / "poll.toml"
     file.write_text(text)
-    with pytest.raises(InputError, match=fault) as caught:
+    with pytest.raises(InputError, match=fault) as error:
         read(str(file), 1.0)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
 
 
 REFUSED = {
@@ -99,11 +99,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("typed", REFUSED)
-def test_a_wrong_command_gets_one_line(typed: str, tmp_path: Path) -> None:
-    done = local_dp("poll", *shlex.split(typed), "--journal", str(tmp_path))
+@pytest.mark.parametrize("words", REFUSED)
+def test_a_wrong_command_gets_one_line(words: str, tmp_path: Path) -> None:
+    done = local_dp("poll", *shlex.split(words), "--journal", str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), done.stderr
-    assert REFUSED[typed] in done.stderr
+    assert REFUSED[words] in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

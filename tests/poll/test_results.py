@@ -37,7 +37,7 @@ class _Tags(HTMLParser):
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A poll with hostile labels, which one person answered."""
-    asked = Questions(
+    questions = Questions(
         "<b>title</b>",
         (
             Question("q1", "Did you?", 1.0),
@@ -47,10 +47,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     )
 
     async def play() -> dict[str, Any]:
-        async with serving(tmp_path_factory.mktemp("poll"), plan(asked)) as served:
-            task = asyncio.create_task(Person.of(1, HOSTILE[1]).answer(served.link))
-            await served.until(1, 1, 1)
-            result = await served.close()
+        async with serving(tmp_path_factory.mktemp("poll"), plan(questions)) as server:
+            task = asyncio.create_task(Person.of(1, HOSTILE[1]).answer(server.link))
+            await server.until(1, 1, 1)
+            result = await server.close()
             await task
             return data_of(result)
 
@@ -99,9 +99,9 @@ def test_a_result_that_cannot_be_written_is_printed(
 
     monkeypatch.setattr(Poll, "play", play)
     monkeypatch.setattr(command, "data_of", lambda _: data)
-    planned = plan()
+    settings = plan()
     with (
-        closing(Journal.begin(tmp_path, planned.run, planned.to_dict())) as journal,
+        closing(Journal.begin(tmp_path, settings.run, settings.to_dict())) as journal,
         pytest.raises(InputError, match="cannot write the result"),
     ):
         command.continued(journal, EMBEDDED, tmp_path / "out", as_json=True)
@@ -136,9 +136,9 @@ def test_a_rehearsal_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("local_dp.server.poll.demo.TAKES", 0.5)
 
     async def play(folder: Path) -> dict[str, Any]:
-        async with serving(folder, plan(demo=60, seed=7)) as served:
-            await served.until(60, 60, 60)
-            return data_of(await served.close())
+        async with serving(folder, plan(demo=60, seed=7)) as server:
+            await server.until(60, 60, 60)
+            return data_of(await server.close())
 
     first, second = (asyncio.run(play(tmp_path / name)) for name in ("a", "b"))
     assert first["questions"] == second["questions"]

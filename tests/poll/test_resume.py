@@ -17,10 +17,10 @@ from tests.support.runs.poll_pages import Running, result, running
 from tests.support.runs.polls import PATIENCE, Person, asked
 
 
-async def _until(poll: Running, answered: int) -> None:
+async def _until(poll: Running, count: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while [len(await asyncio.to_thread(poll.counted, place)) for place in range(3)] != [
-            answered
+            count
         ] * 3:
             await asyncio.sleep(0.1)
 
@@ -67,8 +67,8 @@ def test_kill_and_resume(tmp_path: Path) -> None:
         with running(tmp_path, "--resume", first.name) as third:
             tasks.append(asyncio.create_task(people[9].answer(third.link)))
             await _until(third, 10)
-            counted = [third.counted(place) for place in range(3)]
-            assert counted == [
+            reports = [third.counted(place) for place in range(3)]
+            assert reports == [
                 {person.place["start"]: _of(person, question) for person in people}
                 for question in range(3)
             ]
@@ -81,17 +81,17 @@ def test_kill_and_resume(tmp_path: Path) -> None:
         assert (data["joined"], data["accounts"]) == (11, {"given": 10, "agree": True})
         assert [len(person.store.commits) for person in people] == [1] * 10
 
-    async def played() -> None:
+    async def play_out() -> None:
         try:
             await play()
         finally:
             await end([task for task in asyncio.all_tasks() if task is not asyncio.current_task()])
 
-    asyncio.run(played())
+    asyncio.run(play_out())
     (run,) = (path.stem for path in (tmp_path / "journal").glob("*.run"))
-    shown = local_dp("show", run, *journal)
-    assert "Did you ever cheat in an exam? (10 answers)" in shown.stdout
-    assert "Not promised:" in shown.stdout
+    screen = local_dp("show", run, *journal)
+    assert "Did you ever cheat in an exam? (10 answers)" in screen.stdout
+    assert "Not promised:" in screen.stdout
     again = local_dp("poll", "--resume", run, *journal)
     assert (again.returncode, "is over; `local-dp show" in again.stderr) == (2, True)
     assert json.loads(local_dp("show", run, *journal, "--json").stdout)["joined"] == 11

@@ -27,33 +27,33 @@ def _people(count: int) -> list[Person]:
     ]
 
 
-def _counted(served: Served) -> list[dict[int, int]]:
+def _reports(server: Served) -> list[dict[int, int]]:
     """The stored reports to each question, by place."""
-    found = [served.poll.reports(place) for place in range(3)]
+    questions = [server.poll.reports(place) for place in range(3)]
     return [
         {place: int(bits, 2) for place, bits in zip(each["places"], each["reports"], strict=True)}
-        for each in found
+        for each in questions
     ]
 
 
-def _sent(people: Sequence[Person]) -> list[dict[int, int]]:
-    sent = [(person.place["start"], person.reports()) for person in people]
+def _replies(people: Sequence[Person]) -> list[dict[int, int]]:
+    replies = [(person.place["start"], person.reports()) for person in people]
     return [
-        {start: int.from_bytes(reports[place], "little") for start, reports in sent}
+        {start: int.from_bytes(reports[place], "little") for start, reports in replies}
         for place in range(3)
     ]
 
 
-def _decoded(result: Result) -> None:
+def _check_estimates(result: Result) -> None:
     """The estimates are the decoder's of the stored reports."""
     data = data_of(result)
-    for question, part, found in zip(
+    for question, part, entry in zip(
         THREE.questions, result.round.parts, data["questions"], strict=True
     ):
         estimate = possible_result(
             question.protocol, question.algorithm(result.plan.people).decode((part.tally(),))
         )
-        assert [row["value"] for row in found["estimates"]] == [
+        assert [row["value"] for row in entry["estimates"]] == [
             float(value) for value in estimate.value.reshape(-1)
         ]
 
@@ -63,11 +63,11 @@ async def _whole(folder: Path, broker: str = EMBEDDED, address: str = "") -> Res
     people = _people(12)
     for person in people[::2]:
         person.address = address
-    async with serving(folder, plan(broker=broker)) as served:
-        answering = [asyncio.create_task(person.answer(served.link)) for person in people]
-        await served.until(12, 12, 12)
-        assert _counted(served) == _sent(people)
-        result = await served.close()
+    async with serving(folder, plan(broker=broker)) as server:
+        answering = [asyncio.create_task(person.answer(server.link)) for person in people]
+        await server.until(12, 12, 12)
+        assert _reports(server) == _replies(people)
+        result = await server.close()
         await asyncio.gather(*answering)
     for person in people:
         assert person.role is not None
@@ -79,12 +79,12 @@ def test_the_server_counts_the_bits_that_were_sent(tmp_path: Path) -> None:
     """Each report that is counted is the one sent, every member has a receipt and gives an account
     that agrees, and the estimate is the decoder's."""
     result = asyncio.run(_whole(tmp_path))
-    assert (result.joined, result.accounts.silent, result.accounts.accepted_not_charged) == (
+    assert (result.places, result.accounts.silent, result.accounts.accepted_not_charged) == (
         12,
         0,
         0,
     )
-    _decoded(result)
+    _check_estimates(result)
 
 
 @needs_mosquitto
@@ -95,7 +95,7 @@ def test_over_mosquitto_and_over_its_own_websocket(tmp_path: Path) -> None:
     with mosquitto(
         tmp_path, "allow_anonymous true", f"listener {port} 127.0.0.1", "protocol websockets"
     ) as broker:
-        _decoded(asyncio.run(_whole(tmp_path, broker.url, f"ws://127.0.0.1:{port}/mqtt")))
+        _check_estimates(asyncio.run(_whole(tmp_path, broker.url, f"ws://127.0.0.1:{port}/mqtt")))
 
 
 def test_one_key_counts_once(tmp_path: Path) -> None:
@@ -104,20 +104,20 @@ def test_one_key_counts_once(tmp_path: Path) -> None:
 
     async def play() -> None:
         early, late = _people(2)
-        async with serving(tmp_path, plan()) as served:
-            tasks = [asyncio.create_task(early.answer(served.link))]
-            await served.until(1, 1, 1)
+        async with serving(tmp_path, plan()) as server:
+            tasks = [asyncio.create_task(early.answer(server.link))]
+            await server.until(1, 1, 1)
             before, place = early.reports(), early.place
-            tasks += [asyncio.create_task(person.answer(served.link)) for person in (early, late)]
-            await served.until(2, 2, 2)
+            tasks += [asyncio.create_task(person.answer(server.link)) for person in (early, late)]
+            await server.until(2, 2, 2)
             tasks[0].cancel()
-            tasks.append(asyncio.create_task(early.answer(served.link)))
+            tasks.append(asyncio.create_task(early.answer(server.link)))
             await asyncio.sleep(1)
             assert (early.reports(), early.place) == (before, place)
-            assert _counted(served) == _sent([early, late])
-            result = await served.close()
+            assert _reports(server) == _replies([early, late])
+            result = await server.close()
             assert (
-                result.joined,
+                result.places,
                 result.round.counts.answered,
                 result.round.counts.conflicting,
             ) == (2, 6, 0)
@@ -132,15 +132,15 @@ def test_places_and_time_end(tmp_path: Path) -> None:
 
     async def play() -> None:
         (first,) = _people(1)
-        async with serving(tmp_path, plan(people=1, until=time.time() + 3)) as served:
-            await first.join(served.link)
-            refused = await asked(served.link, "join", b'{"key": "' + b"ab" * 32 + b'"}')
-            assert (refused.status, refused.data) == (
+        async with serving(tmp_path, plan(people=1, until=time.time() + 3)) as server:
+            await first.join(server.link)
+            answer = await asked(server.link, "join", b'{"key": "' + b"ab" * 32 + b'"}')
+            assert (answer.status, answer.data) == (
                 409,
                 {"error": "all 1 places of this poll are taken"},
             )
-            result = await served.playing
-            assert (result.joined, result.round.counts.answered) == (1, 0)
+            result = await server.playing
+            assert (result.places, result.round.counts.answered) == (1, 0)
             assert [row["value"] for row in data_of(result)["questions"][0]["estimates"]] == [None]
 
     asyncio.run(play())
@@ -155,11 +155,11 @@ def test_a_person_takes_a_place_of_the_made_up_people(
 
     async def play() -> None:
         (person,) = _people(1)
-        async with serving(tmp_path, plan(people=3, demo=3)) as served:
-            task = asyncio.create_task(person.answer(served.link))
-            await served.until(3, 3, 3)
+        async with serving(tmp_path, plan(people=3, demo=3)) as server:
+            task = asyncio.create_task(person.answer(server.link))
+            await server.until(3, 3, 3)
             await asyncio.sleep(1.2)
-            assert (await served.close()).joined == 3
+            assert (await server.close()).places == 3
             await task
         assert len(person.store.commits) == 1
 
@@ -172,14 +172,14 @@ def test_the_presenter_sees_the_interval_narrow(tmp_path: Path) -> None:
 
     async def play() -> list[dict[str, Any]]:
         people = _people(8)
-        async with serving(tmp_path, plan()) as served, AsyncExitStack() as tasks:
+        async with serving(tmp_path, plan()) as server, AsyncExitStack() as tasks:
             states = []
             for count in (2, 8):
                 for person in people[0 if count == 2 else 2 : count]:
-                    task = asyncio.create_task(person.answer(served.link))
+                    task = asyncio.create_task(person.answer(server.link))
                     tasks.callback(task.cancel)
-                await served.until(count, count, count)
-                states.append(served.poll.state())
+                await server.until(count, count, count)
+                states.append(server.poll.state())
             return states
 
     first, last = asyncio.run(play())
@@ -196,17 +196,17 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
 
     async def play() -> None:
         people = _people(9)
-        async with serving(tmp_path, plan(ask_again=True)) as served:
-            answering = [asyncio.create_task(person.answer(served.link)) for person in people]
-            await served.until(9, 9, 9)
-            origin = served.poll.site.origin("127.0.0.1")
+        async with serving(tmp_path, plan(ask_again=True)) as server:
+            answering = [asyncio.create_task(person.answer(server.link)) for person in people]
+            await server.until(9, 9, 9)
+            origin = server.poll.site.origin("127.0.0.1")
             assert (
-                await asked(served.poll.site.presenter, "again", b"", Origin=origin)
+                await asked(server.poll.site.presenter, "again", b"", Origin=origin)
             ).status == 200
             assert (
-                await asked(served.poll.site.presenter, "again", b"", Origin=origin)
+                await asked(server.poll.site.presenter, "again", b"", Origin=origin)
             ).status == 409
-            result = await served.playing
+            result = await server.playing
             await asyncio.gather(*answering)
         assert result.again is not None
         assert [re.findall(r"of (\d) people", step) for step in result.again.steps] == [
@@ -238,10 +238,10 @@ def test_the_page_shows_the_whole_cost(tmp_path: Path) -> None:
     secret; no parameter of a query that a screen lacks."""
 
     async def play() -> dict[str, Any]:
-        async with serving(tmp_path, plan(ask_again=True)) as served:
-            data: dict[str, Any] = (await asked(served.link, "poll.json")).data
-            assert served.poll.plan.key.hex() not in str(data)
-            assert served.poll.plan.host_token not in str(data)
+        async with serving(tmp_path, plan(ask_again=True)) as server:
+            data: dict[str, Any] = (await asked(server.link, "poll.json")).data
+            assert server.poll.plan.key.hex() not in str(data)
+            assert server.poll.plan.host_token not in str(data)
             return data
 
     data = asyncio.run(play())

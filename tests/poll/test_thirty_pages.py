@@ -98,28 +98,28 @@ def test_many_pages_and_one_truth(people: int, tmp_path: Path) -> None:
         began = time.monotonic()
         _answer([*offline, *others], words)
         poll.kill()  # while the others answer
-        resumed = stack.enter_context(running(tmp_path, "--resume", poll.name))
-        assert (resumed.link, resumed.presenter) == (poll.link, poll.presenter)
+        second = stack.enter_context(running(tmp_path, "--resume", poll.name))
+        assert (second.link, second.presenter) == (poll.link, poll.presenter)
         time.sleep(max(0.0, began + OUTAGE - time.monotonic()))
         for tab in offline:
             _offline(tab, False)
-        tabs += _open(window, resumed.link, LATE)
+        tabs += _open(window, second.link, LATE)
         _answer(tabs[-LATE:], words)
         _all([*tabs, twice], f"{DONE} && {IS_PLACED}")
         _all([presenter], f"document.getElementById('answered').textContent === '{people}'")
-        _compare(resumed, tabs, twice)
-        resumed.close()
+        _compare(second, tabs, twice)
+        second.close()
         _check_result(tmp_path, tabs)
 
 
 def _compare(poll: Running, people: list[Tab], twice: Tab) -> None:
     """Each page's bits are those that were counted for its place, and nobody else was counted."""
-    counted = [poll.counted(question) for question in range(3)]
+    reports = [poll.counted(question) for question in range(3)]
     places = [place(tab) for tab in people]
     assert len(set(places)) == len(people)
-    assert all(stored.keys() == set(places) for stored in counted)
+    assert all(answers.keys() == set(places) for answers in reports)
     for where, tab in zip(places, people, strict=True):
-        assert shown(tab) == [stored[where] for stored in counted]
+        assert shown(tab) == [answers[where] for answers in reports]
     assert (place(twice), shown(twice)) == (places[0], shown(people[0]))
 
 
@@ -129,13 +129,13 @@ def _check_result(folder: Path, people: list[Tab]) -> None:
     data = result(folder)
     assert (data["joined"], data["accounts"]["agree"]) == (len(people), True)
     questions = read(str(folder / "questions.toml"), 1.0).questions
-    for number, (question, found) in enumerate(zip(questions, data["questions"], strict=True)):
-        assert found["answered"] == len(people)
+    for number, (question, entry) in enumerate(zip(questions, data["questions"], strict=True)):
+        assert entry["answered"] == len(people)
         query = question.ask(1000)
         reports = np.array([int(shown(tab)[number], 2) for tab in people], dtype=np.uint8)
         tally = query.randomizer.tally(reports, np.zeros(len(people), dtype=np.uint8))
         assert isinstance(tally, Tally)
         estimate = possible_result(question.protocol, question.algorithm(1000).decode((tally,)))
-        assert [row["value"] for row in found["estimates"]] == [
+        assert [row["value"] for row in entry["estimates"]] == [
             float(value) for value in estimate.value.reshape(-1)
         ]

@@ -156,8 +156,8 @@ def test_three_thousand_members_far_away_answer(loss: float) -> None:
 
 @wrong(
     "local_dp.server.pace:Pace.deadline",
-    "max(LEAST_DEADLINE, tries + _SLACK * asked)",
-    "LEAST_DEADLINE or tries + _SLACK * asked",
+    "max(LEAST_DEADLINE, tries + _SLACK * work)",
+    "LEAST_DEADLINE or tries + _SLACK * work",
     "a round of 100,000 members ends before they can have answered",
 )
 @wrong(

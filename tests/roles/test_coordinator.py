@@ -49,7 +49,7 @@ def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0))
 
 @wrong(
     "local_dp.server.quorum:Terms.judge",
-    "_answered(part) < self.quorum * len(part.query.cohort)",
+    "part.answers < self.quorum * len(part.query.cohort)",
     "False",
     "a round that too few answered is estimated",
 )

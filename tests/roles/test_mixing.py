@@ -322,7 +322,7 @@ def test_a_shuffler_that_dies_ends_the_round(kill: bool) -> None:
 
 @wrong(
     "local_dp.server.mixer:Mixer._works",
-    "self._asked > 0 and self._asked not in self._answers",
+    "self._number > 0 and self._number not in self._answers",
     "False",
     "a roll in a round makes the server take the shuffler's answer for lost",
 )

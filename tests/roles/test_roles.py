@@ -180,8 +180,8 @@ def test_a_memoised_answer_under_other_coins_is_refused() -> None:
 
 @wrong(
     "local_dp.server.round:Round._count",
-    "(part.reports[window][answered] != reports[answered]).any",
-    "(part.reports[window][answered] != reports[answered]).all",
+    "(part.reports[window][before] != reports[before]).any",
+    "(part.reports[window][before] != reports[before]).all",
     "a report that changed in one of several bytes counts as the same",
 )
 def test_one_byte_of_a_report_is_a_conflict() -> None:

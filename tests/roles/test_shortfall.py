@@ -113,14 +113,14 @@ SIZE = "max_packet_size and message_size_limit"
 )
 @wrong(
     "local_dp.server.coordinator:Coordinator._cause",
-    "member.returned > rejoined",
-    "member.returned",
+    "member.returns > rejoins",
+    "member.returns",
     "a broker that was started again is taken for one that refuses packets",
     at="_restart-1 left (m2), 1 present but silent (m1)-give it a longer --deadline",
 )
 @wrong(
     "local_dp.server.coordinator:Coordinator._cause",
-    "member.returned > rejoined",
+    "member.returns > rejoins",
     "False",
     "a member that the broker cuts again and again is to be started again",
     at="_cut-2 cut off by the broker (m1, m2)-max_packet_size and message_size_limit",
@@ -153,7 +153,7 @@ def test_a_line_for_each_cause(play: Callable[[Short], None], says: str, advises
 
 @wrong(
     "local_dp.server.phases:Collecting.due",
-    "self._called = True",
+    "self._has_called = True",
     "pass",
     "those that owe are called again at each look in the second half of a round",
 )

@@ -21,13 +21,13 @@ TYPESCRIPT = "typescript@5.9.3"
 
 def _node() -> str | None:
     """The Node of this machine, unless it is too old."""
-    found = shutil.which("node")
-    said = (
-        subprocess.run([found, "--version"], capture_output=True, text=True, check=False).stdout
-        if found
+    path = shutil.which("node")
+    version = (
+        subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+        if path
         else ""
     )
-    return found if said.startswith("v") and int(said[1:].split(".")[0]) >= OLDEST else None
+    return path if version.startswith("v") and int(version[1:].split(".")[0]) >= OLDEST else None
 
 
 NODE = _node()
@@ -38,15 +38,15 @@ POLICY = "default-src 'none'; img-src data:; script-src 'self'; connect-src 'sel
 FLAGS = ("--experimental-websocket", "--no-warnings")  # Node 20 has WebSocket, but not at once
 
 
-def node(program: str, *arguments: str, given: object = None, timeout: float = 600) -> Any:
-    """What a program of tests/web prints, as JSON; `given` is its standard input, as JSON."""
+def node(program: str, *arguments: str, data: object = None, timeout: float = 600) -> Any:
+    """What a program of tests/web prints, as JSON; `data` is its standard input, as JSON."""
     assert NODE is not None
     words = [NODE, *FLAGS, str(ROOT / "tests" / "web" / program), *arguments]
-    made = subprocess.run(
-        words, input=json.dumps(given), capture_output=True, text=True, timeout=timeout, check=False
+    process = subprocess.run(
+        words, input=json.dumps(data), capture_output=True, text=True, timeout=timeout, check=False
     )
-    assert made.returncode == 0, made.stderr[-2000:]
-    return json.loads(made.stdout)
+    assert process.returncode == 0, process.stderr[-2000:]
+    return json.loads(process.stdout)
 
 
 def types(folder: Path) -> str:
@@ -60,10 +60,10 @@ def types(folder: Path) -> str:
         [*tsc, "--version"], capture_output=True, check=False, timeout=120
     ).returncode:
         pytest.skip("npx cannot fetch TypeScript")
-    checked = subprocess.run(
+    report = subprocess.run(
         [*tsc, "-p", str(folder)], capture_output=True, text=True, check=False, timeout=300
     )
-    return checked.stdout + checked.stderr
+    return report.stdout + report.stderr
 
 
 class _Files(http.server.SimpleHTTPRequestHandler):

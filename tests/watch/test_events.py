@@ -21,8 +21,9 @@ from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server.pages import POINTS
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
-from local_dp.server.watch.events import POINTS, ROUNDS, ROWS, Scene, coefficients
+from local_dp.server.watch.events import ROUNDS, ROWS, Scene, coefficients
 from local_dp.simulation.execute import execute
 from local_dp.simulation.outcome import as_data
 from local_dp.simulation.settings import Settings, Tier
@@ -50,7 +51,7 @@ def _settings(
     ).settings(protocol, None)
 
 
-def _played(settings: Settings) -> tuple[Scene, list[Progress]]:
+def _play(settings: Settings) -> tuple[Scene, list[Progress]]:
     """The scene of a run that has ended, and what it was shown."""
     scene, steps = Scene(settings), list[Progress]()
 
@@ -114,7 +115,7 @@ def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.M
     """In each tier the tallies shown hold all reports so far, the last are the run's own, and the
     page ends with its result."""
     monkeypatch.setattr(oracles, "CHUNK", 100)
-    scene, steps = _played(_settings(Survey(), 1000, tier))
+    scene, steps = _play(_settings(Survey(), 1000, tier))
     rounds = [each for each in steps if isinstance(each, RoundProgress)]
     assert [each.answered for each in rounds] == sorted(each.answered for each in rounds)
     assert (rounds[-1].answered, rounds[-1].spent) == (1000, 1.0)
@@ -131,22 +132,22 @@ def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.M
 def test_a_ladder_says_what_its_numbers_are() -> None:
     """Of a run whose result is no estimate the last round's are not called the result; the sum over
     its rounds is of reports, not of clients."""
-    scene, _ = _played(_settings(LadderAgain(k=3), 200))
+    scene, _ = _play(_settings(LadderAgain(k=3), 200))
     assert scene.state["heading"] == "What was estimated"
     assert "Reports: 600 asked, 600 answered." in scene.state["result"]
     assert scene.state["facts"].startswith(
         "fully interactive local (FI), tier population, 200 clients"
     )
-    survey, _ = _played(_settings(Survey(), 400))
+    survey, _ = _play(_settings(Survey(), 400))
     assert survey.state["heading"] == "Result"
     assert ("code", "question") in survey.state["what"]
 
 
 def test_a_private_run_shows_no_truth() -> None:
-    scene, _ = _played(_settings(Survey(), 400))
+    scene, _ = _play(_settings(Survey(), 400))
     assert scene.state["rows"][0]["truth"] == 0.3
     assert any("True error" in line for line in scene.state["result"])
-    scene, _ = _played(_settings(Survey(), 400, private=True))
+    scene, _ = _play(_settings(Survey(), 400, private=True))
     assert scene.state["rows"][0]["truth"] is None
     assert not any("True error" in line for line in scene.state["result"])
     assert "seed" not in scene.state["stamp"]
@@ -156,7 +157,7 @@ def test_a_private_run_shows_no_truth() -> None:
 def test_a_state_stays_small() -> None:
     """Hundreds of rounds and of labels leave a state of bounded size, and a state that was handed
     out does not change."""
-    scene, _ = _played(_settings(LocalSGD(), 4000))
+    scene, _ = _play(_settings(LocalSGD(), 4000))
     assert len(scene.state["rounds"]) == ROUNDS
     assert len(scene.state["history"]) <= POINTS
     before = scene.state
@@ -166,7 +167,7 @@ def test_a_state_stays_small() -> None:
         text,
         "The run has ended: too few replies.",
     )
-    wide, _ = _played(_settings(Frequency(k=100), 4000))
+    wide, _ = _play(_settings(Frequency(k=100), 4000))
     assert (len(wide.state["rows"]), wide.state["more"]) == (ROWS, 100 - ROWS)
 
 
@@ -177,7 +178,7 @@ def test_masked_parity_shows_the_coefficients_of_both_rounds() -> None:
     With eight times the clients of 95 % success a sign is wrong with probability below 1e-6.
     """
     protocol = MaskedParityLearner(d=4, r=0b1011, a=1)
-    scene, _ = _played(_settings(protocol, 8 * protocol.clients(1.0)))
+    scene, _ = _play(_settings(protocol, 8 * protocol.clients(1.0)))
     rows = scene.state["rows"]
     assert [row["label"] for row in rows] == [
         "bit 0 of r",
@@ -201,7 +202,7 @@ def test_the_intervals_of_the_coefficients_hold_from_the_first_reports_on(
 ) -> None:
     """Bits of r over 40 seeds: at least 94 % of the intervals contain the truth, less 4 standard
     deviations; by measured errors 70 %."""
-    held = []
+    covers = []
     for seed in range(40):
         (query,) = next(MaskedParityLearner(d=8).algorithm(epsilon, 8000).play())
         oracle = PopulationOracle(
@@ -213,12 +214,12 @@ def test_the_intervals_of_the_coefficients_hold_from_the_first_reports_on(
         (tally,) = oracle.answer((query.restricted(0, n),))
         for place, (_, _, _, low, high) in enumerate(coefficients(query, tally)):
             assert low < high
-            held.append(low <= (1 - 2 * (0xB5 >> place & 1)) / 16 <= high)
-    assert np.mean(held) >= 0.94 - 4 * (0.94 * 0.06 / len(held)) ** 0.5
+            covers.append(low <= (1 - 2 * (0xB5 >> place & 1)) / 16 <= high)
+    assert np.mean(covers) >= 0.94 - 4 * (0.94 * 0.06 / len(covers)) ** 0.5
 
 
 def test_an_open_interval_is_said_to_be_open() -> None:
-    scene, _ = _played(_settings(Quantiles(), 20))
+    scene, _ = _play(_settings(Quantiles(), 20))
     (row,) = scene.state["rows"]
     assert row["value"] is not None
     assert (row["low"], row["high"]) == (None, None)
@@ -229,7 +230,7 @@ def test_an_open_interval_is_said_to_be_open() -> None:
     "name", short(PROTOCOLS, lambda name: name in SOME and name != "heavy-hitters")
 )
 def test_every_protocol_can_be_watched(name: str) -> None:
-    scene, _ = _played(
+    scene, _ = _play(
         RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(
             small(name), None
         )

@@ -31,7 +31,7 @@ def _settings(protocol: Survey | Frequency | MaskedParityOneRound, clients: int)
 
 
 @contextmanager
-def _served(scene: Scene) -> Iterator[Page]:
+def _serve(scene: Scene) -> Iterator[Page]:
     page = Page(scene)
     try:
         yield page
@@ -39,7 +39,7 @@ def _served(scene: Scene) -> Iterator[Page]:
         page.close()
 
 
-def _asked(url: str, path: str = "", host: str = "") -> http.client.HTTPResponse:
+def _get(url: str, path: str = "", host: str = "") -> http.client.HTTPResponse:
     """The answer to one request, under another Host header than the page's own if there is one."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=20)
@@ -78,9 +78,9 @@ def test_a_run_is_followed_to_its_end(tier: Tier) -> None:
 def test_nobody_else_gets_at_the_page() -> None:
     """It listens on 127.0.0.1 alone, under a path that cannot be guessed; a foreign Host is
     refused; the page may load nothing that is not its own."""
-    with _served(Scene(_settings(Survey(), 100))) as page:
+    with _serve(Scene(_settings(Survey(), 100))) as page:
         assert page._socket.getsockname()[0] == "127.0.0.1"
-        answer = _asked(page.url)
+        answer = _get(page.url)
         text = answer.read().decode()
         assert answer.status == 200
         policy = answer.headers["Content-Security-Policy"]
@@ -89,15 +89,15 @@ def test_nobody_else_gets_at_the_page() -> None:
         assert text.count("http") == text.count("http://www.w3.org/2000/svg") + text.count(
             "http-equiv"
         )
-        assert [_asked(page.url, path).status for path in ("/", "/events", "/elsewhere/")] == [
+        assert [_get(page.url, path).status for path in ("/", "/events", "/elsewhere/")] == [
             404,
             404,
             404,
         ]
         for host in ("example.com", "127.0.0.1.example.com:80", "0.0.0.0"):
-            assert _asked(page.url, host=host).status == 400
-            assert _asked(page.url, urlsplit(page.url).path + "events", host).status == 400
-        with _served(Scene(_settings(Survey(), 100))) as other:
+            assert _get(page.url, host=host).status == 400
+            assert _get(page.url, urlsplit(page.url).path + "events", host).status == 400
+        with _serve(Scene(_settings(Survey(), 100))) as other:
             assert urlsplit(other.url).path != urlsplit(page.url).path
 
 
@@ -105,8 +105,8 @@ def test_the_events_are_the_states() -> None:
     """A reader receives each state, the last one too, and then the stream ends; an error ends the
     server, reaches the caller and is the last state."""
     scene = Scene(_settings(Survey(), 100))
-    with _served(scene) as page:
-        events = _asked(page.url, urlsplit(page.url).path + "events")
+    with _serve(scene) as page:
+        events = _get(page.url, urlsplit(page.url).path + "events")
         first = json.loads(events.readline().decode().removeprefix("data: "))
         scene.show(Attendance(40, 100, ((40, 100),)))
         scene.fail(InputError("so it was"))
@@ -121,7 +121,7 @@ def test_the_events_are_the_states() -> None:
         raise InputError("no more")
     assert failing.state["status"] == "The run has ended: no more."
     with pytest.raises(ConnectionRefusedError):
-        _asked(urls[0])
+        _get(urls[0])
 
 
 def test_watch_at_the_command_line() -> None:
@@ -149,10 +149,10 @@ def test_watch_at_the_command_line() -> None:
 def test_a_browser_is_opened_at_a_desktop_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a terminal under a desktop the page is opened; in one without, where a browser would open
     inside the terminal, it is only named."""
-    opened: list[str] = []
+    urls: list[str] = []
 
     def open_it(url: str) -> bool:
-        opened.append(url)
+        urls.append(url)
         return True
 
     monkeypatch.setattr(webbrowser, "open", open_it)
@@ -163,7 +163,7 @@ def test_a_browser_is_opened_at_a_desktop_only(monkeypatch: pytest.MonkeyPatch) 
     assert not look("http://127.0.0.1:1/")
     monkeypatch.setenv("DISPLAY", ":0")
     assert look("http://127.0.0.1:2/")
-    assert opened == ["http://127.0.0.1:2/"]
+    assert urls == ["http://127.0.0.1:2/"]
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,10 +173,10 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 def test_progress_goes_on_beside_the_page() -> None:
-    seen: list[Progress] = []
+    steps: list[Progress] = []
     result = ask(
         Survey(),
         None,
-        RunOptions(clients=100, seed=7, progress=seen.append, watch=lambda url: None),
+        RunOptions(clients=100, seed=7, progress=steps.append, watch=lambda url: None),
     )
-    assert (len(seen), result.data["clients"]["answered"]) == (3, 100)
+    assert (len(steps), result.data["clients"]["answered"]) == (3, 100)

@@ -36,7 +36,7 @@ function draws({ name, params, draws: given }) {
   try {
     const randomizer = build(name, unplain(params));
     return given.map(([value, word, cell]) => {
-      const report = randomizer.respond(value, BigInt(word), cell);
+      const report = randomizer.sample(value, randomizer.leading(BigInt(word)), cell);
       return [report, String(randomizer.weight(report, value, cell))];
     });
   } catch (error) {

@@ -108,7 +108,7 @@ test("a channel that loses more than it costs is refused, before any word is dra
   class Loose extends BinaryRR {
     prepare() {
       super.prepare();
-      this.flip -= this.flip / 1000n;
+      this.other -= this.other / 1000n;
     }
   }
   assert.throws(() => verify(new Loose(new Map([["epsilon", 1]]))), { code: "unverifiable" });

@@ -17,7 +17,7 @@ const SOURCES = {
 /** Its threshold is computed in floats, and rounded against privacy. */
 class FloatRR extends BinaryRR {
   prepare() {
-    this.flip = BigInt(Math.floor(2 ** this.wordBits / (1 + Math.exp(this.epsilon))));
+    this.other = BigInt(Math.floor(2 ** this.wordBits / (1 + Math.exp(this.epsilon))));
   }
 }
 

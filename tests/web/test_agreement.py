@@ -25,9 +25,9 @@ Case = dict[str, Any]
 
 
 def _differences(cases: list[Case], expected: list[Any]) -> list[Any]:
-    found = node("agree.mjs", given=cases)
-    assert len(found) == len(expected) == len(cases)
-    return [each for each in zip(cases, expected, found, strict=True) if each[1] != each[2]][:5]
+    answers = node("agree.mjs", data=cases)
+    assert len(answers) == len(expected) == len(cases)
+    return [each for each in zip(cases, expected, answers, strict=True) if each[1] != each[2]][:5]
 
 
 ODD: list[Any] = [
@@ -55,7 +55,7 @@ ODD: list[Any] = [
 ]
 
 
-def _altered(value: Any, rng: random.Random) -> Any:
+def _alter(value: Any, rng: random.Random) -> Any:
     """The value with something else in one place."""
     if not isinstance(value, dict | list | tuple) or not value or rng.random() < 0.2:
         return rng.choice([each for each in ODD if not (isinstance(each, int) and each >= 1 << 64)])
@@ -64,12 +64,12 @@ def _altered(value: Any, rng: random.Random) -> Any:
         if rng.random() < 0.15:
             return {key: part for key, part in value.items() if key != name}
         return (
-            {**value, name: _altered(value[name], rng)}
+            {**value, name: _alter(value[name], rng)}
             if rng.random() < 0.9
             else {**value, "more": 1}
         )
     at = rng.randrange(len(value))
-    return [*value[:at], _altered(value[at], rng), *value[at + 1 :]]
+    return [*value[:at], _alter(value[at], rng), *value[at + 1 :]]
 
 
 def _messages(count: int) -> list[Case]:
@@ -79,9 +79,9 @@ def _messages(count: int) -> list[Case]:
         good = encode(rng.choice(MESSAGES))
         at = rng.randrange(len(good))
         if rng.random() < 0.5:
-            changed = bytes(msgpack.packb(_altered(msgpack.unpackb(good), rng)))
+            payload = bytes(msgpack.packb(_alter(msgpack.unpackb(good), rng)))
         else:
-            changed = rng.choice(
+            payload = rng.choice(
                 [
                     good[:at] + bytes([rng.randrange(256)]) + good[at + 1 :],
                     good[:at],
@@ -89,7 +89,7 @@ def _messages(count: int) -> list[Case]:
                     good,
                 ]
             )
-        cases.append({"do": "message", "side": rng.choice(list(SIDES)), "bytes": changed.hex()})
+        cases.append({"do": "message", "side": rng.choice(list(SIDES)), "bytes": payload.hex()})
     return cases
 
 
@@ -106,10 +106,10 @@ def test_broken_messages_are_dropped_by_both() -> None:
     name a fault differently."""
     cases = _messages(20_000)
     expected = [_read(case) for case in cases]
-    found = node("agree.mjs", given=cases)
+    answers = node("agree.mjs", data=cases)
     wrong = [
         each
-        for each in zip(cases, expected, found, strict=True)
+        for each in zip(cases, expected, answers, strict=True)
         if each[1] != ("a fault" if isinstance(each[2], str) else each[2])
     ]
     assert wrong[:5] == []
@@ -290,8 +290,8 @@ def _numbers(count: int) -> list[Case]:
             f"{above:.17g}",
             str(int(value)) if abs(value) < 1e300 else "1",
         )
-        listed = {"column": "x", "labels": (*dict.fromkeys(labels), "z"), "spare": ("other",)}
-        cases.append({"do": "query", "name": "category", "params": plain(listed), "record": row})
+        query = {"column": "x", "labels": (*dict.fromkeys(labels), "z"), "spare": ("other",)}
+        cases.append({"do": "query", "name": "category", "params": plain(query), "record": row})
     return cases
 
 
@@ -366,7 +366,7 @@ SIZES: dict[str, list[dict[str, int]]] = {
 EPSILONS = (1e-9, 1e-3, 0.01, 0.1, 0.5, 0.7, 1.0, 1.5, 2.0, 3.3, 4.0, 6.5, 8.0, 12.0, 24.0)
 
 
-def _drawn(name: str, params: dict[str, Any], rng: random.Random) -> tuple[Case, Any]:
+def _draw(name: str, params: dict[str, Any], rng: random.Random) -> tuple[Case, Any]:
     case = {"do": "draws", "name": name, "params": plain(params), "draws": []}
     try:
         randomizer = RANDOMIZERS.build(name, params)
@@ -382,13 +382,13 @@ def _drawn(name: str, params: dict[str, Any], rng: random.Random) -> tuple[Case,
         word = rng.choice(
             [0, (1 << randomizer.width) - 1, *(rng.getrandbits(randomizer.width) for _ in range(6))]
         )
-        held, cells = np.array([value]), np.array([cell], dtype=np.uint16)
+        values, cells = np.array([value]), np.array([cell], dtype=np.uint16)
         words = np.array([word], dtype=f"<u{randomizer.width // 8}")
         reports = randomizer.respond(
-            held, words >> words.dtype.type(randomizer.width - randomizer.word_bits), cells
+            values, words >> words.dtype.type(randomizer.width - randomizer.word_bits), cells
         )
         case["draws"].append([value, str(word), cell])
-        expected.append([int(reports[0]), str(int(randomizer.weight(reports, held, cells)[0]))])
+        expected.append([int(reports[0]), str(int(randomizer.weight(reports, values, cells)[0]))])
     return case, expected
 
 
@@ -397,7 +397,7 @@ def test_every_randomizer_draws_alike() -> None:
     weight, or the same refusal."""
     rng = random.Random(SEED)
     pairs = [
-        _drawn(name, {"epsilon": epsilon, **width, **size}, rng)
+        _draw(name, {"epsilon": epsilon, **width, **size}, rng)
         for name, sizes in SIZES.items()
         for size in sizes
         for width in WIDTHS

@@ -66,7 +66,7 @@ def test_a_client_does_what_it_says() -> None:
         "--test-reporter=tap",
         str(web.ROOT / "tests" / "web" / "client.test.mjs"),
     ]
-    made = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
-    assert made.returncode == 0, made.stdout[-4000:]
-    assert "# pass 0" not in made.stdout
-    assert "# fail 0" in made.stdout
+    process = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert process.returncode == 0, process.stdout[-4000:]
+    assert "# pass 0" not in process.stdout
+    assert "# fail 0" in process.stdout

@@ -14,7 +14,7 @@ def test_a_threshold_in_floats_is_refused_before_use() -> None:
     of the channel does."""
     assert node(
         "draws.mjs",
-        given=[{"do": "floats", "params": {"epsilon": epsilon}} for epsilon in EPSILONS],
+        data=[{"do": "floats", "params": {"epsilon": epsilon}} for epsilon in EPSILONS],
     ) == ["unverifiable"] * len(EPSILONS)
 
 
@@ -31,4 +31,4 @@ def test_every_narrow_word_gives_the_report_of_its_weight() -> None:
         {"do": "enumerated", "name": name, "params": {"epsilon": 1.0, "word_bits": 10, **size}}
         for name, size in sizes
     ]
-    assert node("draws.mjs", given=cases) == [""] * len(cases)
+    assert node("draws.mjs", data=cases) == [""] * len(cases)

@@ -17,17 +17,17 @@ OWN = sorted(path for path in WEB.rglob("*.js") if VENDOR not in path.parents)
 def test_each_library_is_the_pinned_one() -> None:
     """Every file below vendor has its SHA-256 in pins.json, and every library its licence; the
     types of MQTT.js are our own."""
-    pinned = {name: digest for pin in PINS.values() for name, (_, digest) in pin["files"].items()}
-    found = {
+    pins = {name: digest for pin in PINS.values() for name, (_, digest) in pin["files"].items()}
+    digests = {
         path.relative_to(VENDOR).as_posix(): sha256(path.read_bytes()).hexdigest()
         for path in VENDOR.rglob("*")
         if path.is_file()
     }
     assert {
         name: digest
-        for name, digest in found.items()
+        for name, digest in digests.items()
         if name not in ("pins.json", "mqtt/mqtt.esm.d.ts")
-    } == pinned
+    } == pins
     for package, pin in PINS.items():
         assert re.fullmatch(r"\d+\.\d+\.\d+", pin["version"])
         assert pin["licence"] == "MIT"

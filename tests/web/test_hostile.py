@@ -48,11 +48,11 @@ KEPT = {
 def _check(results: dict[str, Any]) -> None:
     assert results.keys() == {*REFUSED, *DROPPED, *KEPT}
     for name, code in {**REFUSED, **DROPPED}.items():
-        found = results[name]
-        assert [each["code"] for each in found["refused"]] == [code], name
-        assert found["spent"] == 0, name
-        assert found["sent"][-1:] == (["refusal"] if name in REFUSED else []), name
-        assert found["sent"].count("refusal") == (name in REFUSED), name
+        result = results[name]
+        assert [each["code"] for each in result["refused"]] == [code], name
+        assert result["spent"] == 0, name
+        assert result["sent"][-1:] == (["refusal"] if name in REFUSED else []), name
+        assert result["sent"].count("refusal") == (name in REFUSED), name
     for name, parameter in KEPT.items():
         assert (results[name]["refused"], results[name]["sent"], results[name]["spent"]) == (
             [],
@@ -85,7 +85,7 @@ def test_hostile_requests_are_refused_in_node() -> None:
     """Twenty-two of them; and a script in a text is a text."""
     results = node("node-hostile.mjs")
     _check(results)
-    words = {each["text"] for found in results.values() for each in found["refused"]}
+    words = {each["text"] for result in results.values() for each in result["refused"]}
     assert len(words) >= 12
     assert [complaint for text in words for complaint in complaints(text)] == []
 

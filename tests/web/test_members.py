@@ -86,9 +86,9 @@ def check(outcome: Outcome, lives: list[dict[str, Any]]) -> None:
         assert life["refused"] == []
         assert life["account"] == [[number, 1] for number in range(1, ROUNDS + 1)]
         assert life["confirmed"] == list(range(1, ROUNDS + 1))
-    for number, found in enumerate(digests(outcome.rounds), 1):
+    for number, digest in enumerate(digests(outcome.rounds), 1):
         reports = np.array([life["answers"][str(number)][0] for life in lives], dtype=np.uint8)
-        assert found == round_digest([chunk_digest(BinaryRR(1.0), reports)])
+        assert digest == round_digest([chunk_digest(BinaryRR(1.0), reports)])
 
 
 @needs_mosquitto
@@ -99,7 +99,7 @@ def test_members_in_node_answer_a_run(signed: bool, tmp_path: Path) -> None:
     cast = Cast.of(signed, members=CLIENTS)
     with broker(tmp_path) as (server, url), ThreadPoolExecutor() as beside:
         outcome = beside.submit(serve, cast, server.url, tmp_path)
-        lives = node("members.mjs", given=described(cast, url))
+        lives = node("members.mjs", data=described(cast, url))
         check(outcome.result(), lives)
 
 
@@ -111,15 +111,15 @@ def test_members_outlive_their_broker(tmp_path: Path) -> None:
     nothing is lost, nothing counts twice."""
     cast = Cast.of(members=CLIENTS)
     with broker(tmp_path) as (server, url), ThreadPoolExecutor() as beside:
-        outcome, given = beside.submit(serve, cast, server.url, tmp_path), described(cast, url)
+        outcome, cast_data = beside.submit(serve, cast, server.url, tmp_path), described(cast, url)
         halves = [
-            {**given, "members": given["members"][at : at + CLIENTS // 2]}
+            {**cast_data, "members": cast_data["members"][at : at + CLIENTS // 2]}
             for at in (0, CLIENTS // 2)
         ]
-        first = beside.submit(node, "members.mjs", given=halves[0])
+        first = beside.submit(node, "members.mjs", data=halves[0])
         time.sleep(3.0)
         server.restart()
-        lives = node("members.mjs", given=halves[1])
+        lives = node("members.mjs", data=halves[1])
         check(outcome.result(), [*first.result(), *lives])
 
 
@@ -165,7 +165,7 @@ def test_pages_of_one_browser_share_one_truth() -> None:
         tab.go(address + "?reloaded", "true")
         assert page("again") == {"told": [first["told"][0], "equivocation"], "spent": 1_000_000_000}
         beyond = page("beyond")
-        assert sorted(told == "budget" for told in beyond["told"]) == [False, True, True]
+        assert sorted(answer == "budget" for answer in beyond["told"]) == [False, True, True]
         assert beyond["spent"] == 2_000_000_000
         assert len(page("account")) == 2
         assert tab.errors == []

@@ -70,9 +70,9 @@ function thresholds({ randomizer: name, params, values, coins, words }) {
   verify(randomizer);
   const cellsOf = coins.map((coin) => randomizer.cellOf(BigInt(coin)));
   const reports = values.flatMap((value) => cellsOf.flatMap((each) => words.map((word) => randomizer.sample(value, BigInt(word), each))));
-  const { total, flip, base, slope, other, truth, inner, cells: multipliers } = randomizer;
+  const { total, base, slope, other, truth, inner, cells: multipliers } = randomizer;
   const weights = {
-    "binary-rr": { flip },
+    "binary-rr": { flip: other },
     "one-bit-mean": { base, slope },
     grr: { other, truth },
     "signed-blocks": inner && { blocks: (inner.k - 1) / 2, other: inner.other, truth: inner.truth },

@@ -60,9 +60,9 @@ def test_the_messages_are_those_of_the_page() -> None:
     rows = [row for row in _rows("Messages") if row[1] in ("members", "server")]
     for side, name in ((CLIENT, "members"), (SERVER, "server")):
         assert {kind.strip("`") for kind, to, _ in rows if to == name} == side.kinds.keys()
-    for kind, _, told in rows:
+    for kind, _, text in rows:
         model = EITHER.kinds[kind.strip("`")]
-        fields = [name for part in told.split("; ") for name in _code(part)[:1]]
+        fields = [name for part in text.split("; ") for name in _code(part)[:1]]
         assert ["run", "kind", *fields] == list(model.model_fields), kind
     asks = [
         name
@@ -75,8 +75,8 @@ def test_the_messages_are_those_of_the_page() -> None:
 
 def test_the_topics_are_those_of_the_page() -> None:
     """The last table of topics has every leaf of the wire."""
-    told = {_code(row[0])[0] for row in _rows("Transport")}
-    assert told == {
+    topics = {_code(row[0])[0] for row in _rows("Transport")}
+    assert topics == {
         topic("RUN", "req", "GROUP"),
         topic("RUN", "req", "all"),
         *(topic("RUN", leaf, "GROUP", "MEMBER") for leaf in LEAVES),
@@ -116,5 +116,5 @@ def test_the_limits_are_those_of_the_page(title: str) -> None:
 def test_what_is_signed_is_that_of_the_page() -> None:
     """The tag and the signs of comparison."""
     assert f'"{TAG[:-1].decode()}" 0x00' in _section("Envelopes")
-    (told,) = re.findall(r"comparison  ::= sum \((.*?)\)", PAGE)
-    assert re.findall(r'"([^"]+)"', told) == list(COMPARATORS)
+    (text,) = re.findall(r"comparison  ::= sum \((.*?)\)", PAGE)
+    assert re.findall(r'"([^"]+)"', text) == list(COMPARATORS)

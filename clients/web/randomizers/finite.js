@@ -45,12 +45,13 @@ export function symbols(k) {
 }
 
 /**
- * The least whole F with (2^bits - F) / F <= e^epsilon: a bit is flipped with probability F / 2^bits, never less than privacy needs.
+ * The least whole s with (2^bits - (k - 1) s) / s <= e^epsilon: each other one of k symbols has the chance s / 2^bits, never less than privacy needs.
  * @param {number} nano
  * @param {number} bits
+ * @param {number} k
  */
-export function flipWeight(nano, bits) {
-  return ceil(over(fraction(1n << BigInt(bits)), plus(fraction(1n), expEpsilon(nano))));
+export function otherWeight(nano, bits, k) {
+  return ceil(over(fraction(1n << BigInt(bits)), plus(fraction(BigInt(k - 1)), expEpsilon(nano))));
 }
 
 /** Whether ln(kept / changed) is within SLACK of epsilon. @param {bigint} kept @param {bigint} changed @param {number} nano */
@@ -135,11 +136,6 @@ export class Finite {
   /** The word of `word_bits` bits in one that was drawn: its leading bits. @param {bigint} drawn */
   leading(drawn) {
     return drawn >> BigInt(this.width - this.wordBits);
-  }
-
-  /** The report of a value by one word as it was drawn. @param {number} value @param {bigint} drawn @param {number} [cell] */
-  respond(value, drawn, cell = 0) {
-    return this.sample(value, this.leading(drawn), cell);
   }
 
   /**

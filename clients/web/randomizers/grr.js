@@ -1,7 +1,6 @@
 /** Generalised (k-ary) randomized response. */
 
-import { ceil, expEpsilon, fraction, over, plus } from "../rational.js";
-import { Finite, losesLittle, read, symbols, wholeNumber } from "./finite.js";
+import { Finite, losesLittle, otherWeight, read, symbols, wholeNumber } from "./finite.js";
 
 /**
  * Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
@@ -9,10 +8,10 @@ import { Finite, losesLittle, read, symbols, wholeNumber } from "./finite.js";
  * Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol. Cost: log2 k bits.
  */
 export class GRR extends Finite {
-  /** @param {import("./finite.js").Parameters} params */
-  constructor(params) {
+  /** @param {import("./finite.js").Parameters} params @param {string} [name] */
+  constructor(params, name = "grr") {
     const of = read(params, ["epsilon", "word_bits", "k"]);
-    super("grr", of("epsilon"), of("word_bits"));
+    super(name, of("epsilon"), of("word_bits"));
     this.k = wholeNumber("k", of("k"), 2, 2, 4096);
     this.alphabet = this.k;
     this.domain = symbols(this.k);
@@ -20,19 +19,14 @@ export class GRR extends Finite {
     this.settle();
   }
 
-  /** The least s with (2^bits - (k - 1) s) / s <= e^epsilon. @param {number} bits */
-  otherWeight(bits) {
-    return ceil(over(fraction(1n << BigInt(bits)), plus(expEpsilon(this.nano), fraction(BigInt(this.k - 1)))));
-  }
-
   /** @param {number} bits */
   fits(bits) {
-    const other = this.otherWeight(bits);
+    const other = otherWeight(this.nano, bits, this.k);
     return losesLittle((1n << BigInt(bits)) - BigInt(this.k - 1) * other, other, this.nano);
   }
 
   prepare() {
-    this.other = this.otherWeight(this.wordBits);
+    this.other = otherWeight(this.nano, this.wordBits, this.k);
     if (this.truth <= this.other) throw this.tooNarrow();
   }
 

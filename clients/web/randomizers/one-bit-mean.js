@@ -1,6 +1,6 @@
 /** The one-bit mean of a number (Duchi, Jordan, Wainwright 2013). */
 
-import { Finite, flipWeight, read, wholeNumber } from "./finite.js";
+import { Finite, otherWeight, read, wholeNumber } from "./finite.js";
 
 /**
  * Reports 1 with a probability linear in the value x in [0, 1], on a lattice of `steps` steps: Pr[1] = 1/2 + (2x - 1) / (2C).
@@ -25,28 +25,23 @@ export class OneBitMean extends Finite {
   }
 
   prepare() {
-    this.slope = (this.total - 2n * flipWeight(this.nano, this.wordBits)) / BigInt(this.steps);
+    this.slope = (this.total - 2n * otherWeight(this.nano, this.wordBits, 2)) / BigInt(this.steps);
     if (this.slope < 1n) throw this.tooNarrow();
     this.base = (this.total - this.slope * BigInt(this.steps)) / 2n;
   }
 
-  /** The weight of a reported 1. @param {number} value */
-  ones(value) {
-    return this.base + BigInt(value) * this.slope;
-  }
-
-  /** Below it a 1 is reported: the chance depends on the number. @param {number} value */
+  /** The weight of a reported 1, which depends on the number: a word below it reports 1. @param {number} value */
   edge(value) {
-    return this.ones(value);
+    return this.base + BigInt(value) * this.slope;
   }
 
   /** @param {number} value @param {bigint} word */
   sample(value, word) {
-    return Number(word < this.ones(value));
+    return Number(word < this.edge(value));
   }
 
   /** @param {number} report @param {number} value */
   weight(report, value) {
-    return report === 1 ? this.ones(value) : this.total - this.ones(value);
+    return report === 1 ? this.edge(value) : this.total - this.edge(value);
   }
 }

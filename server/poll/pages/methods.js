@@ -4,13 +4,14 @@
 /** @typedef {{kind: "flip" | "label" | "subset" | "bit", share: number, size?: number}} Chance share: of the case that the sentence names */
 /** @typedef {{at: number, edge: number, zones: [string, string]}} Coin where the coin fell and where the first zone ends, from 0 to 1 */
 
-/** What the zones of the line are: below the edge, and beyond it. @type {Record<string, [string, string]>} */
-const ZONES = {
-  "binary-rr": ["flip", "keep"],
-  grr: ["another answer", "your answer"],
-  "subset-selection": ["with yours", "without yours"],
-  "one-bit-mean": ["send 1", "send 0"],
-  "signed-blocks": ["another report", "your report"],
+/** Of each randomizer: the case that its chance names, and the zones of the line, below the edge and beyond it. */
+/** @type {Record<string, [Chance["kind"], string, string]>} */
+const METHODS = {
+  "binary-rr": ["flip", "flip", "keep"],
+  grr: ["label", "another answer", "your answer"],
+  "subset-selection": ["subset", "with yours", "without yours"],
+  "one-bit-mean": ["bit", "send 1", "send 0"],
+  "signed-blocks": ["bit", "another report", "your report"],
 };
 
 /** A whole number of 2^bits as a share. @param {bigint} part @param {bigint} total */
@@ -18,22 +19,14 @@ const share = (part, total) => Number((part << 53n) / total) / 2 ** 53;
 
 /** @param {Randomizer} randomizer @returns {Chance} */
 export function chance(randomizer) {
-  const first = share(randomizer.edge(0), randomizer.total);
-  switch (randomizer.name) {
-    case "binary-rr":
-      return { kind: "flip", share: first };
-    case "grr":
-      return { kind: "label", share: first };
-    case "subset-selection":
-      return { kind: "subset", size: randomizer.inner.w, share: first };
-    default:
-      return { kind: "bit", share: first };
-  }
+  const [kind] = METHODS[randomizer.name];
+  return { kind, size: randomizer.inner?.w, share: share(randomizer.edge(0), randomizer.total) };
 }
 
 /** The coin that was used: the word on the line of all words. @param {Randomizer} randomizer @param {number} value @param {bigint} word @returns {Coin} */
 export function coin(randomizer, value, word) {
-  return { at: share(word, randomizer.total), edge: share(randomizer.edge(value), randomizer.total), zones: ZONES[randomizer.name] };
+  const [, below, beyond] = METHODS[randomizer.name];
+  return { at: share(word, randomizer.total), edge: share(randomizer.edge(value), randomizer.total), zones: [below, beyond] };
 }
 
 /**

@@ -86,8 +86,7 @@ export class Session extends EventTarget {
   /** Answers each question, once: a label by its place, a number by itself. @param {number[]} answers */
   async answer(answers) {
     if (this.state !== "idle" || this.sent) return;
-    this.state = "joining";
-    this.changed();
+    this.become("joining");
     await this.remember();
     if (!this.sent) await this.join(answers);
   }
@@ -133,10 +132,6 @@ export class Session extends EventTarget {
       void this.remember();
     });
     on("refused", ({ code, round }) => this.refuse(code, round));
-    on("spent", ({ run, life }) => {
-      this.spent = { run, life };
-      this.changed();
-    });
     on("confirmed", () => {
       this.become("confirmed");
       this.others.postMessage("confirmed");
