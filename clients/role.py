@@ -200,7 +200,7 @@ class ClientRole:
         self.store = store
         self.policy = policy
         self.work = Work(policy.evidence, self.schema)
-        self.confirmed: set[tuple[str, int]] = set()
+        self.confirmations: set[tuple[str, int]] = set()
         if isinstance(noise, StoreNoise):
             self._rows()  # now, since it takes longer for long texts
             code_digest(())
@@ -378,7 +378,7 @@ class ClientRole:
         """Notes a round that the server confirms to have stored."""
         line = self.store.lines(receipt.run).get(receipt.round)
         if line is not None and (self.start, self.stop, line[2]) in receipt.accepted:
-            self.confirmed.add((receipt.run, receipt.round))
+            self.confirmations.add((receipt.run, receipt.round))
 
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
         try:

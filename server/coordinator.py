@@ -73,10 +73,10 @@ class Coordinator(LocalOracle):
         self._accounts: dict[str, Account] = {}
         self._has_rejoined = False
         self.trouble = ""  # why the bus has no connection
-        self.forged = 0  # messages without a signature
+        self.forgeries = 0  # messages without a signature
         self._before = 0  # messages rejected before the last round that counts was over
         # how a member's process ended, where that is known
-        self.ended: Callable[[str], str] = lambda name: ""
+        self.ending_of: Callable[[str], str] = lambda name: ""
 
     @property
     def rejected(self) -> int:
@@ -109,12 +109,12 @@ class Coordinator(LocalOracle):
 
     def _rejections(self) -> str:
         """The messages that were rejected lately, and what to do."""
-        total = self.rejected + self.forged
+        total = self.rejected + self.forgeries
         if total <= self._before:
             return ""
         why = []
-        if self.forged:
-            why.append(f"{self.forged} without a signature of the roster")
+        if self.forgeries:
+            why.append(f"{self.forgeries} without a signature of the roster")
         if self._fault:
             why.append(f"{self.rejected} (the last one: {self._fault})")
         return f"messages rejected: {', '.join(why)}; correct their keys and places"
@@ -132,7 +132,7 @@ class Coordinator(LocalOracle):
 
     def _explain(self, lack: Lack) -> Lack:
         """The same, as gone, where it is known how the member's process ended."""
-        how = self.ended(lack.name)
+        how = self.ending_of(lack.name)
         return replace(lack, cause="gone", name=f"{lack.name}: {how}") if how else lack
 
     def _cause(self, member: Member, rejoins: int) -> str:
@@ -192,7 +192,7 @@ class Coordinator(LocalOracle):
         return self._done(round, now - began)
 
     def _done(self, round: Round, seconds: float) -> tuple[Tally, ...]:
-        self._before = self.rejected + self.forged
+        self._before = self.rejected + self.forgeries
         self.seconds.append(seconds)
         self.irregularities.append(round.irregularity())
         queries, tallies = tuple(part.query for part in round.parts), round.tallies()
@@ -271,7 +271,7 @@ class Coordinator(LocalOracle):
         self._has_rejoined = True
 
     def opens(self, topic: str, now: float) -> bool:
-        """Whether the envelope of a message under `topic` is worth opening. Counts it if not."""
+        """True if the envelope of a message under `topic` is worth opening. Counts it if not."""
         if self.members.roster is None:
             return True
         owner = self.members.owner(topic)
@@ -280,7 +280,7 @@ class Coordinator(LocalOracle):
         return owner is None or self.members.openings[owner].take(now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
-        """Whether a message under `topic` is worth decoding: no reply of a stranger, and few
+        """True if a message under `topic` is worth decoding: no reply of a stranger, and few
         messages of one member are. Counts it if not."""
         parts = topic.split("/")
         member = self.members.by_name.get(parts[5]) if len(parts) == 6 else None

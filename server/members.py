@@ -18,7 +18,7 @@ from local_dp.wire import VERSION, Hello, Span, check_name, topic
 
 @dataclass(frozen=True)
 class Place:
-    """A member, the clients start..stop that it alone speaks for, and its public key."""
+    """A member, the clients start..stop that this member answers for, and its public key."""
 
     member: str
     group: str
@@ -52,7 +52,7 @@ class Place:
 
 
 def _is_claim(place: "Place | Member", group: str, hello: Hello) -> bool:
-    """Whether this is a claim to the group and the clients of a place."""
+    """True if this is a claim to the group and the clients of a place."""
     return (place.group, place.start, place.stop) == (group, hello.start, hello.stop)
 
 
@@ -123,7 +123,7 @@ class Roster:
         return place.key if place is not None and parts[-2] == place.group else None
 
     def holds(self, group: str, hello: Hello) -> bool:
-        """Whether this is a claim to the member's own place."""
+        """True if this is a claim to the member's own place."""
         place = self._by_name.get(hello.member)
         return place is not None and _is_claim(place, group, hello)
 
@@ -156,7 +156,7 @@ class Allowance:
         self.left = self.most
 
     def take(self, now: float) -> bool:
-        """Whether one more is."""
+        """True if one more is."""
         self.left = min(self.left + self.rate * (now - self.at), max(self.left, self.most))
         self.at = now
         if self.left < 1:
@@ -230,7 +230,7 @@ class Members:
 
     @property
     def attested(self) -> bool:
-        """Whether every member says that it answers in private, and has never said otherwise."""
+        """True if every member says that it answers in private, and has never said otherwise."""
         return all(member.private for member in self._ordered)
 
     def hello(self, group: str, hello: Hello) -> tuple[Member, bool]:

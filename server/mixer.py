@@ -136,7 +136,7 @@ class Mixer:
 
     @property
     def _works(self) -> bool:
-        """Whether it plays a round. It then answers no roll that names it: a server would take a
+        """True if it plays a round. It then answers no roll that names it: a server would take a
         hello for the sign that an answer was lost."""
         return self._number > 0 and self._number not in self._answers
 

@@ -73,7 +73,7 @@ class Waves:
         self._waiting.setdefault(member.group, Wave(member.group, {})).owing[member.name] = member
 
     def has_room(self, now: float) -> bool:
-        """Whether somebody waits and may be asked."""
+        """True if somebody waits and may be asked."""
         if not self._waiting:
             return False
         outstanding = sum(len(wave.owing) for wave in self.current if wave.asked_at + STALE > now)
@@ -201,7 +201,7 @@ class Phase:
         return [Send(EVERYBODY, Roll(run=run))] if has_rejoined else []
 
     def is_settled(self, now: float) -> bool:
-        """Whether the wait is over."""
+        """True if the wait is over."""
         return True
 
     def wake(self, now: float) -> float:

@@ -201,7 +201,7 @@ class RemoteOracle:
                     self._alarm.set()
 
     def _deliver(self, delivery: Delivery) -> bool:
-        """Whether it was read."""
+        """True if it was read."""
         now = _now()
         if not self.coordinator.reads(delivery.topic, now):
             return False
@@ -293,7 +293,7 @@ class RemoteOracle:
                     await self._alarm.wait()
         self._keep()
         self._show()
-        self.coordinator.trouble, self.coordinator.forged = self.bus.bus.lost, self.bus.forged
+        self.coordinator.trouble, self.coordinator.forgeries = self.bus.bus.lost, self.bus.forgeries
         return now
 
     async def _listen(self, filters: list[str]) -> None:

@@ -23,7 +23,7 @@ def pause(run: str, calls: int) -> float:
 
 
 def for_everybody(call: int) -> bool:
-    """Whether this call, counted from 1, names nobody, so that all members answer."""
+    """True if this call, counted from 1, names nobody, so that all members answer."""
     while call > 1 and call % EVERYBODY_AGAIN == 0:
         call //= EVERYBODY_AGAIN
         if call == 1:

@@ -39,7 +39,7 @@ class Passed:
     path: Path
 
     def check(self) -> None:
-        """Raises InputError where it stands."""
+        """Raises InputError if the file exists."""
         if self.path.exists():
             run = self.path.name.removesuffix(PASSED)
             raise InputError(
@@ -48,7 +48,7 @@ class Passed:
             )
 
     def note(self) -> None:
-        """Puts it on the disk. Raises InputError where it stands, or cannot be written."""
+        """Puts it on the disk. Raises InputError if the file exists or cannot be written."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

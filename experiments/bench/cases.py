@@ -94,12 +94,12 @@ class Speed:
 
     @property
     def more(self) -> bool:
-        """Whether the ratio is bounded from below: of rates and gains."""
+        """True if the ratio is bounded from below: of rates and gains."""
         return self.unit in ("million/s", "x")
 
     @property
     def meets(self) -> bool:
-        """Whether the ratio is within its bound."""
+        """True if the ratio is within its bound."""
         return self.ratio >= ASKED[self.what] if self.more else self.ratio <= ASKED[self.what]
 
 

@@ -142,7 +142,7 @@ def _seconds(clients: int, tier: Tier, broker: str, stores: bool) -> float:
             (tally,) = yield (query,)
         return query.randomizer.estimate(tally)
 
-    settings = replace(_settings(clients, _EPSILON, tier, broker), played=Adaptive(play))
+    settings = replace(_settings(clients, _EPSILON, tier, broker), override=Adaptive(play))
     with tempfile.TemporaryDirectory(prefix="ldp-stores-") if stores else nullcontext("") as folder:
         return median(
             asyncio.run(over_bus(replace(settings, stores=folder), lambda progress: None)).seconds

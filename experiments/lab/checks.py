@@ -58,7 +58,7 @@ class Claimed:
         return [(bound, side) for bound, side in sides if math.isfinite(bound)]
 
     def refuted(self, alpha: float) -> bool:
-        """Whether a truth in these bounds would give the figure with probability `alpha` at most,
+        """True if a truth in these bounds would give the figure with probability `alpha` at most,
         on either side."""
         tests = {-1: self.figure.below, 1: self.figure.above}
         if not self.figure.known:

@@ -31,7 +31,7 @@ class Normal:
 
     @property
     def known(self) -> bool:
-        """Whether anything was measured: a figure that is not finite decides nothing."""
+        """True if anything was measured: a figure that is not finite decides nothing."""
         return math.isfinite(self.value) and math.isfinite(self.error) and self.degrees > 0
 
     def quantile(self, tail: float) -> float:
@@ -41,7 +41,7 @@ class Normal:
         return float(-special.stdtrit(self.degrees, tail))
 
     def below(self, bound: float, alpha: float) -> bool:
-        """Whether the truth is certainly below the bound."""
+        """True if the truth is certainly below the bound."""
         return self._shift(self.quantile(alpha)) < bound
 
     def above(self, bound: float, alpha: float) -> bool:

@@ -203,7 +203,7 @@ def _attribute(name: str, value: str, prefix: str) -> str:
 
 
 def _is_style(text: str) -> bool:
-    """Whether each declaration sets a property of a line or of an area to a number, a colour or a
+    """True if each declaration sets a property of a line or of an area to a number, a colour or a
     word."""
     for part in filter(str.strip, text.split(";")):
         name, _, value = part.partition(":")

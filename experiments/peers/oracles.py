@@ -65,7 +65,7 @@ class Peer:
 
 
 def installed(library: str) -> bool:
-    """Whether a peer can be imported."""
+    """True if a peer can be imported."""
     return find_spec(LIBRARIES[library]) is not None
 
 

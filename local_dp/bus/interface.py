@@ -71,7 +71,7 @@ class SealedBus(Generic[B]):
         self.bus = bus
         self.envelopes = envelopes
         self.worth = worth
-        self.forged = 0
+        self.forgeries = 0
 
     async def publish(self, topic: str, payload: bytes) -> None:
         """Hands a message to the broker, in its envelope."""
@@ -88,7 +88,7 @@ class SealedBus(Generic[B]):
                 try:
                     message = self.envelopes.open(event.topic, event.payload)
                 except ForgedError:
-                    self.forged += 1
+                    self.forgeries += 1
                 else:
                     yield Delivery(event.topic, message)
 

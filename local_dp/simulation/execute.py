@@ -128,7 +128,7 @@ def _key_of(settings: Settings) -> str:
         dealing,
         settings.randomness.seed,
         settings.behind,
-        settings.played,
+        settings.override,
     )
     return blake2b(repr(about).encode(), digest_size=16).hexdigest()
 

@@ -243,7 +243,7 @@ async def serve_run(
         roster,
         crowds,
     )
-    coordinator.ended = ending_of
+    coordinator.ending_of = ending_of
     bus: ServerBus = MqttBus(address, f"{name}-server", filters(name))
     if trouble is not None:
         bus = FaultyBus(bus, trouble)
@@ -292,7 +292,7 @@ def outcome_of(result: Any, oracle: RemoteOracle) -> Outcome:
         reconciliation=coordinator.reconciliation() if crowds is None else None,
         losses=coordinator.losses() if crowds is None else (),
         signed=oracle.bus.envelopes.signed,
-        forgeries=oracle.bus.forged,
+        forgeries=oracle.bus.forgeries,
         attestation=coordinator.members.attested,
     )
     return Outcome(

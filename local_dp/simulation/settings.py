@@ -105,7 +105,7 @@ class Settings:
     worst_case: float | None = None
     stores: str = ""
     person: str = ""
-    played: LocalAlgorithm | None = None
+    override: LocalAlgorithm | None = None
     raw: bool = False
 
     def __post_init__(self) -> None:
@@ -188,7 +188,7 @@ class Settings:
     def algorithm(self) -> LocalAlgorithm:
         """The one algorithm of the run; behind a shuffler, with coins that the clients draw
         themselves."""
-        algorithm: LocalAlgorithm = self.played or self.protocol.algorithm(
+        algorithm: LocalAlgorithm = self.override or self.protocol.algorithm(
             self.epsilon, self.population.size
         )
         return algorithm if self.behind is None else with_coins(algorithm)

@@ -94,11 +94,11 @@ class Crowd:
             self._open[key].member = member
 
     def may_ask(self, address: str, now: float) -> bool:
-        """Whether this source may make one more request."""
+        """True if this source may make one more request."""
         return self._source(address).requests.take(now)
 
     def may_join(self, address: str, now: float) -> bool:
-        """Whether this source may take one more place."""
+        """True if this source may take one more place."""
         return self._source(address).joins.take(now)
 
     def _source(self, address: str) -> _Source:

@@ -25,7 +25,7 @@ _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the host."""
+    """True if only this machine reaches the host."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -103,7 +103,7 @@ class Site:
         return host.lower() in {self.called(name).lower() for name in self.names}
 
     def is_own(self, origin: str, host: str) -> bool:
-        """Whether a page from this origin is one of ours, at the name that was called."""
+        """True if a page from this origin is one of ours, at the name that was called."""
         return origin == f"{self.scheme}://{host}"
 
 

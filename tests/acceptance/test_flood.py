@@ -107,7 +107,7 @@ def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -
         broker.route(Delivery(where, member.seal(where, hello)))
         await asyncio.sleep(1.0)
         serving.cancel()
-        assert oracle.bus.forged + coordinator.rejected == 2_000
+        assert oracle.bus.forgeries + coordinator.rejected == 2_000
 
     run_virtually(play())
     assert coordinator.members.present == 1

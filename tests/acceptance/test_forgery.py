@@ -213,8 +213,8 @@ class Malicious(MemoryBroker):
 )
 @wrong(
     "local_dp.bus.interface:SealedBus.messages",
-    "self.forged += 1",
-    "self.forged += 1\n                yield Delivery(event.topic, event.payload[64:])",
+    "self.forgeries += 1",
+    "self.forgeries += 1\n                yield Delivery(event.topic, event.payload[64:])",
     "a forged message is counted, and read all the same",
     at="replies",
 )

@@ -128,7 +128,7 @@ def test_a_member_gone_bad_reaches_nobody(broker_place: tuple[Path, int]) -> Non
             attacking.join()
     assert (outcome.counts.answered, outcome.counts.conflicting) == (LONG * CLIENTS, 0)
     assert outcome.bus is not None
-    forgeries = outcome.bus.forgeries + sum(bus.forged for bus in cast.buses)
+    forgeries = outcome.bus.forgeries + sum(bus.forgeries for bus in cast.buses)
     topics = [where for where in intruder.messages if "/req/" not in where]
     assert (forgeries, outcome.rejected, topics) == (0, 0, [])
     assert intruder.connections > 2

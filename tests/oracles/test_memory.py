@@ -20,12 +20,12 @@ WIDTH = np.dtype((np.uint16, 2))
 )
 def test_what_is_restored_is_what_was_stored() -> None:
     """Random places with random numbers, in two memos: the one that stored them, and one that was
-    told what was added."""
+    given what was added."""
     chance = Random(1)
     for _ in range(50):
-        memo, other, stored = Memo().copy(()), Memo(), dict[int, tuple[int, list[int]]]()
+        memo, other, reference = Memo().copy(()), Memo(), dict[int, tuple[int, list[int]]]()
         for _ in range(3):
-            free = [place for place in range(30) if place not in stored]
+            free = [place for place in range(30) if place not in reference]
             places = np.array(chance.sample(free, chance.randrange(1, 8)))
             numbers = np.array([chance.choice((place, place + 100)) for place in places.tolist()])
             outcomes = np.array([[chance.randrange(1 << 16)] * 2 for _ in places])
@@ -35,17 +35,17 @@ def test_what_is_restored_is_what_was_stored() -> None:
             for place, number, outcome in zip(
                 places.tolist(), numbers.tolist(), outcomes.tolist(), strict=True
             ):
-                stored[place] = (number, outcome)
+                reference[place] = (number, outcome)
         assert memo.additions is not None
         for addition in memo.additions:
             other.restore(addition)
-        every, own = np.arange(40), np.array(sorted(stored))
+        every, own = np.arange(40), np.array(sorted(reference))
         for each in (memo, other):
-            numbers_of = [stored[place][0] if place in stored else -1 for place in range(40)]
+            numbers_of = [reference[place][0] if place in reference else -1 for place in range(40)]
             assert each.numbers("a", every).tolist() == numbers_of
             assert each.known("a", own).all()
             assert not each.known("b", own).any()
-            outcomes_of = [stored[place][1] for place in own.tolist()]
+            outcomes_of = [reference[place][1] for place in own.tolist()]
             assert each.outcomes("a", own, WIDTH).reshape(-1, 2).tolist() == outcomes_of
 
 

@@ -71,7 +71,7 @@ async def _whole(folder: Path, broker: str = EMBEDDED, address: str = "") -> Res
         await asyncio.gather(*answering)
     for person in people:
         assert person.role is not None
-        assert person.role.confirmed == {(result.plan.run, 1)}
+        assert person.role.confirmations == {(result.plan.run, 1)}
     return result
 
 

@@ -207,7 +207,7 @@ def test_the_wait_for_members() -> None:
         empty.gathered()
     arrive(empty, "far", 0, 30)
     empty.gather(3.0, 0.0)
-    empty.forged = 4
+    empty.forgeries = 4
     with pytest.raises(
         QuorumError,
         match=(

@@ -64,7 +64,7 @@ def _leave(short: Short) -> None:
 
 def _kill(short: Short) -> None:
     _leave(short)
-    short.coordinator.ended = lambda name: "killed by SIGKILL"
+    short.coordinator.ending_of = lambda name: "killed by SIGKILL"
 
 
 def _cut(short: Short) -> None:
@@ -281,14 +281,14 @@ def test_nobody_joined_for_a_reason() -> None:
     ):
         coordinator.gathered()
     coordinator.gather(3.0, 0.0)
-    coordinator.trouble, coordinator.ended = "", lambda name: "exit code 1"
+    coordinator.trouble, coordinator.ending_of = "", lambda name: "exit code 1"
     with pytest.raises(
         QuorumError,
         match=r"1 of their processes ended \(clients 0 to 1: exit code 1\); start them again$",
     ):
         coordinator.gathered()
     coordinator.gather(3.0, 0.0)
-    coordinator.ended = lambda name: ""
+    coordinator.ending_of = lambda name: ""
     with pytest.raises(QuorumError, match="start them, with this run's name and broker"):
         coordinator.gathered()
 

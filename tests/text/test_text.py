@@ -246,7 +246,9 @@ def test_texts_are_plain(place: str) -> None:
 # keys of JSON or of messages, options, and names of the public interface
 PUBLIC = {
     "asked", "told", "kept", "charged", "chosen", "resolved", "uncovered", "optimised",
-    "unverified", "simulated", "said", "accepted", "lost", "undecided",
+    "unverified", "simulated", "said", "accepted", "lost", "undecided", "answered", "refused",
+    "made", "failed", "placed", "shown", "repeated", "delayed", "killed", "lied", "silenced",
+    "heard", "_disconnected",
 }  # fmt: skip
 
 

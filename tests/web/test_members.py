@@ -41,7 +41,7 @@ def broker(folder: Path) -> Iterator[tuple[Mosquitto, str]]:
 def serve(cast: Cast, server: str, folder: Path) -> Outcome:
     """The server's part of a run, with a journal: only what is stored is confirmed."""
     run, journal = (
-        replace(settings(broker=server), played=cast.algorithm()),
+        replace(settings(broker=server), override=cast.algorithm()),
         Journal.begin(folder, RUN, {}),
     )
     return asyncio.run(

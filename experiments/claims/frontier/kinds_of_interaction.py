@@ -234,7 +234,7 @@ class Loss(Row):
 
 
 def _allowed(rounds: int, session: str) -> bool:
-    """Whether the ledger of one answer's epsilon covers questions to one client about so many
+    """True if the ledger of one answer's epsilon covers questions to one client about so many
     levels."""
     ledger = Ledger(THREE.epsilon)
     try:

@@ -125,7 +125,7 @@ def forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def accepted(certificate: dict[str, Any]) -> bool:
-    """Whether the checker accepts it; it accepts nothing malformed."""
+    """True if the checker accepts it; it accepts nothing malformed."""
     try:
         return verify_certificate(certificate).valid
     except InputError:

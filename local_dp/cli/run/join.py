@@ -361,8 +361,8 @@ class Answering(Role):
             )
         rounds, loss = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(
-            f"{member}: the run is over; epsilon spent {number(loss)}, {len(role.confirmed)} of "
-            f"{rounds} rounds confirmed"
+            f"{member}: the run is over; epsilon spent {number(loss)}, {len(role.confirmations)} "
+            f"of {rounds} rounds confirmed"
         )
 
     def _store(self, member: str) -> tuple[Store, Noise | StoreNoise]:

@@ -165,7 +165,7 @@ def play_on(
     with threads(cast, urls):
         return asyncio.run(
             serve_run(
-                replace(run, played=cast.algorithm()),
+                replace(run, override=cast.algorithm()),
                 RUN,
                 Address.parse(server),
                 5.0,
@@ -192,7 +192,7 @@ def play_in_memory(cast: Cast, broker: MemoryBroker) -> tuple[Coordinator, int]:
         ):
             await oracle.ready(5.0)
             await run_async(cast.algorithm(), oracle)
-            return coordinator, oracle.bus.forged
+            return coordinator, oracle.bus.forgeries
 
     return run_virtually(play())
 

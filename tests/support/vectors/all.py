@@ -147,7 +147,7 @@ def _step(role: ClientRole, noise: Any, step: Case) -> Case:
     receipt = decode(bytes.fromhex(step["receipt"]), CLIENT)
     assert isinstance(receipt, Receipt)
     role.confirm(receipt)
-    return {"confirmed": sorted(map(list, role.confirmed))}
+    return {"confirmed": sorted(map(list, role.confirmations))}
 
 
 QUESTIONS = File("questions", question)

@@ -201,7 +201,7 @@ def relative(growth: Fraction, tau: Fraction) -> Fraction:
 
 
 def within_draw_bound(distance: Fraction, growth: Fraction, tau: Fraction) -> bool:
-    """Whether a draw's distance is within min(tau'/(1 + sqrt(1 - tau'^2)), sinh(eps) tau), decided
+    """True if a draw's distance is within min(tau'/(1 + sqrt(1 - tau'^2)), sinh(eps) tau), decided
     without a root."""
     return distance <= (growth - 1 / growth) * tau / 2 and within_half_angle(
         distance, relative(growth, tau)
@@ -209,7 +209,7 @@ def within_draw_bound(distance: Fraction, growth: Fraction, tau: Fraction) -> bo
 
 
 def within_half_angle(distance: Fraction, error: Fraction) -> bool:
-    """Whether distance <= error / (1 + sqrt(1 - error^2)), which is 2 distance / (1 + distance^2)
+    """True if distance <= error / (1 + sqrt(1 - error^2)), which is 2 distance / (1 + distance^2)
     <= error."""
     return error > 1 or 2 * distance <= error * (1 + distance**2)
 

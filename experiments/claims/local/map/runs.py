@@ -205,7 +205,7 @@ class OneRoundClass:
         return _report_epsilon(math.floor(_STEP**steps))
 
     def learned(self, d: int, hypothesis: Any, population: Finite) -> bool:
-        """Whether the hypothesis is within alpha of the best one."""
+        """True if the hypothesis is within alpha of the best one."""
         return error_rate(hypothesis, population) <= self.least + self.learner(d).alpha + 1e-12
 
 

@@ -352,8 +352,7 @@ def _adversary_check(runs: Runs) -> Check:
 
 
 def _client_checks(catalogue: Catalogue, fewest: Fewests) -> list[Check]:
-    """Whether what is measured to be needed is what it was, and lies below what is proven to be
-    enough."""
+    """Measured client counts match the recorded ones and stay below the proven bounds."""
     counts = {name: least_count(count) for name, count in fewest.items()}
     bounds = {name: task.learner.clients(EPSILON, BETA) for name, task in catalogue.items()}
     units = {name: counts.get(name, NO_FACTOR) / usual for name, (_, usual) in NEEDED.items()}

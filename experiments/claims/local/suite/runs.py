@@ -140,7 +140,7 @@ class _Replay(VersionSpaceOracle):
         return answer
 
     def _is_best(self, query: StatisticalQuery, possible: list[int], answer: float) -> bool:
-        """Whether the answer is legal and keeps as many far pairs as any other would."""
+        """True if the answer is legal and keeps as many far pairs as any other would."""
         alive, tolerance = self.alive.tolist(), query.tolerance
         exact = {
             concept: ExactOracle(self.concepts.population(concept, 1, 0)).answer_one(query)
@@ -345,7 +345,7 @@ def _by_curator(
 
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:
-    """Whether a local run kept the learner's promise."""
+    """True if a local run kept the learner's promise."""
     return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + EDGE)
 
 
