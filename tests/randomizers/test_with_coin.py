@@ -122,7 +122,7 @@ def test_what_has_no_coin_to_send(randomizer: Randomizer, why: str) -> None:
 def test_parameters_of_any_kind_are_told() -> None:
     rows = SignRows(1.0, k=6, signs=("2a", "15", "33", "07"))
     assert WithCoin.of(rows).coined == rows
-    with pytest.raises(InputError, match="give name=value"):
+    with pytest.raises(InputError, match="write name=value"):
         WithCoin(1.0, setting=("k",))
     with pytest.raises(RefusedError, match="no randomizer named"):
         WithCoin(1.0, inner="hadamar")
