@@ -20,6 +20,7 @@ from local_dp.loss import (
     split_epsilon,
 )
 from local_dp.noise import Draw, KeyedNoise, StoreNoise
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 MOST = int(MAX_EPSILON * NANO)
 
@@ -93,6 +94,14 @@ def test_a_part_of_the_private_words_is_that_of_the_whole() -> None:
         whole = noise.words(draw, 0, 9000, bits)
         for start, stop in ((0, 1), (4095, 4097), (5000, 9000), (8999, 9000)):
             assert np.array_equal(noise.words(draw, start, stop, bits), whole[start:stop])
+
+
+@pytest.mark.parametrize("cells", [1, 2, 1 << 16, 1 << 17, 1 << 40])
+def test_the_cell_of_a_coin_is_its_remainder(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there are more cells than 16 bits can number."""
+    monkeypatch.setattr(BinaryRR, "cells", cells)
+    coins = np.random.default_rng(1).integers(1 << 63, size=1000, dtype=np.uint64)
+    assert np.array_equal(BinaryRR(1.0).cells_of(coins), coins % np.uint64(cells))
 
 
 def test_simulated_words_depend_on_the_seed_and_the_label() -> None:
