@@ -45,8 +45,8 @@ def packed(randomizers: Iterable[Randomizer]) -> bytes:
 
 
 class Fleet:
-    """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so
-    that no other process ever holds it.
+    """`count` member processes; `config_of(index)` makes the configuration of one when it asks: no
+    other member and not the helper ever holds it. The launcher holds the whole table.
 
     The randomizers in `first`, as `packed` names them, are verified once, before the fork; a member
     verifies every other one that it is asked for.

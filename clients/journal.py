@@ -70,8 +70,8 @@ class Store(ABC):
         ("store") and keeps it or not."""
 
     def places(self, records: Records, person: str = "", moves: bool = True) -> Counts | None:
-        """The place of each row of its member's table, if it is not the row's number
-        (`places.Owners`)."""
+        """Binds the store to these rows of its member's table, or raises InputError. Gives the
+        place of each row, if it is not the row's number (`places.Owners`)."""
         if person:
             people_of(records, person)
         return None

@@ -179,7 +179,7 @@ class MemberConfig(_Config):
         noise = private if self.run.seed is None else KeyedNoise(self.run.seed)
         policy = Policy(None if self.run.allowed is None else frozenset(self.run.allowed))
         kind = LyingRole if self.liars else ClientRole
-        # its rows are a launcher's, who may deal those of others
+        # bound now: a launcher may give this member the row of another person
         store.places(records, self.person, moves=False)
         role = kind(self.member, self.start, records, noise, store, policy, self.person)
         if isinstance(role, LyingRole):

@@ -375,7 +375,7 @@ def ask(
     options: RunOptions,
     store: Store | None = None,
 ) -> Result:
-    """Runs a protocol on a table, or without one on a synthetic population; `stored` gets the
+    """Runs a protocol on a table, or without one on a synthetic population; `store` gets the
     result without its truth. Raises the errors of a run.
 
     Works where an event loop is running too, as in a notebook.

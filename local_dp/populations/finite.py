@@ -38,7 +38,7 @@ class Population(ABC):
         """The records of clients start..stop."""
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
-        """What the clients start..stop would answer to a query, shape (n,)."""
+        """The raw values of the clients start..stop for a query, not randomized, shape (n,)."""
         return query.values(self.batch(start, stop))
 
     @abstractmethod

@@ -220,7 +220,8 @@ async def serve_run(
     ending_of: Callable[[str], str] = lambda name: "",
 ) -> Outcome:
     """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the
-    rounds, says the end. `watches` end the run by raising; `trouble` makes it faulty.
+    rounds, says the end. Of the population it uses the size alone, no record. `watches` end the run
+    by raising; `trouble` makes it faulty.
     `ending_of` states how a member's process ended, where that is known.
 
     Behind a shuffler it reads the run only under the shuffler's name for it, and no member's

@@ -84,7 +84,7 @@ class Settings:
     client process or host keeps its answers and charges, also over several runs. The column
     `person` names people. Where one round, fixed beforehand, asks all rows of a table the same,
     these are not dealt: client i is row i. With `stores` they are dealt, since a store belongs to
-    its rows. `played` replaces the protocol's algorithm. `raw` shows unbiased numbers, also those
+    its rows. `override` replaces the protocol's algorithm. `raw` shows unbiased numbers, also those
     that no data can have.
     """
 

@@ -1,5 +1,6 @@
-"""What a local oracle is asked, and how a client answers: record -> value -> report. Every tier's
-clients answer through `respond`."""
+"""What a local oracle is asked, and how a client answers: record -> value -> report. Client
+processes and hosts answer through `respond`, the population tier through `Asking.report`; both
+randomize in `Asking.randomize`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ from local_dp.tallies import Tally
 
 CHUNK = (
     1 << 18
-    # clients at a time, or words of clients who use several, and clients to a digest: fewer, and
-    # two threads would wait for each other
+    # clients that answer at once, and that one digest covers. Randomizers of several words take as
+    # many words. In smaller chunks two threads would wait for each other.
 )
 _NUMBERS = 1 << 25  # that records are made into at a time
 
@@ -146,7 +147,8 @@ class Asking:
                 return self.randomize(values())
 
     def randomize(self, values: Ints) -> Words:
-        """The reports of clients who hold these values."""
+        """The reports of clients with these values: by `simulated` under a seed, else by `draw` and
+        `respond`."""
         randomizer = self.query.randomizer
         if isinstance(self.noise, KeyedNoise):
             work = partial(randomizer.simulated, self.noise, self.which)

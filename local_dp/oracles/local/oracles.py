@@ -61,8 +61,9 @@ class RoundSummary:
 
 
 class LocalOracle:
-    """Checks and charges each round before anybody is asked, at most `budget` nats a client, and
-    keeps the summaries of the rounds."""
+    """The asker's own account: checks and charges each round before anybody is asked, at most
+    `budget` nats a client, and keeps the summaries of the rounds. A real client charges its own
+    ledger too (`ClientRole`)."""
 
     def __init__(self, budget: float, run: str = "run") -> None:
         self.run = run

@@ -44,10 +44,10 @@ class Launch:
     def refuse(
         self, policy: str, affects: Callable[[Records], Bools], what: str, choices: str
     ) -> None:
-        """Raises InputError where the policy is "refuse" and `lost` finds an affected record, or a
+        """Raises InputError if the policy is "refuse" and `affects` finds an affected record, or a
         private run, which does not look, may have one.
 
-        `lost` gets some of the records at a time, and returns which of them are affected.
+        `affects` gets some of the records at a time, and returns which of them are affected.
 
         Also, in a simulation, where the policy is "exclude" and no record is left.
         """
