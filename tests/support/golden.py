@@ -1,8 +1,8 @@
 """What must never change by accident, written down in golden.json: noise, reports and messages.
 `python -m tests.support.golden` prints fresh values.
 
-A change on purpose is two steps: `python -m tests.support.golden > tests/support/golden.json`, and
-a line in the changelog.
+For a new randomizer or a change on purpose, print the values into another file, since this module
+reads golden.json, and move it there: `python -m tests.support.golden > new.json`.
 """
 
 import json
