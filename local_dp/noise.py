@@ -219,14 +219,16 @@ class StoreNoise:
         self._secret = secret
 
     def bound(self, *inputs: bytes) -> "BoundNoise":
-        """The words of the answer that depends on these inputs."""
+        """The words for the reply to one request; `inputs` are all that it depends on, and the same
+        for all its asks, which `Draw.ask` separates."""
         what = b"".join(len(each).to_bytes(8) + each for each in inputs)
         return BoundNoise(blake2b(what, key=self._secret, digest_size=_SECRET).digest())
 
 
 @dataclass(frozen=True, repr=False)
 class BoundNoise:
-    """Words expanded by SHAKE-256, of one answer."""
+    """The words of all asks of one request: each (round, ask, width) is a stream of its own,
+    expanded by SHAKE-256."""
 
     secret: bytes
 

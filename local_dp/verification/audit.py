@@ -150,8 +150,10 @@ def _params(randomizer: Randomizer) -> dict[str, Any]:
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """Its attribute of this name, computed if it was not yet."""
-    return vars(owner)[name] if name in vars(owner) else getattr(owner, name, None)
+    """Its stored attribute of this name, once it has been computed; a property of a subclass may
+    store the value of its base."""
+    value = getattr(owner, name, None)
+    return vars(owner).get(name, value)
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -49,7 +49,7 @@ TWINS = [
     Twin(
         "sums without signs in the checker",
         certificates,
-        {"_transformed": lambda values: [sum(values)] * len(values)},
+        {"_transform": lambda values: [sum(values)] * len(values)},
         (Certificate,),
         FORGED,
     ),
