@@ -22,7 +22,7 @@ class Records:
     A missing value is NaN among numbers, NaT among dates and the empty text among texts; whole
     numbers and truth values are never missing. `lengths` are the declared greatest lengths of texts
     in characters, by column, where they are not `LONGEST`. `odd` has the line that refuses a
-    question, for each column that was left out of the table. `known` are the names that errors
+    question, for each column that was left out of the table. `names` are those that errors
     list: those of the whole table, where only some of its columns were read.
     """
 

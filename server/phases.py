@@ -197,7 +197,7 @@ class Phase:
         """A member's connection has broken, or it is silenced."""
 
     def due(self, run: str, has_rejoined: bool, now: float) -> list[Send]:
-        """The messages to publish now; after the bus was `rejoined`, those that may be lost too."""
+        """The messages to publish now; if the bus `has_rejoined`, those that may be lost too."""
         return [Send(EVERYBODY, Roll(run=run))] if has_rejoined else []
 
     def is_settled(self, now: float) -> bool:

@@ -108,7 +108,7 @@ def model_of(name: str, default: str) -> str:
 
 def looks(figure: Figure, parts: Sequence[str] = ()) -> list[Look]:
     """The look of each curve. The first eight series have a colour, or the first eight with a part
-    of their name in `wanted`; a limit of no series is grey.
+    of their name in `parts`; a limit of no series is grey.
 
     Raises InputError if a name is wanted that no curve has.
     """

@@ -42,7 +42,7 @@ _BLOCK = 1 << 22  # counts that are drawn at a time
 @dataclass(frozen=True)
 class Case:
     """A protocol on people like the rows of a table or, without one, on its synthetic population.
-    `given` are the parameters that a grid gives it."""
+    `parameters` are those that a grid gives it."""
 
     protocol: LocalProtocol[Any]
     tier: Tier

@@ -31,8 +31,8 @@ def declared_cells(
 
 
 def inferred_columns(frame: "polars.LazyFrame", form: Form, notes: list[str]) -> "polars.LazyFrame":
-    """The columns with their types. All rows decide, so that no late text is lost. `said` gets what
-    may have been meant otherwise."""
+    """The columns with their types. All rows decide, so that no late text is lost. `notes` gets
+    what may have been meant otherwise."""
     import polars
 
     names = frame.collect_schema().names()

@@ -314,7 +314,7 @@ def _check_suffix(source: Source, csv: str) -> None:
 
 
 def _frame(source: Source) -> "tuple[polars.LazyFrame, list[str]]":
-    """The columns `only` of files, with their types or as texts of declared types, and the names of
+    """The columns of a source, with their types or as texts of declared types, and the names of
     all."""
     frame, names = source.frame()
     if source.suffix == ".parquet":
@@ -465,7 +465,7 @@ def _with_dates(
     columns: Mapping[str, Column], dates: Dates, names: Collection[str]
 ) -> dict[str, Column]:
     """The columns, those of `dates` read in their forms. Raises InputError for a column that is not
-    `known`."""
+    among `names`."""
     import polars
 
     result = dict(columns)

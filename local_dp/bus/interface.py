@@ -62,8 +62,8 @@ B = TypeVar("B", bound=Bus)
 
 
 class SealedBus(Generic[B]):
-    """A bus that drops every message not signed by its speaker, and counts it in `forged`. Messages
-    whose topic is not `worth` it are dropped unopened."""
+    """A bus that drops every message not signed by its speaker, and counts it in `forgeries`.
+    Messages whose topic is not `worth` it are dropped unopened."""
 
     def __init__(
         self, bus: B, envelopes: "Envelopes", worth: Callable[[str], bool] = lambda topic: True

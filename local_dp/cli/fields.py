@@ -406,7 +406,7 @@ def _path(name: str, text: str) -> Path:
 
 
 def protocol_options(kind: type[Any], names: set[str]) -> list[click.Parameter]:
-    """The parameters of a protocol as options with texts, without the names in `taken`.
+    """The parameters of a protocol as options with texts, without those in `names`.
 
     A list is typed as in every command: an option that is repeated, or one text with commas or
     semicolons; labels may hold commas.
@@ -441,7 +441,7 @@ def protocol_options(kind: type[Any], names: set[str]) -> list[click.Parameter]:
 
 
 def show(result: Printable, as_json: bool, warning: str = "") -> int:
-    """Prints a result; the exit code. `lost`: see `Screen.tell`."""
+    """Prints a result; the exit code. `warning`: see `Screen.tell`."""
     data = result.to_dict()
     SCREEN.tell(json.dumps(data) if as_json else result.text(screen_width()), warning)
     return DEGRADED if "degraded" in data else 0

@@ -251,7 +251,7 @@ def of_moments(mean: Floats, square: Floats, n: int) -> Estimate:
 
 
 def loses_little(truth: int, other: int, nano: int) -> bool:
-    """True if ln(kept / changed) is within SLACK of epsilon."""
+    """True if ln(truth / other) is within SLACK of epsilon."""
     return nano / NANO - math.log(truth / other) <= SLACK
 
 

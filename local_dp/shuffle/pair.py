@@ -83,7 +83,7 @@ _TURNS = 40
 @dataclass(frozen=True)
 class Tilted:
     """The law of a sum of whole numbers near a rare place: Pr[S = low + i] is weights[i] e^(scale -
-    tilt (low + i)), a weight too large by `lost` at most."""
+    tilt (low + i)), a weight too large by `error` at most."""
 
     low: int
     weights: Floats

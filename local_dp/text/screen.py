@@ -103,7 +103,8 @@ class Screen:
             _try(sys.stdout.fileno())
 
     def tell(self, text: str, warning: str = "") -> None:
-        """Prints a result on standard output. `lost`: what is to be known if it takes none."""
+        """Prints a result on standard output. `warning` is what a person must know if that
+        fails."""
         try:
             with _writing(warning), self._lock:
                 self._hide()
@@ -147,7 +148,7 @@ def _reopen() -> None:
 
 @contextmanager
 def _writing(warning: str = "") -> Iterator[None]:
-    """An error of standard output as an InputError, with what is `lost`."""
+    """An error of standard output as an InputError that ends with `warning`."""
     try:
         yield
     except OSError as error:

@@ -33,7 +33,7 @@ UNFIT = (InputError, ArithmeticError, ValueError)
 
 
 def check_sampler(randomizer: Randomizer, seed: int = 7, draws: bool = True) -> tuple[Finding, ...]:
-    """The exact check where there is one, and the one by drawing; without `drawn` only where
+    """The exact check where there is one, and the one by drawing; without `draws` only where
     nothing is enumerated."""
     if type(randomizer) is WithCoin:
         return check_own_coin(randomizer, seed), *check_sampler(randomizer.coined, seed, draws)

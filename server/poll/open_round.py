@@ -27,7 +27,7 @@ class OpenRound(Collecting):
     is called who did not come first.
 
     With a `limit` in seconds, it also ends then, or when everybody has answered or gone; after a
-    restart not before all of `awaited` are back.
+    restart not before all `returnees` are back.
     """
 
     def __init__(

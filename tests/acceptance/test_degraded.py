@@ -54,8 +54,8 @@ class Play:
     """A survey of `people`, half of whom say yes, asked `rounds` times over a bus in memory; the
     last round is the result.
 
-    `drops` tells the messages that the bus loses, `late` those that it holds until the round is
-    over. `deserted` is where the server dies.
+    `drops` are the messages that the bus loses, `late` those that it holds until the round is
+    over. With a `folder` the server dies after its first round.
     """
 
     drops: Callable[[Delivery], bool] = lambda delivery: False

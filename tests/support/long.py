@@ -9,8 +9,8 @@ T = TypeVar("T")
 
 
 def short(values: Iterable[T], keep: Callable[[T], bool], *, several: bool = False) -> list[Any]:
-    """The parameters of a test: the normal suite runs those that are `kept`, the long runs the
-    others. `several`: each value is that of several names."""
+    """The parameters of a test: the normal suite runs those that `keep` accepts, the long runs
+    the others. `several`: each value is that of several names."""
     return [
         value
         if keep(value)

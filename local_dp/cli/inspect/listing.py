@@ -1,5 +1,5 @@
 """Lists and descriptions: `local-dp protocols`, `randomizers`, `queries`, `mechanisms`, `describe`,
-`schema`; and `export` and `docs`."""
+`schema` and `export`."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -210,7 +210,7 @@ class ProtocolCommand(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Role(ProtocolCommand, RunOptions):
-    """A role of a run. `offered` are the options of a run that its command has."""
+    """A role of a run. `omissions` are the options of a run that its command lacks."""
 
     omissions: ClassVar[frozenset[str]] = frozenset()
     schema: Path | None = option(

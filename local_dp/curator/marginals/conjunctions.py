@@ -139,8 +139,8 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
 
     Privacy: (eps, delta), as one Gaussian mechanism: a replaced record moves each count by at most
     1. The sum of C(d, r) / V_r is at most mu^2. Utility: an answer errs by at most the bias of
-    `asked` and has the standard error `deviation`. Cost: O(n / 64) a product. Source: lecture notes
-    8.1; the weights are the project's own.
+    `queries` and has the standard error `deviation`. Cost: O(n / 64) a product. Source: lecture
+    notes 8.1; the weights are the project's own.
     """
 
     summary = "Counts products of columns, with noise by their size"

@@ -187,7 +187,7 @@ class DataPlayer:
         return np.arange(1 << self.d, dtype=np.int64)
 
     def points(self, plays: Floats | Counts, generator: np.random.Generator) -> Ints:
-        """The draws of a round, shape (draws,); `played` is how many of the queries played are 1 on
+        """The draws of a round, shape (draws,); `plays` is how many of the queries played are 1 on
         each point."""
         bits = (self.universe[:, None] >> np.arange(self.d)) & 1
         noise = generator.laplace(0.0, self.scale, (self.draws, self.d))

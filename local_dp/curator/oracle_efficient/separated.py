@@ -109,7 +109,7 @@ def labelled(x: Ints, y: Ints) -> Weighted:
 @dataclass(frozen=True)
 class Closed(Separated):
     """A class and the complements of its queries, numbered after them: separated by its separators
-    and one point `agreed` on which all its queries agree."""
+    and the point `common` on which all its queries agree."""
 
     queries: Separated
     common: int

@@ -142,8 +142,8 @@ def _split(whole: int, rounds: int, share: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class PureRounds(Rounds[Pure]):
-    """Epsilons add up: `chosen` for each choice and `measured` for each measurement, with discrete
-    Laplace noise."""
+    """Epsilons add up: `choosing` for each choice and `measuring` for each measurement, with
+    discrete Laplace noise."""
 
     choosing: float
     measuring: float
@@ -178,8 +178,8 @@ class PureRounds(Rounds[Pure]):
 
 @dataclass(frozen=True)
 class ConcentratedRounds(Rounds[Concentrated]):
-    """Rhos add up: choices of epsilon `chosen`, of rho chosen^2 / 8, and measurements with rounded
-    normal noise of this whole variance, of rho 1 / variance."""
+    """Rhos add up: choices of epsilon `choosing`, of rho choosing^2 / 8, and measurements with
+    rounded normal noise of this whole variance, of rho 1 / variance."""
 
     choosing: float
     variance: int

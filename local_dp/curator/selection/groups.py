@@ -44,7 +44,7 @@ class Groups(ABC, Generic[R_co]):
                 yield group, self.member(group, place)
 
     def pick(self, mask: Bools, draws: Draws) -> R_co:
-        """A uniform candidate of the groups that `chosen` marks, of which at least one is not
+        """A uniform candidate of the groups that `mask` marks, of which at least one is not
         empty."""
         groups = np.flatnonzero(mask)
         upto = list(accumulate(map(int, self.sizes[groups].tolist())))

@@ -104,7 +104,7 @@ def rounded(variance: Fraction, most: int) -> dict[int, Decimal]:
 
 
 def spent(law: dict[int, Decimal], move: tuple[int, ...], whole: float) -> float:
-    """The least delta beside epsilon `whole` where a record moves the counts by `moved`: over all
+    """The least delta beside epsilon `whole` where a record moves the counts by `move`: over all
     outcomes."""
     most, growth = max(law) - max(move), Decimal(whole).exp()
     result = Decimal(0)

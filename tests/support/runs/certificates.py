@@ -16,7 +16,7 @@ _AUTHORITY, _MEMBER = _LINES[:4], _LINES[4:]
 
 def certify(folder: Path, *names: str, alias: str = "") -> None:
     """A key and a certificate, NAME.pem, for each name, by the authority in the folder; with
-    requests for another name if one is `asked`."""
+    the requests for `alias` if there is one."""
     for name in names:
         request, *others = (line.replace("client-500", name) for line in _MEMBER)
         _run([request.replace(f"CN={name}", f"CN={alias or name}"), *others], folder)
