@@ -231,6 +231,8 @@ def receipts(round: Round, members: Iterable[Member]) -> list[Send]:
 
 def called(rolls: Rolls, members: Members, now: float) -> list[Send]:
     """The roll, if it is due for the members that are missing."""
+    if rolls.wake() > now:
+        return []  # who is missing takes a look at all members
     return [Send(EVERYBODY, roll) for roll in rolls.due(members.missing(), now)]
 
 
