@@ -14,6 +14,7 @@ from local_dp.accounting.rules import losses_of
 from local_dp.api.asking import protocol_of, with_table
 from local_dp.api.audit import built
 from local_dp.api.declare import WIDTH, Printable, Tabular
+from local_dp.api.release_text import loss_data, loss_text
 from local_dp.api.result import drawn_rows, framed
 from local_dp.api.show import result_table
 from local_dp.api.tables import Dates, Table, sample_rows
@@ -31,7 +32,7 @@ from local_dp.shuffle.accountant import amplified, largest_local
 from local_dp.shuffle.histogram import Target, multi_message
 from local_dp.simulation.outcome import STAMP, described
 from local_dp.simulation.settings import Randomness
-from local_dp.storage.budget_file import KeptBudget, loss_data, loss_text
+from local_dp.storage.budget_file import KeptBudget
 from local_dp.storage.log import kind_of
 from local_dp.text.layout import bound, number, paragraph, python_errors
 from local_dp.text.widgets import table

@@ -4,6 +4,7 @@ that its error shows."""
 from collections.abc import Sequence
 from typing import Any
 
+from local_dp.loss import Loss
 from local_dp.protocols.local_protocol import PlainData
 from local_dp.text.layout import grain, held, number
 
@@ -92,3 +93,14 @@ def truth_of(truth: PlainData, fine: float | None = None) -> str:
 
 def cell_of(value: Any, fine: float | None = None) -> str:
     return number(value, fine) if isinstance(value, int | float) or value is None else str(value)
+
+
+def loss_data(loss: Loss) -> dict[str, float]:
+    """A loss as plain data."""
+    return {"epsilon": loss.epsilon, "delta": loss.delta}
+
+
+def loss_text(data: dict[str, Any], otherwise: str = "") -> str:
+    """A loss in words; `otherwise` stands in the place of a delta."""
+    delta = f" and delta {number(data['delta'], 0.0)}" if data["delta"] else otherwise
+    return f"epsilon {number(data['epsilon'], 0.0)}{delta}"

@@ -17,6 +17,8 @@ from local_dp.api.release_text import (
     cell_of,
     grains,
     has_intervals,
+    loss_data,
+    loss_text,
     rows_of,
     truth_of,
     within,
@@ -37,7 +39,7 @@ from local_dp.records import Records
 from local_dp.simulation.installation import installed_version
 from local_dp.simulation.outcome import STAMP
 from local_dp.simulation.settings import Randomness
-from local_dp.storage.budget_file import KeptBudget, loss_data, loss_text
+from local_dp.storage.budget_file import KeptBudget
 from local_dp.text.layout import held, number, paragraph, python_errors
 from local_dp.text.widgets import table
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from local_dp.curator.account import Account
 from local_dp.curator.mechanism import Neighbours
@@ -18,7 +18,6 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Loss, Pure
 from local_dp.storage.log import BusyError, Entry, Log, kind_of
 from local_dp.storage.mark import Mark
-from local_dp.text.layout import number
 
 KIND = 0x1D9E  # SQLite's application id: the file is the log of a budget
 _UNGUARDED = 0x1D9B  # the same of older versions, whose files had no digest
@@ -186,14 +185,3 @@ def _read(log: Log) -> Standing:
 
 def _loss(nano: int, atto: int) -> Loss:
     return Approximate(nano, atto) if atto else Pure(nano)
-
-
-def loss_data(loss: Loss) -> dict[str, float]:
-    """A loss as plain data."""
-    return {"epsilon": loss.epsilon, "delta": loss.delta}
-
-
-def loss_text(data: dict[str, Any], otherwise: str = "") -> str:
-    """A loss in words; `otherwise` stands in the place of a delta."""
-    delta = f" and delta {number(data['delta'], 0.0)}" if data["delta"] else otherwise
-    return f"epsilon {number(data['epsilon'], 0.0)}{delta}"
