@@ -49,14 +49,19 @@ class Fleet:
     other member and not the helper ever holds it. The launcher holds the whole table.
 
     The randomizers in `first`, as `packed` names them, are verified once, before the fork; a member
-    verifies every other one that it is asked for.
+    verifies every other one that it is asked for. Members import the modules in `plug_ins`.
     """
 
     def __init__(
-        self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], first: bytes = _NONE
+        self,
+        count: int,
+        config_of: Callable[[int], Awaitable[MemberConfig]],
+        first: bytes = _NONE,
+        plug_ins: Iterable[str] = (),
     ) -> None:
         self.count = count
         self.config_of = config_of
+        self.plug_ins = tuple(plug_ins)
         self._first = first.hex()
         self.pids: dict[int, int] = {}
         self._codes: dict[int, int] = {}  # exit codes by process id
@@ -78,7 +83,7 @@ class Fleet:
             self._serve_member, path, backlog=max(128, self.count)
         )
         self._helper = await asyncio.create_subprocess_exec(
-            *python("local_dp.clients.helper", str(self.count), path, self._first),
+            *python("local_dp.clients.helper", str(self.count), path, self._first, *self.plug_ins),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env=environment(**LEAN),

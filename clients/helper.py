@@ -29,6 +29,7 @@ from local_dp.queries.query import QUERIES
 from local_dp.queries.tables import Question
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.registry import load
 from local_dp.sealing import Party, public
 from local_dp.verification.audit import verify
 from local_dp.verification.sources import code_digest
@@ -109,7 +110,8 @@ def main() -> None:
     """Forks `count` members (first argument), which call at the launcher's socket (second), and
     waits until standard input closes.
 
-    The third argument names the randomizers to verify first, in hexadecimal.
+    The third argument names the randomizers to verify first, in hexadecimal; the others are the
+    places of plug-ins.
     """
     count, launcher = int(sys.argv[1]), sys.argv[2]
     # the launcher decides when a run ends; members see it go
@@ -120,6 +122,8 @@ def main() -> None:
     allow_open_files(0)
     QUERIES.load_all()
     RANDOMIZERS.load_all()
+    for place in sys.argv[4:]:
+        load(place)
     verify_first(bytes.fromhex(sys.argv[3]))
     code_digest(())  # the source is read once, and not by each child
     for _ in range(_TURNS):

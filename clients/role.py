@@ -26,10 +26,10 @@ from local_dp.queries.query import QUERIES, Query
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.with_coin import WithCoin, without_coin
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.records import Records, chunks
 from local_dp.verification.audit import is_built_in, verify
-from local_dp.verification.sources import code_digest
+from local_dp.verification.sources import code_digest, plug_in_digest
 from local_dp.wire import (
     FAILED,
     MAX_LINES,
@@ -274,7 +274,7 @@ class ClientRole:
         """
         kinds = set[type]()
         for ask in asks:
-            kinds |= {type(ask.query), type(ask.randomizer), type(without_coin(ask.randomizer))}
+            kinds |= ask.kinds
         labels = dict.fromkeys(ask.label for ask in asks if ask.label)
         histories = [self.store.histories.get(label, bytes(32)) for label in labels]
         return (
@@ -384,9 +384,13 @@ class ClientRole:
         try:
             query = self.work.query(ask.query, ask.query_params)
             randomizer = self._randomizer(ask)
-            return LocalQuery(query, randomizer, Cohort(*span), repeat_of(ask.once, randomizer))
+            repeat = repeat_of(ask.once, randomizer)
+            local_query = LocalQuery(query, randomizer, Cohort(*span), repeat)
         except InputError as error:
             raise RefusedError("bad-query", str(error)) from error
+        if ask.source and ask.source != plug_in_digest(local_query.kinds):
+            raise RefusedError("other-code", "the source of the server's plug-in is another")
+        return local_query
 
     def _randomizer(self, ask: Ask) -> Randomizer:
         name = ask.randomizer

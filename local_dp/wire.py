@@ -65,7 +65,7 @@ class _Message(BaseModel):
 
 class Ask(BaseModel):
     """One local query as data: the question and the randomizer for the clients start..stop; the key
-    of its public coins; the label of a memoised one."""
+    of its public coins; the label of a memoised one; a digest of the plug-ins that it needs."""
 
     model_config = _STRICT
 
@@ -77,9 +77,15 @@ class Ask(BaseModel):
     stop: Index
     coins: Annotated[bytes, Field(min_length=16, max_length=16)]
     once: Annotated[str, Field(pattern=LABEL)] = ""
+    source: Annotated[bytes, Field(max_length=16)] = b""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields, without an empty `source`: most asks need no plug-in."""
+        return {name: value for name, value in plain(self).items() if name != "source" or value}
 
     @classmethod
-    def of(cls, query: LocalQuery, coins: bytes) -> "Ask":
+    def of(cls, query: LocalQuery, coins: bytes, source: bytes = b"") -> "Ask":
         question, randomizer = query.query, query.randomizer
         return cls(
             query=question.name,
@@ -90,6 +96,7 @@ class Ask(BaseModel):
             stop=query.cohort.stop,
             coins=coins,
             once=query.label,
+            source=source,
         )
 
 
@@ -414,6 +421,10 @@ TEXTS = {
     "bad-query": (
         "{queries} does not fit the columns of this client's table, or the values that "
         "{randomizers} takes; correct the question, or its schema"
+    ),
+    "other-code": (
+        "this client has other code of {queries} or {randomizers} than the server; give both the "
+        "same file or package"
     ),
     "evidence": (
         "this client does not accept the evidence for the loss of {randomizers}; use a verified "

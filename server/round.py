@@ -21,6 +21,7 @@ from local_dp.server.losses import Unanswered, replies_of
 from local_dp.server.progress import Turnout
 from local_dp.server.quorum import CAUSES, Lack
 from local_dp.tallies import Tally
+from local_dp.verification.sources import plug_in_digest
 from local_dp.wire import (
     TEXTS,
     Absent,
@@ -226,7 +227,10 @@ class Round:
         return Request(
             run=self.run,
             round=self.number,
-            asks=tuple(Ask.of(part.query, part.coins) for part in self.parts),
+            asks=tuple(
+                Ask.of(part.query, part.coins, plug_in_digest(part.query.kinds))
+                for part in self.parts
+            ),
             missing=missing,
         )
 

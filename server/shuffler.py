@@ -16,6 +16,7 @@ from local_dp.bus.interface import SealedBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError, InputError, LocalDPError
 from local_dp.loss import MAX_EPSILON
+from local_dp.registry import load
 from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Roster
@@ -66,7 +67,8 @@ class ShufflerConfig(BaseModel):
     `joining`, `deadline` and `grace` are in seconds: the longest wait for the clients, for the
     reports of a round, and for a client that went. `key`, its own and private, `server_key` and
     `roster` come together; without them nothing is signed. `folder` is for the file of a run that
-    is passed on once; without it, nobody starts this one again.
+    is passed on once; without it, nobody starts this one again. `plug_ins` are the places of the
+    modules that the queries need.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -84,6 +86,7 @@ class ShufflerConfig(BaseModel):
     server_key: str = ""
     roster: str = ""
     folder: str = ""
+    plug_ins: tuple[str, ...] = ()
 
     async def serve(self) -> None:
         """Mixes until the run is over. Raises BusError or QuorumError, and InputError if the run
@@ -91,6 +94,8 @@ class ShufflerConfig(BaseModel):
         marker = Passed(Path(self.folder) / (self.run + PASSED)) if self.folder else None
         if marker is not None:
             marker.check()
+        for place in self.plug_ins:
+            load(place)
         roster: Roster | None = None
         before: Envelopes = UNSIGNED
         after: Envelopes = UNSIGNED

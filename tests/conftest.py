@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from local_dp import registry
 from tests.support.wrong import TWIN, check_twins, fails, twins_of
 
 if TYPE_CHECKING:
@@ -73,8 +74,10 @@ def _own_state(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
-    """What a test's servers and clients keep is the test's, and not the user's; its runs start
-    amqtt, whether there is a Mosquitto or not."""
+    """What a test's servers and clients keep is the test's, and not the user's, and so are its
+    plug-ins; its runs start amqtt, whether there is a Mosquitto or not."""
+    registry.PLUG_INS.clear()
+    registry._CLASSES.clear()
     name = f"state-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / name))
     monkeypatch.setenv("LOCAL_DP_BROKER", "amqtt")

@@ -26,6 +26,7 @@ export const MAX_LINES = 1 << 14;
  * @property {number} stop
  * @property {Uint8Array} coins the key of its public coins
  * @property {string} once the label of a memoised answer, or empty
+ * @property {Uint8Array} [source] the digest of the plug-ins that it needs
  */
 
 /** @typedef {{kind: "request", run: string, round: number, asks: Ask[], missing: Span[]}} Request */
@@ -53,6 +54,7 @@ const ask = map({
   stop: index,
   coins: bytes(16, 16),
   once: usually("", matching(/^[A-Za-z0-9_.-]{0,64}$/)),
+  source: { ...bytes(16, 16), usual: new Uint8Array(), spared: true },
 });
 const place = below(0, MAX_ASKS);
 

@@ -29,6 +29,8 @@ from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 from local_dp.protocols.surveys.policies import Launch, is_question
 from local_dp.queries.cells import SEPARATOR
 from local_dp.queries.grammar import columns_of, parse
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
@@ -237,7 +239,7 @@ class RunOptions:
             hosts=(1 if self.person else Settings.hosts) if self.hosts is None else self.hosts,
             broker=EMBEDDED if self.broker is None else self.broker,
             terms=Terms(self.deadline, self.quorum),
-            allowed=self.allow,
+            allowed=None if self.allow is None else tuple(map(RANDOMIZERS.name_of, self.allow)),
             unverified=self.unverified,
             cluster=self.cluster,
             behind=Behind(self.crowd, self.delta) if self.shuffle else None,
@@ -272,7 +274,7 @@ def protocol_of(
             f"a protocol is a name, such as 'survey', and not {type(name).__name__}; give the "
             "table after it"
         )
-    kind = find_protocol(name) if isinstance(name, str) else name
+    kind = find_protocol(name)
     parameters = [each.name for each in fields(kind)]
     with python_errors():
         if "bounds" in settings and "bounds" not in parameters and "low" in parameters:
@@ -285,6 +287,7 @@ def protocol_of(
                     f"{unknown(f'{kind.name} has no parameter', each, [*parameters, *options])}; "
                     f"`local-dp describe {kind.name}` describes them"
                 )
+        settings = {each: _as_text(value) for each, value in settings.items()}
         hints = get_type_hints(kind)
         lists = {
             each: _list_of(each, value, settings)
@@ -292,6 +295,12 @@ def protocol_of(
             if get_origin(hints[each]) is tuple
         }
         return kind(**{**settings, **lists})
+
+
+def _as_text(value: Any) -> Any:
+    """A randomizer's class or object as its name with parameters; any other value as it is."""
+    is_class = isinstance(value, type) and issubclass(value, Randomizer)
+    return RANDOMIZERS.text(value) if is_class or isinstance(value, Randomizer) else value
 
 
 def _list_of(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, ...]:

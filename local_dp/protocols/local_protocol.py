@@ -32,7 +32,7 @@ from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.registry import Registry
+from local_dp.registry import Registry, is_place
 from local_dp.tallies import Estimate, Tally, Within
 
 T = TypeVar("T")
@@ -426,7 +426,13 @@ MEANT = {
 }
 
 
-def find_protocol(name: str) -> type[LocalProtocol[Any]]:
+def find_protocol(name: str | type[LocalProtocol[Any]]) -> type[LocalProtocol[Any]]:
+    """The protocol of this name, at a place, or given itself. Raises InputError."""
+    if not isinstance(name, str) or is_place(name):
+        kind, settings = PROTOCOLS.resolve(name)
+        if settings:
+            raise InputError(f"{name!r} has parameters; give them by name beside the protocol")
+        return kind
     if name in MEANT:
         raise InputError(f"no protocol named {name!r}; did you mean {MEANT[name]!r}?")
     if name not in PROTOCOLS:

@@ -12,6 +12,21 @@ from local_dp.registry import Registry
 RANDOMIZERS = Registry("randomizer", "local_dp.randomizers", Randomizer, BUILT_IN)
 
 
+def made_for(which: str, epsilon: float, **own: Parameter) -> Randomizer:
+    """The randomizer of this name or place, with parameters in parentheses if there are any, at
+    this epsilon. Of the parameters that its protocol decides, `own`, it has those that it has
+    fields for. Raises InputError or RefusedError."""
+    kind, params = RANDOMIZERS.resolve(which)
+    if params.get("epsilon", epsilon) != epsilon:
+        raise InputError(
+            f"{which} has epsilon {params['epsilon']!r}, and the clients {epsilon!r}; leave out "
+            "its epsilon, or give the clients the same"
+        )
+    names = kind.__dataclass_fields__
+    settings = {name: value for name, value in own.items() if name in names}
+    return RANDOMIZERS.build(kind.name, {**settings, **params, "epsilon": epsilon})
+
+
 _OUTER = ("epsilon", "word_bits")  # what the outer one says
 
 

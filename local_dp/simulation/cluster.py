@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import reduce
+from functools import partial, reduce
 from hashlib import blake2b
 from logging import CRITICAL, getLogger, root
 from operator import add
@@ -23,6 +23,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.memory import Session
 from local_dp.oracles.local.oracles import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.finite import Population
+from local_dp.registry import PLUG_INS, load
 from local_dp.simulation.installation import Installation
 from local_dp.simulation.pool import each_here
 from local_dp.tallies import Tally
@@ -94,7 +95,10 @@ class Cluster:
         differs, BusError if the scheduler is gone."""
         if plug_ins not in self._installations:
             here = Installation.here(plug_ins)
+            places = [PLUG_INS[name] for name in sorted(plug_ins) if name in PLUG_INS]
             with scheduled():
+                if places:
+                    self.client.register_worker_callbacks(partial(_load_all, places))
                 self.client.run(_same_here, here)
             self._installations[plug_ins] = here
         return self._installations[plug_ins]
@@ -276,6 +280,14 @@ def dealt(work: range, workers: int, most: int) -> list[range]:
         parts.append(work[:each])
         work = work[each:]
     return parts
+
+
+def _load_all(places: list[str]) -> None:
+    """On a worker, now or when it joins: imports modules of plug-ins. One that is not there is
+    missed by `_same_here`."""
+    for place in places:
+        with suppress(InputError):
+            load(place)
 
 
 def _same_here(here: Installation, dask_worker: Any = None) -> None:

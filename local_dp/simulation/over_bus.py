@@ -2,8 +2,10 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Coroutine, Sequence
+import sys
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,11 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.fleet import Fleet, packed
 from local_dp.clients.member import HOSTS, PATIENCE, client_group
 from local_dp.clients.process import MemberConfig, RunConfig, Shared, pack_columns
-from local_dp.errors import QuorumError
+from local_dp.errors import InputError, QuorumError
 from local_dp.interaction import Game, run_async
-from local_dp.oracles.local.asked import CHUNK
+from local_dp.oracles.local.asked import CHUNK, LocalQuery
 from local_dp.records import chunks
+from local_dp.registry import PLUG_INS, note_module
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Keys, Place, Roster, filters
@@ -125,8 +128,10 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     queries = Game(settings.algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(queries)  # before anybody is started
+    plug_ins = _plug_ins(settings, queries)
     randomizers = packed(query.randomizer for query in queries)
-    fleet, shuffler = Fleet(len(spans), members.config_of, randomizers), None
+    fleet = Fleet(len(spans), members.config_of, randomizers, plug_ins)
+    shuffler = None
     broker = EmbeddedBroker(Path(fleet.folder.name)) if settings.broker == EMBEDDED else None
     joining = _JOINING * (1 + len(spans) / 600)
 
@@ -150,7 +155,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
         members.begin(run, identities)
         if settings.behind is not None:
             shuffler = ShufflerProcess(
-                _shuffler(settings, settings.behind, identities, run, joining)
+                _shuffler(settings, settings.behind, identities, run, joining, plug_ins)
             )
             await shuffler.start()
             watches.append(shuffler.watch)
@@ -177,6 +182,22 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             await broker.stop()
 
 
+def _plug_ins(settings: Settings, queries: Iterable[LocalQuery]) -> tuple[str, ...]:
+    """The places of the modules of plug-ins that members import. Raises InputError for a class in
+    none."""
+    kinds = {type(settings.protocol), *chain(*(query.kinds for query in queries))}
+    for kind in kinds:
+        note_module(kind)
+        home = sys.modules.get(kind.__module__)
+        if getattr(home, kind.__qualname__, None) is not kind or kind.__module__ == "__main__":
+            raise InputError(
+                f"{kind.__qualname__} is defined where other processes cannot import it; put it "
+                "into a file, or use tier population"
+            )
+    modules = sorted({kind.__module__ for kind in kinds})
+    return tuple(PLUG_INS[module] for module in modules if module in PLUG_INS)
+
+
 def _spans(settings: Settings) -> list[Span]:
     """The clients of each member: one each, or an equal share each."""
     clients = settings.population.size
@@ -187,7 +208,12 @@ def _spans(settings: Settings) -> list[Span]:
 
 
 def _shuffler(
-    settings: Settings, crowd: Behind, identities: Identities, run: RunConfig, joining: float
+    settings: Settings,
+    crowd: Behind,
+    identities: Identities,
+    run: RunConfig,
+    joining: float,
+    plug_ins: tuple[str, ...],
 ) -> ShufflerConfig:
     """The shuffler of a run on one broker: it waits less long than the server does for it."""
     keys, server = identities.shuffler, public(identities.server.own)
@@ -204,6 +230,7 @@ def _shuffler(
         key=keys.own.hex(),
         server_key=server.hex(),
         roster=str(keys.roster),
+        plug_ins=plug_ins,
     )
 
 

@@ -22,8 +22,23 @@ def code_digest(kinds: Iterable[type]) -> bytes:
     their source too, and the version of every installed distribution. It is empty for code without
     a source file, as in a notebook.
     """
+    return _digest(_foreign(kinds))
+
+
+def plug_in_digest(kinds: Iterable[type]) -> bytes:
+    """A digest of the source of those of these classes that are not ours; empty if all are ours, or
+    if one has no source file, as in a notebook."""
+    packages = _foreign(kinds)
+    sources = [source_digest(package) for package in packages]
+    if not all(sources):
+        return b""
+    return blake2b(repr((packages, sources)).encode(), digest_size=16).digest() if sources else b""
+
+
+def _foreign(kinds: Iterable[type]) -> tuple[str, ...]:
+    """The packages of these classes, other than ours and Python's."""
     packages = {base.__module__.partition(".")[0] for kind in kinds for base in kind.__mro__}
-    return _digest(tuple(sorted(packages - {OURS} - sys.stdlib_module_names)))
+    return tuple(sorted(packages - {OURS} - sys.stdlib_module_names))
 
 
 @cache

@@ -70,7 +70,7 @@ def test_right_and_broken_classes_are_told_apart() -> None:
         (["grr", "--set", "k=1"], "k is 1"),
         (["grr", "--epsilon", "40"], "epsilon is 40.0"),
         (["nowhere_at_all:Class"], "No module named"),
-        (["audited_here:Missing"], "has no attribute"),
+        (["audited_here:Missing"], "has no class"),
         (["audited_here:Bare"], "is no randomizer"),
         (["audited_here:Angry"], "ZeroDivisionError: no way"),
     ],

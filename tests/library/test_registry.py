@@ -124,8 +124,8 @@ def test_a_class_is_found_wherever_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     ):
         RANDOMIZERS.find("deep/found_here.py:Mine")
     for wrong, words in (
-        ("found_here:Yours", "has no attribute 'Yours'"),
-        ("deep/none.py:Mine", "No module named"),
+        ("found_here:Yours", "has no class 'Yours'"),
+        ("deep/none.py:Mine", "there is no file"),
         (dict, "is no randomizer"),
     ):
         with pytest.raises(InputError, match=words):

@@ -3,6 +3,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, make_dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +15,7 @@ from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.registry import is_place
 from local_dp.text.layout import held, paragraph, screen_width
 from local_dp.text.screen import SCREEN
 from local_dp.text.widgets import table
@@ -70,6 +72,10 @@ class Describe:
 
 def _class_of(name: str) -> tuple[Any, str]:
     """The class of this name, and its kind. Raises InputError."""
+    if is_place(name):
+        for registry in (PROTOCOLS, RANDOMIZERS, QUERIES):
+            with suppress(InputError):
+                return registry.find(name), f"{registry.noun}, a plug-in"
     if name in PROTOCOLS:
         return PROTOCOLS[name], f"protocol, model {PROTOCOLS[name].model()}"
     if name in RANDOMIZERS:

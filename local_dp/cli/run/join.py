@@ -29,7 +29,9 @@ from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import InputError, QuorumError, reading
 from local_dp.noise import Noise, StoreNoise
 from local_dp.populations.finite import Population, Rows
-from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, find_protocol
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.registry import absolute
 from local_dp.sealing import UNSIGNED, Party
 from local_dp.server.quorum import GRACE
 from local_dp.server.remote import SUFFIX, Journal
@@ -176,8 +178,8 @@ class Server(Role):
         at = datetime.now(UTC).isoformat(timespec="seconds")
         return {
             "at": at,
-            "protocol": kind.name,
-            "given": dict(parameters),
+            "protocol": PROTOCOLS.place(kind),
+            "given": {name: absolute(text) for name, text in parameters.items()},
             "options": options,
             "randomness": vars(chance),
         }
@@ -326,7 +328,8 @@ class Answering(Role):
         envelopes = (
             UNSIGNED if keys is None else Party.member(self.run, server=keys[1], own=keys[0])
         )
-        policy = Policy(None if self.allow is None else frozenset(self.allow))
+        allowed = None if self.allow is None else frozenset(map(RANDOMIZERS.name_of, self.allow))
+        policy = Policy(allowed)
         store, noise = self._store(member)
         role = ClientRole(
             member,

@@ -18,6 +18,7 @@ from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
 from local_dp.oracles.local.memory import FRESH, Fresh, Memo, Memoised, Memory, Repeat, Session
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
+from local_dp.randomizers.with_coin import without_coin
 from local_dp.records import Records, chunks
 from local_dp.tallies import Tally
 
@@ -83,6 +84,12 @@ class LocalQuery:
     def label(self) -> str:
         """The label of the memoised answer or of the session, else empty."""
         return self.repeat.label
+
+    @property
+    def kinds(self) -> set[type]:
+        """The classes by which it is answered."""
+        randomizer = self.randomizer
+        return {type(self.query), type(randomizer), type(without_coin(randomizer))}
 
     def draw(self, round: int, ask: int) -> Draw:
         """Which words answer it as the ask of this number in this round. In a simulation those of a

@@ -40,7 +40,7 @@ from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
 from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.registry import made_for
 from local_dp.records import Records
 from local_dp.tallies import Estimate, OneReport, Ratio, Tally
 
@@ -157,7 +157,7 @@ class Shares(OfShares[Estimate]):
         k = self.query.domain.size
         if self.randomizer == "best":
             return frequency_randomizer(epsilon, k, joint=self.excluded)
-        return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
+        return made_for(self.randomizer, epsilon, k=k)
 
     def clients(self, epsilon: float) -> int:
         return frequency_clients(

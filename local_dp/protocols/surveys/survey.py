@@ -31,7 +31,7 @@ from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.registry import made_for
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate
@@ -239,7 +239,7 @@ class Survey(OfGroups):
         return Question(self.question, ("missing",) if self.missing == "exclude" else ())
 
     def randomizer_for(self, epsilon: float) -> Randomizer:
-        return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon})
+        return made_for(self.randomizer, epsilon, k=2)
 
     def group_oracle(self, epsilon: float) -> FrequencyOracle:
         return frequency_randomizer(epsilon, self.query.domain.size, joint=True)
