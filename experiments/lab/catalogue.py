@@ -4,6 +4,8 @@ from importlib import import_module
 
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.lab.claim import Experiment
+from local_dp.registry import is_place
+from local_dp.registry import load as load_plug_in
 
 ALL = "all"
 _MODULES = {  # in the order of the report
@@ -43,7 +45,13 @@ NAMES = tuple(_MODULES)
 
 
 def module_of(name: str) -> str:
-    """The module that holds the experiment `name`."""
+    """The module that holds the experiment `name`, or "path/file.py" or "package.module:EXPERIMENT"
+    of a plug-in. Raises InputError."""
+    if is_place(name):
+        module = load_plug_in(name.removesuffix(":EXPERIMENT"))
+        if not isinstance(getattr(module, "EXPERIMENT", None), Experiment):
+            raise InputError(f"{name!r} has no experiment; give its module a constant EXPERIMENT")
+        return module.__name__
     if name not in _MODULES:
         raise InputError(unknown("no experiment named", name, (*NAMES, ALL)))
     return _MODULES[name]

@@ -201,7 +201,7 @@ def _result(
     data["truth"] = _truth(protocol, outcome.result, population) if open_truth else None
     empty = isinstance(outcome.result, Estimate) and bool(np.isnan(outcome.result.value).all())
     with_error = open_truth and not empty
-    data["true_error"] = protocol.true_error(result, population) if with_error else None
+    data["true_error"] = float(protocol.true_error(result, population)) if with_error else None
     if protocol.error_unit:
         data["error_unit"] = protocol.error_unit
     return data

@@ -1,6 +1,7 @@
 """The one registry: its tables are whole, and a class is found by name, in a module, in a file or
 as it is."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -134,3 +135,32 @@ def test_a_class_is_found_wherever_it_is(tmp_path: Path, monkeypatch: pytest.Mon
         RANDOMIZERS.find("grrr")
     sys.modules.pop("found_here")
     sys.modules.pop("found_there")
+
+
+def test_a_plug_in_has_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given once, a class is known by its name, with parameters as they are typed; a class that is
+    defined again replaces itself, and none takes the name of another."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    Path("two_here.py").write_text(OWN + OWN.replace("mine", "ours").replace("Mine", "Ours"))
+    assert "ours" not in RANDOMIZERS
+    kind, params = RANDOMIZERS.resolve("two_here.py:Mine(epsilon=2, k=4)")
+    assert (kind.name, params) == ("mine", {"epsilon": 2, "k": 4})
+    assert RANDOMIZERS["ours"].name == "ours"
+    assert RANDOMIZERS.text(kind(1.0, k=5)) == "mine(epsilon=1.0, word_bits=32, k=5)"
+    assert RANDOMIZERS.place(kind) == f"{tmp_path / 'two_here.py'}:Mine"
+    again = type("Mine", (GRR,), {"name": "mine", "__module__": "two_here"})
+    assert RANDOMIZERS.resolve(again) == (again, {})
+    assert RANDOMIZERS["mine"] is again
+    for wrong, words in (
+        ("two_here.py", "has 2 classes of a randomizer: Mine, Ours; name one"),
+        ("two_here.py:Mine(2)", "does not name its parameters"),
+        ("two_here.py:Mine(k=open)", "does not name its parameters"),
+        (type("Third", (GRR,), {"name": "ours"}), "is named 'ours', as another randomizer is"),
+        (type("Third", (GRR,), {"name": "grr"}), "is named 'grr', as another randomizer is"),
+        (type("Third", (GRR,), {}), "give it a `name`"),
+        (3, "a name, a place, a class or an object of one, and not int"),
+    ):
+        with pytest.raises(InputError, match=re.escape(words)):
+            RANDOMIZERS.resolve(wrong)  # type: ignore[arg-type]
+    sys.modules.pop("two_here")

@@ -1,8 +1,8 @@
 """Client and coordinator, joined in memory without a bus."""
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,12 +18,18 @@ from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.unary import OUE
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server.round import Round
-from local_dp.wire import Refusal, Reply, Request
+from local_dp.wire import Refusal, Reply, Request, encode
 from tests.support.inputs.builders import RUN, SEED, request, role, survey_query, yes_records
 from tests.support.wrong import wrong
+
+
+@dataclass(frozen=True)
+class Teller(BinaryRR):  # a plug-in: right, under a name of its own
+    name: ClassVar[str] = "teller"
 
 
 def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
@@ -76,6 +82,26 @@ def test_a_round_is_charged_whole_or_not_at_all() -> None:
 def _asking(**changes: Any) -> Request:
     question = request(survey_query(5))
     return question.model_copy(update={"asks": (question.asks[0].model_copy(update=changes),)})
+
+
+@wrong(
+    "local_dp.clients.role:ClientRole._local_query",
+    "ask.source != plug_in_digest(local_query.kinds)",
+    "False",
+    "a client answers by other code than the server decodes with, and the estimate is wrong",
+)
+def test_a_client_with_another_text_of_a_plug_in_refuses() -> None:
+    """A request says the digest of its plug-in's source; one of another source is refused, before
+    anything is charged, and one without a plug-in has no such field."""
+    RANDOMIZERS.resolve(Teller)
+    member, coin = role(yes_records(5)), request(survey_query(5, randomizer=Teller(1.0)))
+    (ask,) = coin.asks
+    assert ask.source
+    assert b"source" not in encode(request(survey_query(5)))
+    assert ask.randomizer == "teller"
+    other = coin.model_copy(update={"asks": (ask.model_copy(update={"source": bytes(16)}),)})
+    assert (_refusal(member.handle(other)), member.store.ledger.max_spent) == ("other-code", 0)
+    assert member.handle(coin)[0].kind == "reply"
 
 
 REFUSED = {

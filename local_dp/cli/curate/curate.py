@@ -8,11 +8,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from local_dp.api.curate import QUESTIONS
+from local_dp.api.curate import OTHERS, QUESTIONS
 from local_dp.api.declare import option
 from local_dp.api.trusted import Question, release
 from local_dp.cli.fields import Plotted, json_option, show
 from local_dp.errors import InputError
+from local_dp.registry import is_place
 from local_dp.text.screen import SCREEN
 
 
@@ -77,4 +78,14 @@ def _with_options(kind: type[Question[Any, Any]]) -> type[Any]:
     return dataclass(frozen=True, kw_only=True)(command)
 
 
-CURATE = {name: _with_options(kind) for name, kind in QUESTIONS.items()}
+class _Questions(dict[str, type[Any]]):
+    """Our questions by name, and those of plug-ins at their places."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or str(name) in OTHERS or is_place(str(name))
+
+    def __missing__(self, name: str) -> type[Any]:
+        return _with_options(OTHERS.find(name))
+
+
+CURATE = _Questions({name: _with_options(kind) for name, kind in QUESTIONS.items()})

@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from local_dp.api.curate import OTHERS
 from local_dp.api.declare import argument
 from local_dp.curator.mechanism import mechanisms, privacy_in
 from local_dp.errors import InputError, RefusedError, unknown
@@ -73,7 +74,7 @@ class Describe:
 def _class_of(name: str) -> tuple[Any, str]:
     """The class of this name, and its kind. Raises InputError."""
     if is_place(name):
-        for registry in (PROTOCOLS, RANDOMIZERS, QUERIES):
+        for registry in (PROTOCOLS, RANDOMIZERS, QUERIES, OTHERS):
             with suppress(InputError):
                 return registry.find(name), f"{registry.noun}, a plug-in"
     if name in PROTOCOLS:

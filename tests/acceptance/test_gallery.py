@@ -1,0 +1,128 @@
+"""Plug-ins as files: those in examples/plugins, run as a user runs them, and what is refused."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import local_dp as ldp
+from local_dp.curator.mechanism import hockey_stick
+from local_dp.errors import InputError
+from local_dp.loss import exp_epsilon
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.registry import load
+from tests.support.long import short
+from tests.support.runs.command import local_dp
+from tests.support.wrong import wrong
+
+FOLDER = Path(__file__).parents[2] / "examples" / "plugins"
+
+
+RUNS = {
+    "shrug": f"survey --randomizer {FOLDER}/shrug.py:Shrug(share=0.1)",
+    "diary": f"survey --randomizer {FOLDER}/diary.py",
+    "two_rounds": f"{FOLDER}/two_rounds.py --width 2",
+}
+
+
+@wrong(
+    "local_dp.simulation.over_bus:_plug_ins",
+    "tuple(PLUG_INS[module] for module in modules if module in PLUG_INS)",
+    "()",
+    "client processes lack the plug-ins of the command that starts them",
+    at="two_rounds",
+)
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("name", short(RUNS, lambda name: name == "two_rounds"))
+def test_a_file_runs_in_every_tier(name: str) -> None:
+    """Its randomizers, its query and its protocol: processes, hosts and population give the same
+    reports, and the aggregate tier a result."""
+    digests = set()
+    for tier in ("population", "hosts", "processes", "aggregate"):
+        words = f"run {RUNS[name]} --clients 8 --seed 4 --tier {tier} --json"
+        done = local_dp(*words.split())
+        assert done.returncode == 0, done.stderr
+        rounds = json.loads(done.stdout)["rounds"]
+        if tier != "aggregate":
+            digests.add(tuple(each["digest"] for each in rounds))
+    assert len(digests) == 1
+
+
+def test_python_takes_any_form() -> None:
+    """An object, a class, a file and a module, with parameters or without, are the same
+    randomizer; an object of another epsilon than the clients' is refused."""
+    kind = RANDOMIZERS.resolve(f"{FOLDER}/shrug.py")[0]
+    forms = (kind(1.0), kind, f"{FOLDER}/shrug.py", f"{FOLDER}/shrug.py:Shrug(share=0.25)", "shrug")
+    results = [ldp.run("survey", clients=2000, seed=1, randomizer=form) for form in forms]
+    assert len({json.dumps(each.to_dict()["rounds"][0]["digest"]) for each in results}) == 1
+    with pytest.raises(InputError, match="has epsilon 2"):
+        ldp.run("survey", clients=2000, randomizer=kind(2.0))
+    with pytest.raises(InputError, match="takes the symbols 0 to 1"):
+        ldp.run("frequency", clients=4000, k=3, randomizer=kind)
+
+
+def test_a_class_without_a_file_stays_in_this_process() -> None:
+    """It is simulated here, and over a bus one line says to put it into a file."""
+
+    @dataclass(frozen=True)
+    class Local(BinaryRR):
+        name: ClassVar[str] = "local"
+
+    assert ldp.run("survey", clients=2000, seed=1, randomizer=Local).value > 0
+    with pytest.raises(InputError, match="put it into a file, or use tier population"):
+        ldp.run("survey", clients=2000, seed=1, randomizer=Local, tier="hosts")
+
+
+def test_what_the_gate_refuses_is_one_line_with_a_counterexample(tmp_path: Path) -> None:
+    """A file whose sampler tells the truth about one value."""
+    text = (FOLDER / "shrug.py").read_text().replace("Shrug", "Leak").replace("shrug", "leak")
+    text += """
+    def respond(self, values, words, cells):
+        reports = super().respond(values, words, cells)
+        return reports * (values == 1).astype(reports.dtype)
+"""
+    (tmp_path / "leak.py").write_text(text)
+    done = local_dp(*f"run survey --clients 9 --randomizer {tmp_path}/leak.py".split())
+    assert done.returncode == 4
+    assert "leak: over all words" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_majority_is_private() -> None:
+    """Exactly, over all databases of up to seven records; at a tenth less it is not."""
+    load(str(FOLDER / "majority.py"))
+    import majority  # type: ignore[import-not-found]
+
+    mechanism, growth = majority.NoisyMajority(1.0), exp_epsilon(10**9)
+    losses = []
+    for n in range(1, 8):
+        for yes in range(n):
+            laws = [mechanism.law((n - each, each)) for each in (yes, yes + 1)]
+            assert hockey_stick(*laws, growth) == hockey_stick(*laws[::-1], growth) == 0
+            losses.append(hockey_stick(*laws, exp_epsilon(9 * 10**8)))
+    assert max(losses) > 0
+
+
+def test_a_question_of_a_file_is_asked(tmp_path: Path) -> None:
+    """On the command line and in Python."""
+    table = {"kids": np.arange(300) % 3}
+    (tmp_path / "t.csv").write_text("kids\n" + "\n".join(map(str, table["kids"])))
+    place = f"{FOLDER}/majority.py"
+    done = local_dp(
+        "curate", place, "--records", f"{tmp_path}/t.csv", "--question", "kids > 0", "--json"
+    )
+    assert json.loads(done.stdout)["result"]["rows"] == [["yes"]], done.stderr
+    result = ldp.curate.ask(table, f"{place}:Majority", question="kids > 1", seed=1)
+    assert result.value == "no"
+    assert "majority.py (question, a plug-in)" in local_dp("describe", place).stdout
+
+
+@pytest.mark.long
+def test_an_experiment_of_a_file_is_run(tmp_path: Path) -> None:
+    done = local_dp(*f"experiment {FOLDER}/two_models.py --seed 3 --out {tmp_path}/results".split())
+    assert "two-models: shown" in done.stdout, done.stderr
+    assert (tmp_path / "results" / "two-models" / "ratio.png").is_file()
