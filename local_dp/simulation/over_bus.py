@@ -130,8 +130,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
         Crowds(settings.behind).check(queries)  # before anybody is started
     plug_ins = _plug_ins(settings, queries)
     randomizers = packed(query.randomizer for query in queries)
-    fleet = Fleet(len(spans), members.config_of, randomizers, plug_ins)
-    shuffler = None
+    fleet, shuffler = Fleet(len(spans), members.config_of, randomizers, plug_ins), None
     broker = EmbeddedBroker(Path(fleet.folder.name)) if settings.broker == EMBEDDED else None
     joining = _JOINING * (1 + len(spans) / 600)
 
@@ -160,14 +159,13 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             await shuffler.start()
             watches.append(shuffler.watch)
         trouble = members.trouble(fleet.kill)
-        looks = [watch() for watch in watches]
         outcome = await serve_run(
             settings,
             name,
             Address.parse(url),
             joining,
             on_progress,
-            *looks,
+            *(watch() for watch in watches),
             trouble=trouble,
             keys=identities.server,
             ending_of=ending_of,
