@@ -75,7 +75,12 @@ class Game(Generic[Q, A, R]):
 
 def as_play(algorithm: Algorithm[Q, A, R]) -> Play[Q, A, R]:
     """A play of the algorithm, of one round if it is non-adaptive: another play can `yield from`
-    it."""
+    it. Raises InputError for what is no algorithm."""
+    if not isinstance(algorithm, Nonadaptive | Adaptive):
+        raise InputError(
+            f"an algorithm is a Nonadaptive or an Adaptive, and this one is a "
+            f"{type(algorithm).__name__}"
+        )
     if isinstance(algorithm, Nonadaptive):
         return algorithm.decode((yield algorithm.queries))
     return (yield from algorithm.play())

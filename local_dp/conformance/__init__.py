@@ -24,7 +24,7 @@ from local_dp.oracles.local.asked import LocalAlgorithm, LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.queries.query import QUERIES, Query
+from local_dp.queries.query import QUERIES, Query, fault_of
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
@@ -119,29 +119,8 @@ def _refuses(randomizer: Randomizer, **wrong: Any) -> None:
 def conform_query(query: Query, records: Records) -> None:
     """All checks of a query on some records: values of its domain, each of its own record alone,
     the same again; and it travels as its parameters."""
-    values, n = query.values(records), len(records)
-    assert values.shape == query.domain.shape(n), (
-        f"{query.name}: {n} records gave values of shape {values.shape}"
-    )
-    assert values.dtype.kind in "iu", f"{query.name}: values are {values.dtype}; give whole numbers"
-    with np.errstate(all="ignore"):
-        raw = np.asarray(query(records))  # before it is clipped
-    outside = [*np.nonzero(query.domain.clip(raw) != raw)[0], n][0]
-    assert outside == n, (
-        f"{query.name}: the value of record {outside} is {raw[outside]}, which is not in "
-        f"{query.domain}"
-    )
-    assert np.array_equal(query.values(records), values), (
-        f"{query.name}: asked again, it answers otherwise"
-    )
-    for row in range(min(n, MAX_VALUES)):
-        alone = query.values(records.take(slice(row, row + 1)))
-        assert np.array_equal(alone[0], values[row]), (
-            f"{query.name}: the value of record {row} depends on others"
-        )
-    assert query.values(records.take(slice(0, 0))).shape == query.domain.shape(0), (
-        f"{query.name}: it cannot answer for no records"
-    )
+    fault = fault_of(query, records)
+    assert not fault, f"{query.name}: {fault}"
     _check_rebuilt(query, type(query)(**query.params()))
 
 

@@ -2,7 +2,7 @@
 name; and numbers in their parameters and values."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -76,6 +76,35 @@ class Query(ABC):
             for name, value in self.params().items()
             if name != self.looked_up and isinstance(value, str | tuple)
         )
+
+
+MOST = 128  # records whose values are computed one by one
+
+
+def fault_of(query: Query, records: Records) -> str:
+    """What is wrong with a query, by its values on some records: they are whole numbers of its
+    domain, one for each record, of this record alone, and the same when asked again. Empty if
+    nothing is wrong; without a number of a record. Raises InputError where the query fails."""
+    return next(_faults(query, records), "")
+
+
+def _faults(query: Query, records: Records) -> Iterator[str]:
+    values, n = query.values(records), len(records)
+    if not np.array_equal(query.values(records), values):
+        yield "asked again, it answers otherwise"
+    with np.errstate(all="ignore"):
+        raw = np.asarray(query(records))  # before it is clipped
+    if raw.shape != query.domain.shape(n):
+        yield f"{n} records gave values of shape {raw.shape}"
+    if raw.dtype.kind not in "biu":
+        yield f"its values are {raw.dtype}; give whole numbers"
+    if np.any(values != raw):
+        yield f"some of its values are not in {query.domain}"
+    alone = (query.values(records.take(slice(row, row + 1))) for row in range(min(n, MOST)))
+    if any(not np.array_equal(one[0], value) for one, value in zip(alone, values, strict=False)):
+        yield "the value of a record depends on others"
+    if query.values(records.take(slice(0, 0))).shape != query.domain.shape(0):
+        yield "it cannot answer for no records"
 
 
 QUERIES = Registry("query", "local_dp.queries", Query, BUILT_IN)

@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.errors import RefusedError
+from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import run
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle, epsilon_of
 from local_dp.populations.finite import Resampled, Rows
+from local_dp.queries.query import fault_of
 from local_dp.randomizers.with_coin import without_coin
+from local_dp.registry import is_ours
 from local_dp.server.progress import Interim, RoundProgress, Turnout
 from local_dp.shuffle.central import Crowds
 from local_dp.simulation.cluster import Cluster, ClusterOracle, Rounds
@@ -61,6 +63,25 @@ class Verified:
                     ) from None
                 if str(error) not in self.failures:
                     self.failures.append(str(error))
+
+
+FEW = 64  # clients whose values show what is wrong with a query
+
+
+def check_asked(queries: tuple[LocalQuery, ...], settings: Settings) -> None:
+    """Raises InputError for a query to clients that there are not, and in a simulation for a
+    plug-in's whose values are not as it declares them."""
+    population = settings.population
+    for query in queries:
+        start, stop = query.cohort.start, query.cohort.stop
+        if stop > population.size:
+            raise InputError(
+                f"the round asks client {stop - 1}, but there are {population.size} clients"
+            )
+        if not (is_ours(type(query.query)) or settings.randomness.private):
+            records = population.batch(start, min(stop, start + FEW))
+            if fault := fault_of(query.query, records):
+                raise InputError(f"query {query.query.name!r}: {fault}")
 
 
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
@@ -140,7 +161,7 @@ class _Rounds:
     def __init__(
         self, settings: Settings, on_progress: OnProgress, cluster: Cluster | None
     ) -> None:
-        self.on_progress = on_progress
+        self.settings, self.on_progress = settings, on_progress
         self.verifier = Verified(settings.allowed, settings.unverified)
         self.crowds = None if settings.behind is None else Crowds(settings.behind)
         self.seconds: list[float] = []
@@ -168,6 +189,7 @@ class _Rounds:
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """One round. Raises RefusedError, and behind a shuffler QuorumError, before anybody
         answers."""
+        check_asked(queries, self.settings)
         if self.crowds is not None:
             self.crowds.check(queries)
         self.verifier.check(queries)

@@ -30,6 +30,7 @@ from local_dp.server.phases import parting
 from local_dp.server.remote import Journal, RemoteOracle
 from local_dp.server.shuffler import ShufflerConfig, ShufflerProcess
 from local_dp.shuffle.central import Behind, Crowds
+from local_dp.simulation.execute import check_asked
 from local_dp.simulation.faults import FaultyBus, Trouble
 from local_dp.simulation.outcome import BusRecord, Outcome
 from local_dp.simulation.settings import EMBEDDED, OnProgress, Settings
@@ -128,6 +129,7 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     queries = Game(settings.algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(queries)  # before anybody is started
+    check_asked(queries, settings)
     plug_ins = _plug_ins(settings, queries)
     randomizers = packed(query.randomizer for query in queries)
     fleet, shuffler = Fleet(len(spans), members.config_of, randomizers, plug_ins), None

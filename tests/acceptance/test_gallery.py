@@ -92,6 +92,36 @@ def test_what_the_gate_refuses_is_one_line_with_a_counterexample(tmp_path: Path)
     assert "Traceback" not in done.stderr
 
 
+BROKEN = {
+    "x.astype(np.int64)": "some of its values are not in the symbols 0 to 1",
+    "np.roll(x > 9, 1).view(np.uint8)": "the value of a record depends on others",
+    "(x > x.mean()).view(np.uint8)": "the value of a record depends on others",
+    "np.random.randint(0, 2, len(x))": "asked again, it answers otherwise",
+    "(x > 9) * 1.0": "its values are float64; give whole numbers",
+    "np.array([1])": "64 records gave values of shape (1,)",
+    "1 / 0": "fails with ZeroDivisionError",
+}
+
+
+@wrong(
+    "local_dp.simulation.execute:check_asked",
+    "fault := fault_of(query.query, records)",
+    "fault := ''",
+    "a query whose values are clipped, or depend on others, gives a wrong estimate in silence",
+    at="x.astype(np.int64)",
+)
+@pytest.mark.parametrize("value", BROKEN)
+def test_a_query_that_breaks_its_promise_is_one_line(value: str, tmp_path: Path) -> None:
+    text = (FOLDER / "two_rounds.py").read_text().replace('"at-least"', f'"broken-{len(value)}"')
+    right = "(records.whole(self.column) >= self.least).view(np.uint8)"
+    assert right in text
+    text = text.replace(f"return {right}", f"x = records[self.column]\n        return {value}")
+    file = tmp_path / f"broken_{list(BROKEN).index(value)}.py"
+    file.write_text(text)
+    done = local_dp(*f"run {file} --clients 400 --seed 1".split())
+    assert (done.returncode, BROKEN[value] in done.stderr) == (2, True), done.stderr
+
+
 def test_a_majority_is_private() -> None:
     """Exactly, over all databases of up to seven records; at a tenth less it is not."""
     load(str(FOLDER / "majority.py"))

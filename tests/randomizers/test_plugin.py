@@ -278,7 +278,7 @@ def test_a_query_that_does_not_conform_is_told_why() -> None:
     conform_query(multiple, records)
     faults: dict[str, Callable[..., Any]] = {
         "depends on others": lambda self, records: np.roll(kind.__call__(self, records), 1),
-        "the value of record 2 is 2, which is not in the symbols 0 to 1": (
+        "some of its values are not in the symbols 0 to 1": (
             lambda self, records: 2 * kind.__call__(self, records)
         ),
     }

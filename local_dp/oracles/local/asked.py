@@ -16,7 +16,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, Play, R
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
 from local_dp.oracles.local.memory import FRESH, Fresh, Memo, Memoised, Memory, Repeat, Session
-from local_dp.queries.query import Query
+from local_dp.queries.query import Query, fault_of
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.records import Records, chunks
@@ -249,6 +249,8 @@ def _values(query: Query, records: Records, strict: bool) -> Ints:
         values = query.values(records)
         if values.dtype.kind in "biu" and values.shape == query.domain.shape(len(records)):
             return values
+        if strict:
+            raise InputError(f"query {query.name!r}: {fault_of(query, records)}")
     except (Exception, SystemExit):  # an error would reveal that the client holds such a record
         if strict:
             raise
