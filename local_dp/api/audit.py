@@ -3,7 +3,7 @@ module."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from local_dp.api.declare import WIDTH, Printable, settings_of
 from local_dp.domains import Parameter
@@ -11,7 +11,7 @@ from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.registry import cause_of
+from local_dp.registry import cause_of, is_place, split_call
 from local_dp.text.layout import paragraph
 from local_dp.text.widgets import table
 from local_dp.verification.audit import audit as _audited
@@ -69,17 +69,25 @@ class Audited(Printable):
         return f"{head}\n\n{table(('', ''), rows, width)}"
 
 
-def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Parameter) -> Audited:
-    """Audits a randomizer: by name, as "module:Class" with an epsilon and parameters, or one that
+Which: TypeAlias = str | type[Randomizer] | Randomizer
+
+
+def audit(name: Which, *, epsilon: float = 1.0, **parameters: Parameter) -> Audited:
+    """Audits a randomizer: by name or place, with an epsilon and parameters, a class, or one that
     is made already. Raises InputError or RefusedError."""
-    randomizer = name if isinstance(name, Randomizer) else built(name, epsilon, parameters)
-    return Audited(_audited(randomizer).describe())
+    return Audited(_audited(built(name, epsilon, parameters)).describe())
 
 
-def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
-    """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError
-    for an unknown name."""
-    kind = RANDOMIZERS.find(name)
+def built(which: Which, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
+    """The randomizer of this name, with parameters in parentheses too, of this class, at this
+    place, or itself. Raises InputError, or RefusedError for an unknown name."""
+    if isinstance(which, Randomizer):
+        if parameters:
+            raise InputError(f"{', '.join(parameters)}: parameters for a randomizer that is made")
+        return which
+    name, own = split_call(which) if isinstance(which, str) else (which.__name__, {})
+    kind = RANDOMIZERS.find(name if isinstance(which, str) else which)
+    epsilon, parameters = own.pop("epsilon", epsilon), {**own, **parameters}
     names = [each.name for each in fields(kind) if each.name != "epsilon"]
     if "epsilon" in parameters:
         raise InputError(
@@ -123,7 +131,8 @@ def _number(text: str) -> int | float | str:
 
 def refuse_unknown(name: str) -> None:
     """Raises InputError for a name that is neither known nor of the form module:Class."""
-    if ":" not in name and name not in RANDOMIZERS:
+    name = split_call(name)[0]
+    if not is_place(name) and name not in RANDOMIZERS:
         try:
             RANDOMIZERS[name]
         except RefusedError as error:

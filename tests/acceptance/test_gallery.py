@@ -131,9 +131,9 @@ def test_a_majority_is_private() -> None:
     losses = []
     for n in range(1, 8):
         for yes in range(n):
-            laws = [mechanism.law((n - each, each)) for each in (yes, yes + 1)]
-            assert hockey_stick(*laws, growth) == hockey_stick(*laws[::-1], growth) == 0
-            losses.append(hockey_stick(*laws, exp_epsilon(9 * 10**8)))
+            law, other = (mechanism.law((n - each, each)) for each in (yes, yes + 1))
+            assert hockey_stick(law, other, growth) == hockey_stick(other, law, growth) == 0
+            losses.append(hockey_stick(law, other, exp_epsilon(9 * 10**8)))
     assert max(losses) > 0
 
 
