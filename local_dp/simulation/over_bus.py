@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -129,10 +129,9 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
     queries = Game(settings.algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(queries)  # before anybody is started
-    check_asked(queries, settings)
     plug_ins = _plug_ins(settings, queries)
-    randomizers = packed(query.randomizer for query in queries)
-    fleet, shuffler = Fleet(len(spans), members.config_of, randomizers, plug_ins), None
+    first = packed(query.randomizer for query in queries)
+    fleet, shuffler = Fleet(len(spans), members.config_of, first, plug_ins), None
     broker = EmbeddedBroker(Path(fleet.folder.name)) if settings.broker == EMBEDDED else None
     joining = _JOINING * (1 + len(spans) / 600)
 
@@ -182,9 +181,10 @@ async def over_bus(settings: Settings, on_progress: OnProgress) -> Outcome:
             await broker.stop()
 
 
-def _plug_ins(settings: Settings, queries: Iterable[LocalQuery]) -> tuple[str, ...]:
+def _plug_ins(settings: Settings, queries: tuple[LocalQuery, ...]) -> tuple[str, ...]:
     """The places of the modules of plug-ins that members import. Raises InputError for a class in
     none."""
+    check_asked(queries, settings)
     kinds = {type(settings.protocol), *chain(*(query.kinds for query in queries))}
     for kind in kinds:
         note_module(kind)
