@@ -6,8 +6,10 @@ Each check raises AssertionError with a sentence that says what is wrong.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -16,9 +18,11 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.bounds.tails import CountLaw
+from local_dp.curator.mechanism import Mechanism, SmallDatabases, probabilities
+from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Repeated, Watched, run
-from local_dp.loss import NANO
+from local_dp.loss import ATTO, NANO, Loss
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalAlgorithm, LocalQuery
 from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
@@ -33,7 +37,13 @@ from local_dp.records import Records
 from local_dp.verification.audit import audit
 from local_dp.verification.findings import MAX_VALUES
 
-__all__ = ["conform", "conform_intervals", "conform_protocol", "conform_query"]
+__all__ = [
+    "conform",
+    "conform_intervals",
+    "conform_mechanism",
+    "conform_protocol",
+    "conform_query",
+]
 # nats by which the exact loss may stay below the declared one, unless the caller states another
 # proven slack
 SLACK = 1e-6
@@ -186,6 +196,39 @@ def _check_description(protocol: LocalProtocol[Any], description: dict[str, Any]
     assert is_hypothesis == bool(protocol.figureless), (
         f"{name}: a protocol whose result is a hypothesis names it in `figureless`, and no other"
     )
+
+
+def conform_mechanism(
+    mechanism: Mechanism[Any, Any, Loss],
+    databases: SmallDatabases[Any, Any],
+    draws: int = 2000,
+    failure: float = 1e-6,
+) -> None:
+    """All checks of a curator's mechanism on small databases: by enumeration, the law on each pair
+    of neighbours loses at most its `loss`, pure or approximate; and `release` draws from the law.
+
+    A right mechanism fails the latter with probability `failure` at most.
+    """
+    name, loss = type(mechanism).__name__, mechanism.loss
+    worst = databases.worst_delta(mechanism)
+    assert worst <= Fraction(loss.atto, ATTO), (
+        f"{name}: on two neighbours it needs a delta of {float(worst):.3g} beside its epsilon, and "
+        f"its loss is {loss}"
+    )
+    database = databases.build(next(iter(databases.pairs(mechanism.neighbours)))[0])
+    law, noise = probabilities(mechanism.law(database)), Draws(KeyedNoise(1))
+    releases = Counter(mechanism.release(database, noise) for _ in range(draws))
+    assert releases.keys() <= law.keys(), f"{name}: it releases what its law does not list"
+    for outcome, share in law.items():
+        count = releases[outcome]
+        if 0 < share < 1:
+            counts = CountLaw.binomial(draws, float(share))
+            sides = counts.sizes <= count, counts.sizes >= count
+            tail = min(counts.shares[side].sum() for side in sides)
+            assert tail >= failure / (2 * len(law)), (
+                f"{name}: of {draws} releases {count} are {outcome!r:.40}, where its law has "
+                f"{float(share):.3g}"
+            )
 
 
 def conform_intervals(

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
-from local_dp.curator.mechanism import hockey_stick
+from local_dp.conformance import conform_mechanism
+from local_dp.curator.mechanism import SmallDatabases
+from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon
+from local_dp.loss import Pure
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.registry import load
@@ -122,19 +124,31 @@ def test_a_query_that_breaks_its_promise_is_one_line(value: str, tmp_path: Path)
     assert (done.returncode, BROKEN[value] in done.stderr) == (2, True), done.stderr
 
 
-def test_a_majority_is_private() -> None:
-    """Exactly, over all databases of up to seven records; at a tenth less it is not."""
+@wrong(
+    "local_dp.conformance:conform_mechanism",
+    "worst <= Fraction(loss.atto, ATTO)",
+    "True",
+    "a mechanism conforms that loses more than it says",
+)
+def test_a_majority_conforms() -> None:
+    """Exactly, over all databases of five records; one that says half of its loss, and one that
+    always says yes, are told why."""
     load(str(FOLDER / "majority.py"))
     import majority  # type: ignore[import-not-found]
 
-    mechanism, growth = majority.NoisyMajority(1.0), exp_epsilon(10**9)
-    losses = []
-    for n in range(1, 8):
-        for yes in range(n):
-            law, other = (mechanism.law((n - each, each)) for each in (yes, yes + 1))
-            assert hockey_stick(law, other, growth) == hockey_stick(other, law, growth) == 0
-            losses.append(hockey_stick(law, other, exp_epsilon(9 * 10**8)))
-    assert max(losses) > 0
+    class Half(majority.NoisyMajority):  # type: ignore[misc]
+        loss = Pure(5 * 10**8)
+
+    class Always(majority.NoisyMajority):  # type: ignore[misc]
+        def release(self, database: tuple[int, int], draws: Draws) -> bool:
+            return True
+
+    databases = SmallDatabases((0, 1), 5, lambda records: (5 - sum(records), sum(records)))
+    conform_mechanism(majority.NoisyMajority(1.0), databases)
+    with pytest.raises(AssertionError, match="Half: on two neighbours it needs a delta of 0.07"):
+        conform_mechanism(Half(1.0), databases)
+    with pytest.raises(AssertionError, match="Always: of 2000 releases 0 are False, where"):
+        conform_mechanism(Always(1.0), databases)
 
 
 def test_a_question_of_a_file_is_asked(tmp_path: Path) -> None:
