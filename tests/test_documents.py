@@ -77,6 +77,7 @@ def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Every local-dp command of the README ends well, in order and in one folder: the first by
     itself, the others here; the report is that of a toy."""
     monkeypatch.chdir(tmp_path)
+    Path("examples").symlink_to(ROOT / "examples")
     monkeypatch.syspath_prepend(ROOT)  # worker processes inherit it
     run_experiments(
         ["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1
@@ -143,6 +144,7 @@ def test_a_page_works_as_written(
     """Every command of a page, in order and in one folder, ends well or in the refusal shown, and
     prints the lines shown."""
     monkeypatch.chdir(tmp_path)
+    Path("examples").symlink_to(ROOT / "examples")
     commands = list(typed(ROOT / "docs" / f"{page}.md"))
     assert len(commands) >= PAGES[page]
     for each in commands:
@@ -367,7 +369,8 @@ def test_every_citation_of_limits_resolves() -> None:
 def test_files_and_names_in_the_documents_exist() -> None:
     """Every source file in a document exists and contains the names given with it; every dotted
     name can be imported."""
-    placeholders = {"claim.py", "server.py", "experiments/claims/local/name_with_underscores.py"}
+    placeholders = {"claim.py", "server.py", "path/file.py"}
+    placeholders |= {"experiments/claims/local/name_with_underscores.py"}
     for document in DOCUMENTS:
         text = document.read_text()
         files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w., ]+))?`", text)

@@ -20,7 +20,7 @@ from local_dp.text.layout import python_errors
 
 _ASK = Draw(1, 0)  # the first ask of a run's first round
 _LISTED = 1 << 24  # entries of a law
-_MEANT = {
+_FORMS = {
     "levels": "a number from 0 to 1",
     "cube": "a row of numbers from -1 to 1",
     "ball": "a row of numbers of Euclidean norm at most 1",
@@ -86,18 +86,18 @@ class LocalRandomizer:
         is_one = array.ndim == int(isinstance(domain, Vectors))
         array = array[None] if is_one else array
         least = -1.0 if isinstance(domain, Vectors) else 0.0
-        meant = _MEANT.get(domain.kind, f"one of {domain}")
+        form = _FORMS.get(domain.kind, f"one of {domain}")
         fits = array.shape == domain.shape(len(array)) and array.dtype.kind in "biuf"
-        if fits and domain.kind in _MEANT:
+        if fits and domain.kind in _FORMS:
             fits = bool(((array >= least) & (array <= 1)).all())
             array = np.rint(array * domain.high).astype(np.int64) if fits else array
         if fits and array.dtype.kind != "f":
             whole = array.astype(np.int64)
-            moved = domain.clip(whole)
-            if np.abs(moved - whole).max(initial=0) <= (domain.kind == "ball"):  # of rounding
-                return moved, is_one
+            nearest = domain.clip(whole)
+            if np.abs(nearest - whole).max(initial=0) <= (domain.kind == "ball"):  # of rounding
+                return nearest, is_one
         name = self.randomizer.name
-        raise InputError(f"{name}: a value is not {meant}; give such values, one or an array")
+        raise InputError(f"{name}: a value is not {form}; give such values, one or an array")
 
     def estimate(self, reports: Any) -> Estimate:
         """The unbiased estimate of the values' averages, such as the shares of k symbols, with its
@@ -135,7 +135,7 @@ class LocalRandomizer:
                 randomizer.domain.size * randomizer.alphabet * randomizer.cells > _LISTED
             ):
                 name = randomizer.name
-                raise InputError(f"the reports of {name} are not listed; audit() tells its loss")
+                raise InputError(f"the reports of {name} are not listed; audit() computes the loss")
             weights = weights_of(randomizer, randomizer.domain.values())
             law = weights / randomizer.total / randomizer.cells
             return law if randomizer.cells > 1 else law[:, 0]

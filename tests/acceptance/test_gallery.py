@@ -143,9 +143,9 @@ def test_a_majority_conforms() -> None:
         def release(self, database: tuple[int, int], draws: Draws) -> bool:
             return True
 
-    databases = SmallDatabases((0, 1), 5, lambda records: (5 - sum(records), sum(records)))
+    databases = SmallDatabases(((0,), (1,)), 5, lambda rows: (rows.count((0,)), rows.count((1,))))
     conform_mechanism(majority.NoisyMajority(1.0), databases)
-    with pytest.raises(AssertionError, match="Half: on two neighbours it needs a delta of 0.07"):
+    with pytest.raises(AssertionError, match="Half: on two neighbours it needs a delta"):
         conform_mechanism(Half(1.0), databases)
     with pytest.raises(AssertionError, match="Always: of 2000 releases 0 are False, where"):
         conform_mechanism(Always(1.0), databases)

@@ -147,7 +147,8 @@ def test_a_plug_in_has_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.Mon
     kind, params = RANDOMIZERS.resolve("two_here.py:Mine(epsilon=2, k=4)")
     assert (kind.name, params) == ("mine", {"epsilon": 2, "k": 4})
     assert RANDOMIZERS["ours"].name == "ours"
-    assert RANDOMIZERS.text(kind(epsilon=1.0, k=5)) == "mine(epsilon=1.0, word_bits=32, k=5)"
+    five = kind(epsilon=1.0, k=5)  # type: ignore[call-arg]
+    assert RANDOMIZERS.text(five) == "mine(epsilon=1.0, word_bits=32, k=5)"
     assert RANDOMIZERS.place(kind) == f"{tmp_path / 'two_here.py'}:Mine"
     again = type("Mine", (GRR,), {"name": "mine", "__module__": "two_here"})
     assert RANDOMIZERS.resolve(again) == (again, {})
