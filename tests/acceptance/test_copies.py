@@ -31,6 +31,7 @@ from local_dp.randomizers.repeated.memoised import MemoisedGRR, OneOfRounds
 from local_dp.records import Records
 from local_dp.wire import Ask, Reply, Span
 from tests.support.inputs.builders import request, survey_query
+from tests.support.long import short
 from tests.support.runs.stores import LABEL
 
 CODE, RECORDS, PEOPLE, REQUEST, HISTORIES = range(5)  # the inputs of the derivation
@@ -323,7 +324,11 @@ BOTH = VERSIONS, RECORD
 
 @pytest.mark.parametrize(
     ("kind", "spaces"),
-    [("plain", BOTH), ("label", BOTH), ("two steps", (RECORD,)), ("session", (RECORD, ROUNDS))],
+    short(
+        [("plain", BOTH), ("label", BOTH), ("two steps", (RECORD,)), ("session", (RECORD, ROUNDS))],
+        lambda each: each[0] in ("plain", "two steps"),
+        several=True,
+    ),
 )
 def test_copies_lose_what_they_charge(kind: str, spaces: Sequence[Space]) -> None:
     """Every pair of copies of a store, with versions of a randomizer and records that change: no

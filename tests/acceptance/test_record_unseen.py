@@ -25,6 +25,7 @@ from local_dp.records import Records
 from local_dp.wire import Reply
 from tests.support.inputs.builders import request
 from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, SHARP
+from tests.support.long import short
 from tests.support.wrong import wrong
 
 FLOATS = [
@@ -155,7 +156,7 @@ def _output_of(value: str, log_file: Path, *, child: bool) -> bytes:
     return done.stdout + done.stderr + log_file.read_bytes()
 
 
-@pytest.mark.parametrize("child", [True, False])
+@pytest.mark.parametrize("child", short([True, False], lambda child: child))
 def test_a_client_says_nothing_while_a_record_is_read(child: bool, tmp_path: Path) -> None:
     """A query that prints, warns, logs and overflows by what the record holds: the bytes on both
     streams are none, for each record."""

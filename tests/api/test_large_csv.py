@@ -20,6 +20,7 @@ from local_dp.errors import InputError
 from local_dp.simulation.outcome import table_digest
 from local_dp.storage.scanned import Scanned
 from tests.support.inputs.exports import READ, REFUSED
+from tests.support.long import short
 from tests.support.runs.asked import QUESTIONS
 from tests.support.runs.people import written
 from tests.support.wrong import wrong
@@ -117,7 +118,7 @@ def test_memory_does_not_grow_with_the_rows_of_a_csv_file(tmp_path: Path) -> Non
     "a value in many parts of a table counts as in one of them",
     at="intervals",
 )
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", short(QUESTIONS, lambda name: name in ("intervals", "mean")))
 def test_every_release_is_the_same_in_slices(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

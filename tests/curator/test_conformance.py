@@ -135,6 +135,7 @@ FIRST = dict(zip(reversed(IDS), reversed(CASES), strict=True))
     "the mechanism spends twice epsilon",
     at="SmallDatabase0",
 )
+@pytest.mark.slow(only=("Lowered1",))
 @pytest.mark.parametrize(
     "case",
     [

@@ -113,8 +113,8 @@ HARD = (
 
 
 @pytest.mark.parametrize(("name", "runs"), [
-    (HARD[0], 60), *(pytest.param(name, 300, marks=pytest.mark.long
-    if name in HARD else pytest.mark.slow) for name in SHAPES),
+    (HARD[0], 60), *(pytest.param(name, 60, marks=pytest.mark.long) for name in HARD[1:]),
+    *(pytest.param(name, 300, marks=pytest.mark.slow) for name in SHAPES),
 ])  # fmt: skip
 def test_a_mean_without_bounds_holds_on_any_shape(name: str, runs: int) -> None:
     """The interval holds the mean of the clipped values, and the share outside is in its own."""
@@ -130,7 +130,9 @@ def test_a_mean_without_bounds_holds_on_real_columns() -> None:
 
 
 @pytest.mark.long
-def test_the_score_of_a_learner_without_bounds_holds() -> None:
+@pytest.mark.slow(only=("300",))
+@pytest.mark.parametrize("runs", [60, 300])
+def test_the_score_of_a_learner_without_bounds_holds(runs: int) -> None:
     shapes = [SHAPES[name] for name in ("counts with many zeros", "years", "yes and no, 12 % yes")]
     label, *features = (
         np.random.default_rng(place).permutation(column) for place, column in enumerate(shapes)
@@ -140,10 +142,10 @@ def test_the_score_of_a_learner_without_bounds_holds() -> None:
     for learner, text in (("logistic-regression", "label > 0"), ("linear-regression", "label")):
         protocol = Learn(learner=learner, label=text, features=("x", "z"))
         hits = 0
-        for lesson in results(protocol, people, 300):
+        for lesson in results(protocol, people, runs):
             truth = protocol.true_score(lesson, people)
             hits += lesson.score.low <= truth <= lesson.score.high
-        assert hits >= least(300), learner
+        assert hits >= least(runs), learner
 
 
 @pytest.mark.long

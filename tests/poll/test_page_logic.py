@@ -30,7 +30,7 @@ pytestmark = needs_node
 # scripts
 FUZZ = [
     60,
-    pytest.param(1_000, marks=pytest.mark.long),
+    pytest.param(300, marks=pytest.mark.long),
     pytest.param(10_000, marks=pytest.mark.slow),
 ]
 ASKS = tuple(Ask.of(query, bytes(16)) for query in THREE.asks(100))

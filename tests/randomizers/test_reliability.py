@@ -45,6 +45,7 @@ SLACK = 1e-6  # nats that rounding may cost; each built-in one's docstring says 
 PURE = [name for name in PROVEN_NAMES if isinstance(RANDOMIZERS[name].example(1.0, 2).loss, Pure)]
 
 
+@pytest.mark.slow(only=("rounded-oracle-256",))
 @pytest.mark.parametrize("k", short(SIZES, lambda k: k <= 3))
 @pytest.mark.parametrize("name", PURE)
 def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:

@@ -63,7 +63,7 @@ def by_fork(draw: Callable[[bytes], bytes], processes: int) -> Iterator[bytes]:
 
 
 @pytest.mark.slow(only=("200",))
-@pytest.mark.parametrize("processes", [20, pytest.param(PROCESSES, marks=pytest.mark.long)])
+@pytest.mark.parametrize("processes", [8, pytest.param(PROCESSES, marks=pytest.mark.long)])
 def test_forked_clients_draw_apart(processes: int) -> None:
     """Of 200 client processes forked from one that has drawn already, no two have the same first 32
     bytes; a fork's own generator is noticed."""

@@ -142,9 +142,9 @@ MANY = product(COMBINED, EPSILONS, (20, 500), [200])
     at="a rare group of no-3.0-500-120",
 )
 @pytest.mark.parametrize(("name", "epsilon", "n", "runs"), [
-    *product(COMBINED, [6.0], [20], [25]),
-    *(case if case[:3] == ("a rare group of no", 3.0, 500) else pytest.param(*case, marks=LONG)
-    for case in CUT),
+    *short(product(COMBINED, [6.0], [20], [25]), lambda case: case[0] in list(COMBINED)[1::2],
+    several=True),
+    *(pytest.param(*case, marks=LONG) for case in CUT),
     *(pytest.param(*case, marks=LONG if case[1] in (0.1, 12.0) and case[2] == 20 else SLOW)
     for case in MANY),
 ])  # fmt: skip
