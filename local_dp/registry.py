@@ -322,9 +322,10 @@ def is_ours(kind: type[Any]) -> bool:
 
 
 def absolute(place: str) -> str:
-    """A place whose file, if it names one, does not depend on the working folder."""
+    """A place whose file, if there is one, does not depend on the working folder."""
     home, separator, attribute = place.partition(".py")
-    return f"{Path(home).absolute()}{separator}{attribute}" if separator else place
+    file = Path(home + separator)
+    return f"{file.absolute()}{attribute}" if separator and file.is_file() else place
 
 
 def note_module(kind: type[Any]) -> None:
