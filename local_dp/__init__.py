@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         workload,
     )
     from local_dp.api.plan import Plan, plan
-    from local_dp.api.randomize import LocalRandomizer, randomizer
     from local_dp.api.result import Result
     from local_dp.api.sweep import Compared, compare, sweep
     from local_dp.api.trusted import Release
@@ -42,7 +41,6 @@ _API = {
         "run statistical_queries survey workload"
     ),
     "plan": "Plan plan",
-    "randomize": "LocalRandomizer randomizer",
     "result": "Result",
     "sweep": "Compared compare sweep",
     "trusted": "Release",
@@ -54,7 +52,6 @@ _MODULES = ("attack", "curate")
 __all__ = [
     "Compared",
     "InputError",
-    "LocalRandomizer",
     "Plan",
     "Release",
     "Result",
@@ -79,7 +76,6 @@ __all__ += [
     "plan",
     "price",
     "quantiles",
-    "randomizer",
     "run",
     "shuffled",
 ]
