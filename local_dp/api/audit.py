@@ -69,17 +69,28 @@ class Audited(Printable):
         return f"{head}\n\n{table(('', ''), rows, width)}"
 
 
-def audit(name: str | Randomizer, *, epsilon: float = 1.0, **parameters: Parameter) -> Audited:
-    """Audits a randomizer: by name, as "module:Class" with an epsilon and parameters, or one that
-    is made already. Raises InputError or RefusedError."""
-    randomizer = name if isinstance(name, Randomizer) else built(name, epsilon, parameters)
-    return Audited(_audited(randomizer).describe())
+def audit(
+    name: str | type[Randomizer] | Randomizer, *, epsilon: float = 1.0, **parameters: Parameter
+) -> Audited:
+    """Audits a randomizer: by name, as "module:Class" or a class with an epsilon and parameters, or
+    one that is made already. Raises InputError or RefusedError."""
+    return Audited(_audited(built(name, epsilon, parameters)).describe())
 
 
-def built(name: str, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
-    """The randomizer of this name, or of this class in a module. Raises InputError, or RefusedError
-    for an unknown name."""
-    kind = RANDOMIZERS.find(name)
+def built(
+    which: str | type[Randomizer] | Randomizer, epsilon: float, parameters: Mapping[str, Parameter]
+) -> Randomizer:
+    """The randomizer of this name, of this class or in a module, or itself where it is made
+    already. Raises InputError, or RefusedError for an unknown name."""
+    if isinstance(which, Randomizer):
+        if parameters or epsilon not in (1.0, which.epsilon):
+            raise InputError(
+                f"{which.name} is made already, with epsilon {which.epsilon:g}; give its class to "
+                "set epsilon or parameters"
+            )
+        return which
+    kind = RANDOMIZERS.find(which)
+    name = which if isinstance(which, str) else str(getattr(kind, "name", kind.__name__))
     names = [each.name for each in fields(kind) if each.name != "epsilon"]
     if "epsilon" in parameters:
         raise InputError(
