@@ -110,8 +110,6 @@ class Privatizer:
         coins, answers = self._parts(reports)
         tallies = (
             inner.tally(answers[start:stop], inner.cells_of(coins[start:stop]))
-            if inner.uses_coins
-            else inner.tally(answers[start:stop], NO_COIN)
             for start, stop in chunks(0, len(answers), fitting(inner))
         )
         return inner.estimate(reduce(add, tallies, inner.empty()))
@@ -206,12 +204,10 @@ class Privatizer:
         inner, dtype = self.randomizer, self.report_dtype
         array: Any = np.asarray(reports)
         array = array[None] if array.ndim == len(dtype.shape) else array
-        fits = array.shape == (len(array), *dtype.shape)
-        if array.dtype.kind in "iu" and not dtype.names:
-            own = array.astype(dtype.base)
-            fits, array = fits and bool((own == array).all()), own
-        fits = fits and array.dtype == dtype.base
-        coins, answers = NO_COIN, array
+        own = array.astype(dtype.base) if array.dtype.kind in "iu" and not dtype.names else array
+        fits = array.shape == (len(array), *dtype.shape) and own.dtype == dtype.base
+        fits = fits and bool((own == array).all())
+        coins, answers = NO_COIN, own
         if fits and inner.uses_coins:
             coins, answers = (np.ascontiguousarray(array[part]) for part in ("coin", "report"))
         if not fits or not inner.possible(answers).all():
