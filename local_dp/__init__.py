@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         workload,
     )
     from local_dp.api.plan import Plan, plan
+    from local_dp.api.randomizer import Privatizer, randomizer
     from local_dp.api.result import Result
     from local_dp.api.sweep import Compared, compare, sweep
     from local_dp.api.trusted import Release
@@ -41,6 +42,7 @@ _API = {
         "run statistical_queries survey workload"
     ),
     "plan": "Plan plan",
+    "randomizer": "Privatizer randomizer",
     "result": "Result",
     "sweep": "Compared compare sweep",
     "trusted": "Release",
@@ -53,6 +55,7 @@ __all__ = [
     "Compared",
     "InputError",
     "Plan",
+    "Privatizer",
     "Release",
     "Result",
     "__version__",
@@ -76,6 +79,7 @@ __all__ += [
     "plan",
     "price",
     "quantiles",
+    "randomizer",
     "run",
     "shuffled",
 ]

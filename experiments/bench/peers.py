@@ -72,13 +72,13 @@ class Row:
         return self.ours / self.theirs[self.best] if self.theirs else None
 
 
-def peer_rows(figure: Path | None = None) -> list[Row]:
+def peer_rows(one_call: Callable[..., Any], figure: Path | None = None) -> list[Row]:
     """Reports a second of clients and of servers at epsilon 1, noise and a histogram, also as a
-    figure. Raises InputError without any peer."""
+    figure. `one_call` is `ldp.randomizer`. Raises InputError without any peer."""
     if not any(map(installed, LIBRARIES)):
         raise InputError("no peer is installed; pip install 'local-dp[peers]'")
     rows = [
-        *(row for case in ASKED for row in _both_ends(*case)),
+        *(row for case in ASKED for row in _both_ends(one_call, *case)),
         _one_bit(),
         _noise(),
         _histogram(),
@@ -88,14 +88,12 @@ def peer_rows(figure: Path | None = None) -> list[Row]:
     return rows
 
 
-def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
+def _both_ends(one_call: Callable[..., Any], ours: str, theirs: str, k: int) -> list[Row]:
     what = f"{ours}, k = {k}"
     SCREEN.working(f"measuring {what}, beside its peers")
-    client, server = end_work(
-        RANDOMIZERS.build(
-            ours, {"epsilon": 1.0} if ours == "binary-rr" else {"epsilon": 1.0, "k": k}
-        )
-    )
+    own = one_call(ours, epsilon=1.0, **({} if ours == "binary-rr" else {"k": k}))
+    client, server = end_work(own.randomizer)
+    single = _rate(partial(_calls, partial(own.privatize, 1)))
     speeds = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}
     rate = _batches(*client)
     clients = {library: ends[0] for library, ends in speeds.items()}
@@ -106,6 +104,7 @@ def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
             rate,
             clients,
         ),
+        Row(f"{what}: one value a call", single, clients),
         # it has no estimator
         Row(
             f"{what}: server",

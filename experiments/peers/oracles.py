@@ -145,14 +145,31 @@ def _pure_unary(task: Task, best: bool) -> Peer:
     )
 
 
-def _pure_hashing(task: Task) -> Peer:
+def _pure_histogram(task: Task, threshold: bool) -> Peer:
+    """Its server adds up noisy histograms, or what exceeds a threshold, where it writes that into
+    the reports."""
+    home, settings = (
+        import_module("pure_ldp.frequency_oracles"),
+        {"index_mapper": lambda symbol: symbol},
+    )
+    client = home.HEClient(task.epsilon, task.k, **settings)
+    server = home.HEServer(task.epsilon, task.k, use_the=threshold, **settings)
+
+    def singles(reports: list[Any]) -> Floats:
+        noisy = np.array(reports)
+        return _by_odds(noisy > server.theta, server.p, server.q) if threshold else noisy
+
+    return Peer("pure-ldp", partial(_each, client.privatise), partial(_estimate, server), singles)
+
+
+def _pure_hashing(task: Task, best: bool) -> Peer:
     return _pure_ldp(
         task,
         "LH",
         lambda client, reports: _by_odds(
             _hashed(reports, task.k, client.g), client.p, 1 / client.g
         ),
-        use_olh=True,
+        use_olh=best,
     )
 
 
@@ -288,7 +305,10 @@ ORACLES: dict[str, dict[str, Callable[[Task], Peer]]] = {
         ),
         "sue": partial(_pure_unary, best=False),
         "oue": partial(_pure_unary, best=True),
-        "olh": _pure_hashing,
+        "olh": partial(_pure_hashing, best=True),
+        "blh": partial(_pure_hashing, best=False),
+        "the": partial(_pure_histogram, threshold=True),
+        "she": partial(_pure_histogram, threshold=False),
         "hadamard-response": _pure_hadamard,
     },
     "multi-freq-ldpy": {
@@ -302,6 +322,9 @@ ORACLES: dict[str, dict[str, Callable[[Task], Peer]]] = {
     },
     "opendp": {"grr": _opendp_direct, "sue": _opendp_bits},
 }
+# on two symbols every direct oracle is the same
+for _makers in ORACLES.values():
+    _makers["binary-rr"] = _makers["grr"]
 
 
 EPSILON, K = 1.0, 16

@@ -80,12 +80,20 @@ def audit(name: Which, *, epsilon: float = 1.0, **parameters: Parameter) -> Audi
 
 def built(which: Which, epsilon: float, parameters: Mapping[str, Parameter]) -> Randomizer:
     """The randomizer of this name, with parameters in parentheses too, of this class, at this
-    place, or itself. Raises InputError, or RefusedError for an unknown name."""
+    place, or itself where it is made already. Raises InputError, or RefusedError for an unknown
+    name."""
     if isinstance(which, Randomizer):
-        if parameters:
-            raise InputError(f"{', '.join(parameters)}: parameters for a randomizer that is made")
+        if parameters or epsilon not in (1.0, which.epsilon):
+            raise InputError(
+                f"{which.name} is made already, with epsilon {which.epsilon:g}; give its class to "
+                "set epsilon or parameters"
+            )
         return which
-    name, own = split_call(which) if isinstance(which, str) else (which.__name__, {})
+    name, own = (
+        split_call(which)
+        if isinstance(which, str)
+        else (str(getattr(which, "__name__", which)), {})
+    )
     kind = RANDOMIZERS.find(name if isinstance(which, str) else which)
     epsilon, parameters = own.pop("epsilon", epsilon), {**own, **parameters}
     names = [each.name for each in fields(kind) if each.name != "epsilon"]

@@ -179,9 +179,10 @@ class Bench:
                 "'.[peers]'"
             )
         if self.peers:
+            from local_dp.api.randomizer import randomizer
             from local_dp.experiments.bench.peers import as_data, describe, peer_rows
 
-            rows = peer_rows(self.plot)
+            rows = peer_rows(randomizer, self.plot)
             SCREEN.tell(
                 json.dumps(as_data(rows)) if self.as_json else describe(rows, screen_width())
             )
