@@ -54,9 +54,10 @@ class Privatizer:
     A value is a symbol 0..k-1; a number in [0, 1] for levels; a row of d numbers in [-1, 1]^d or
     the unit ball for vectors; else a whole number of the domain (a signed symbol, a set as bits).
     Numbers are placed on the randomizer's lattice. With fewer than 2^16 steps, and in a cube, each
-    is rounded at random to one of its two neighbours, by words of its own, so its mean stays
-    exact. On a finer lattice it moves to the nearest point, as in a run, by 2^-17 at most. A row of
-    a ball moves to the nearest point too, then inwards to norm 1: below 2/steps a coordinate.
+    is rounded at random to one of its two neighbours. The rounding has words of its own, so the
+    mean stays exact. On a finer lattice it moves to the nearest point, as in a run, by 2^-17 at
+    most. A row of a ball moves to the nearest point too, then inwards to norm 1: below 2/steps a
+    coordinate.
 
     Privacy: each report loses `loss()`, also under its public coin, which it carries. Reports of
     the same value add up: no ledger counts them.
@@ -90,7 +91,7 @@ class Privatizer:
         outside the domain; RefusedError unless the randomizer passes the checks of a run. O(n).
         """
         _ = self._gate
-        array, is_one = self._checked(values)
+        array, is_one = self._array_of(values)
         noise = SystemNoise() if seed is None else KeyedNoise(seed)
         key = fresh()[:KEY] if seed is None else ANSWER.key(COINS, int(seed))
         reports = np.empty(len(array), dtype=self.report_dtype)
@@ -99,8 +100,8 @@ class Privatizer:
             if self.randomizer.uses_coins:
                 part["coin"] = public_coins(key, start, stop)
                 part = part["report"]
-            placed = self._placed(array[start:stop], noise, start)
-            part[...] = self._report(placed, noise, key, start)
+            points = self._points_of(array[start:stop], noise, start)
+            part[...] = self._report(points, noise, key, start)
         return reports[0] if is_one else reports
 
     def estimate(self, reports: Reports | Sequence[Reports]) -> Estimate:
@@ -154,7 +155,7 @@ class Privatizer:
             return inner.simulated(noise, ANSWER, start, values, cells)
         return inner.respond(values, inner.draw(noise, ANSWER, start, stop), cells)
 
-    def _checked(self, values: ArrayLike) -> tuple[Column, bool]:
+    def _array_of(self, values: ArrayLike) -> tuple[Column, bool]:
         """The values as an array of many, and whether they are one. Raises InputError."""
         domain, is_number = self.randomizer.domain, self._is_number
         row = domain.shape(1)[1:]
@@ -185,7 +186,7 @@ class Privatizer:
         domain = self.randomizer.domain
         return isinstance(domain, Vectors) or domain.kind == "levels"
 
-    def _placed(self, values: Column, noise: KeyedNoise | SystemNoise, start: int) -> Ints:
+    def _points_of(self, values: Column, noise: KeyedNoise | SystemNoise, start: int) -> Ints:
         """The values of the clients from `start` on as members of the domain."""
         domain = self.randomizer.domain
         if not self._is_number:

@@ -158,9 +158,9 @@ def test_one_value_and_many() -> None:
 def test_without_a_seed_nothing_repeats() -> None:
     """Two arrays of 64 reports of equal odds, and two of coins, are equal with probability 2^-64 or
     so."""
-    direct, coined = (ldp.randomizer(name, k=4, epsilon=0.01) for name in ("grr", "hadamard"))
+    direct, with_coin = (ldp.randomizer(name, k=4, epsilon=0.01) for name in ("grr", "hadamard"))
     assert not np.array_equal(direct.privatize([0] * 64), direct.privatize([0] * 64))
-    first, second = (coined.privatize([0] * 64) for _ in range(2))
+    first, second = (with_coin.privatize([0] * 64) for _ in range(2))
     assert not {coin for coin, _ in first.tolist()} & {coin for coin, _ in second.tolist()}
     assert "NOT private" in repr(direct)
 
@@ -196,13 +196,13 @@ def test_other_values_are_refused_in_silence(name: str) -> None:
 
 
 def test_other_reports_are_refused() -> None:
-    direct, coined = (ldp.randomizer(name, k=4) for name in ("grr", "hadamard"))
+    direct, with_coin = (ldp.randomizer(name, k=4) for name in ("grr", "hadamard"))
     for own, reports in (
         (direct, [4]),
         (direct, [-1]),
         (direct, [[1]]),
         (direct, [0.5]),
-        (coined, [1]),
+        (with_coin, [1]),
     ):
         with pytest.raises(ldp.InputError, match="no reports of"):
             own.estimate(reports)  # type: ignore[arg-type]
