@@ -113,7 +113,7 @@ def test_every_randomizer_estimates_its_own_reports() -> None:
     ("name", "settings"), [("piecewise", {"steps": 7}), ("sampled-signs", {"d": 2, "steps": 4})]
 )
 @wrong(
-    f"{HERE}._placed",
+    f"{HERE}._points_of",
     "NEAR, points, random",
     "NEAR + 1, points, random",
     "to the nearest point",
@@ -125,12 +125,12 @@ def test_no_bias_on_a_coarse_lattice(name: str, settings: dict[str, Any]) -> Non
     own, n = ldp.randomizer(name, epsilon=8, **settings), 50_000
     steps, row = own.randomizer.domain.high, own.randomizer.domain.shape(n)
     z = normal_quantile(FAILURE / 8)
-    places = own._placed(np.full(row, 0.31), KeyedNoise(2), 0)
+    places = own._points_of(np.full(row, 0.31), KeyedNoise(2), 0)
     assert (np.abs(places.mean(axis=0) / steps - 0.31) < z / (2 * steps * n**0.5)).all()
     estimate = own.estimate(own.privatize(np.full(row, 0.31), seed=2))
     assert (np.abs(estimate.value - 0.31) < z * estimate.standard_error).all()
     on_lattice = own.randomizer.domain.some(50)
-    np.testing.assert_array_equal(own._placed(on_lattice / steps, KeyedNoise(2), 0), on_lattice)
+    np.testing.assert_array_equal(own._points_of(on_lattice / steps, KeyedNoise(2), 0), on_lattice)
 
 
 def test_one_value_and_many() -> None:
@@ -171,7 +171,7 @@ SECRET = 987_654.25
 @pytest.mark.parametrize(
     "name", ["grr", "piecewise", "random-coordinate", "privunit", "signed-blocks"]
 )
-@wrong(f"{HERE}._checked", "fits = bool(inside.all())", "fits = True", "every number", at="grr")
+@wrong(f"{HERE}._array_of", "fits = bool(inside.all())", "fits = True", "every number", at="grr")
 def test_other_values_are_refused_in_silence(name: str) -> None:
     """One line, without the value."""
     own = ldp.randomizer(RANDOMIZERS[name].example(1.0), unverified=True)
