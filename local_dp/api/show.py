@@ -64,7 +64,7 @@ _MOVED = "Impossible estimates were moved to the nearest possible value; the opt
 
 def withheld(data: PlainData) -> str:
     """The groups below the minimum, by name."""
-    names = ", ".join(map(held, data["result"]["withheld"]))
+    names = "; ".join(map(held, data["result"]["withheld"]))
     return f"Withheld below a count of {number(data['parameters']['minimum'])}: {names}"
 
 
