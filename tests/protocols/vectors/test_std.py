@@ -93,7 +93,12 @@ def test_hard_columns_lie_inside_the_interval() -> None:
 
 
 def test_wrong_settings_are_refused() -> None:
-    for settings in ({"spread": 0.6}, {"spread": float("nan")}, {"low": 1.0, "high": 0.0}):
+    cases: list[dict[str, Any]] = [
+        {"spread": 0.6},
+        {"spread": float("nan")},
+        {"low": 1.0, "high": 0.0},
+    ]
+    for settings in cases:
         with pytest.raises(InputError):
             Std(**settings)
     with pytest.raises(InputError, match="minimum is about groups"):
