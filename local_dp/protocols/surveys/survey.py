@@ -208,8 +208,8 @@ class Survey(OfGroups):
     )
     minimum: int = parameter(
         0,
-        "Withhold groups with a smaller estimated count",
-        help="Their names are shown, their numbers are not",
+        "Withhold groups below this count",
+        help="By estimate; names are shown, numbers are not",
     )
     other: str = policy("groups that are not listed", exclude="")
     randomizer: str = parameter(

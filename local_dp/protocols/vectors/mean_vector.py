@@ -81,8 +81,8 @@ class Mean(OfGroups):
     )
     minimum: int = parameter(
         0,
-        "Withhold groups with a smaller estimated count",
-        help="Their names are shown, their numbers are not",
+        "Withhold groups below this count",
+        help="By estimate; names are shown, numbers are not",
     )
     other: str = policy("groups that are not listed", exclude="")
     p: float = parameter(0.3, "Without a table: mean of the column, from 0 to 1")
