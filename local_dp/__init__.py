@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         quantiles,
         run,
         statistical_queries,
+        std,
         survey,
         workload,
     )
@@ -39,7 +40,7 @@ _API = {
     "costs": "best_for budget mix price shuffled",
     "functions": (
         "crosstab frequency heavy_hitters histogram learn marginals masked_parity mean quantiles "
-        "run statistical_queries survey workload"
+        "run statistical_queries std survey workload"
     ),
     "plan": "Plan plan",
     "randomizer": "Privatizer randomizer",
@@ -83,7 +84,7 @@ __all__ += [
     "run",
     "shuffled",
 ]
-__all__ += ["statistical_queries", "survey", "sweep", "workload"]
+__all__ += ["statistical_queries", "std", "survey", "sweep", "workload"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,7 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats
+from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_built
 from local_dp.errors import InputError
 
@@ -384,7 +384,7 @@ class Ratio(Estimate):
             outside = np.where(near, outside, middle)
         return within[0], within[1]
 
-    def at(self, place: int) -> "Ratio":
+    def at(self, place: int | Ints) -> "Ratio":
         moments = tuple(part[place] for part in self.moments)
         return replace(
             self,

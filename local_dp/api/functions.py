@@ -15,6 +15,7 @@ from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import StatisticalQueries, Survey
 from local_dp.protocols.vectors.marginals import Marginals
 from local_dp.protocols.vectors.mean_vector import Mean
+from local_dp.protocols.vectors.std import Std
 from local_dp.protocols.vectors.workload import Workload
 
 __all__ = ["run"]
@@ -22,6 +23,7 @@ survey = function(Survey, "table", "question")
 frequency = function(Frequency, "table", "column")
 histogram = function(Histogram, "table", "column")
 mean = function(Mean, "table", "column", bounds=None)
+std = function(Std, "table", "column")
 quantiles = function(Quantiles, "table", "column")
 crosstab = function(Crosstab, "table", "columns")
 marginals = function(Marginals, "table", "columns")

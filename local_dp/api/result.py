@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local_dp.api.declare import WIDTH, Tabular
-from local_dp.api.show import summary, truths, unit
+from local_dp.api.show import summary, truths, unit, withheld
 from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import LocalProtocol, PlainData
 from local_dp.simulation.cluster import plug_ins_of
@@ -63,6 +63,8 @@ def drawn_rows(data: PlainData, title: str, model: str) -> "Estimates":
     axis = _AXES.get(data["protocol"], "estimate").format(column=column)
     if parameters.get("missing") == "exclude":
         axis = f"{axis}, among those present"
+    if "withheld" in result:
+        axis = f"{axis}. {withheld(data)}"
     whole = Estimates(
         title,
         axis,
@@ -122,10 +124,12 @@ def framed(result: PlainData) -> dict[str, list[Any]]:
     for label, value, error, ends in estimates(result):
         numbers = (value, error, *ends)
         rows.append((label, *(math.nan if each is None else each for each in numbers)))
+    truth = truths(result, len(rows))
+    hidden = result.get("withheld", [])
+    rows += [(label, *[math.nan] * 4) for label in hidden]
     names = ("label", "estimate", "standard_error", "low", "high")
     columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
-    truth = truths(result, len(rows))
-    return columns | ({"truth": truth} if truth else {})
+    return columns | ({"truth": [*truth, *[math.nan] * len(hidden)]} if truth else {})
 
 
 @dataclass(frozen=True, repr=False)

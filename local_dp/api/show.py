@@ -38,6 +38,7 @@ def summary(data: PlainData, width: int) -> str:
         _LABELS if data["parameters"].get("labels_from_data") else "",
         result.get("choice", {}).get("explanation", ""),
         _MOVED if result.get("moved") else "",
+        f"{withheld(data)}." if "withheld" in result else "",
         _independence(result["independence"]) if "independence" in result else "",
         _error(result),
         _clients(data),
@@ -59,6 +60,12 @@ def summary(data: PlainData, width: int) -> str:
 
 _LABELS = "The labels were read from the table, so they are published."
 _MOVED = "Impossible estimates were moved to the nearest possible value; the option raw shows them."
+
+
+def withheld(data: PlainData) -> str:
+    """The groups below the minimum, by name."""
+    names = "; ".join(map(held, data["result"]["withheld"]))
+    return f"Withheld below a count of {number(data['parameters']['minimum'])}: {names}"
 
 
 def _degradation(data: PlainData) -> str:

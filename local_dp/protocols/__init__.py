@@ -14,6 +14,7 @@ BUILT_IN = {
     "mean-found": "local_dp.protocols.vectors.mean_found:MeanFound",
     "mean": "local_dp.protocols.vectors.mean_vector:Mean",
     "mean-vector": "local_dp.protocols.vectors.mean_vector:MeanVector",
+    "std": "local_dp.protocols.vectors.std:Std",
     "prefix-sums": "local_dp.protocols.vectors.workload:PrefixSums",
     "workload": "local_dp.protocols.vectors.workload:Workload",
     "heavy-hitters": "local_dp.protocols.search.heavy_hitters:HeavyHitters",

@@ -76,6 +76,7 @@ class LocalProtocol(ABC, Generic[R]):
     source: ClassVar[str]
     summary: ClassVar[str] = ""  # at most 60 characters, for lists: a verb first, no formula
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
+    rate: ClassVar[float] = 0.5  # the error falls with this power of the number of clients
     uncovered: ClassVar[str] = ""  # why `conform_protocol` leaves out the intervals of its estimate
     figureless: ClassVar[str] = (
         ""  # what it learns, if that has no figure: its result is described as a `hypothesis`
@@ -213,7 +214,7 @@ class LocalProtocol(ABC, Generic[R]):
             )
         unit = self.tolerance_unit
         of = f" {unit.removeprefix('share').strip()}".rstrip()
-        near = goal * (enough / clients) ** 0.5
+        near = goal * (enough / clients) ** self.rate
         expected = f"about +-{near:.2g}{of}"
         if near >= 0.5 and unit.startswith("share"):
             expected = "nothing better than a guess"

@@ -36,6 +36,7 @@ BUILT_IN = {
     "rounded-grr": "local_dp.randomizers.numbers.rounded:RoundedGRR",
     "rounded-hadamard": "local_dp.randomizers.numbers.rounded:RoundedHadamard",
     "rounded-oracle": "local_dp.randomizers.numbers.rounded:RoundedOracle",
+    "twice-rounded": "local_dp.randomizers.numbers.twice:TwiceRounded",
     "piecewise": "local_dp.randomizers.numbers.window:Piecewise",
     "square-wave": "local_dp.randomizers.numbers.window:SquareWave",
     "hybrid": "local_dp.randomizers.numbers.window:Hybrid",

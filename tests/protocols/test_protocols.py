@@ -369,6 +369,7 @@ quantiles: at=0 / at=1e-9 / at=x / low=1.0, high=0.0 / missing=zero / rounds=one
 quantiles: rounds=two
 sq: queries=a > / t=0 / t=11 / tolerances=0 / tolerances=0.1;0.2 / tolerances=x
 survey: colour=red / p=0 / p=1.5 / p=nan / p=x / question=yes == / tolerance=0
+std: high=inf / low=1, high=0 / spread=0.6 / tolerance=0 / tolerance=0.0
 workload: queries=1 1 1 1 1 1 1 / queries=1 2 3 / queries=1 2 x 0 0 0 0 / queries=parities
 workload: queries=prefxes
 """  # a protocol, and its wrong parameters as they are typed

@@ -12,7 +12,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import grouped_clients
 from local_dp.bounds.response import levelled_clients, rr_clients
-from local_dp.checks import check_built, check_shares
+from local_dp.checks import check_built, check_shares, check_whole
 from local_dp.errors import InputError
 from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite, Population
@@ -104,15 +104,36 @@ def pairs(count: int, k: int) -> Conditional:
     return Conditional(seconds, symbols[0 : 2 * count : 2] + seconds)
 
 
+@dataclass(frozen=True)
+class Shown(Estimate):
+    """The estimates at `places` alone: those of the other groups are nowhere in it."""
+
+    estimate: Estimate = field(kw_only=True)
+    places: tuple[int, ...] = field(kw_only=True)
+
+    @classmethod
+    def of(cls, estimate: Estimate, places: tuple[int, ...]) -> Self:
+        value, error = estimate.value, estimate.standard_error
+        return cls(value, error, estimate.n, estimate=estimate, places=places)
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        return self.estimate.interval(z)
+
+    def within(self, least: Floats | float, most: Floats | float) -> "Shown":
+        return Shown.of(self.estimate.within(least, most), self.places)
+
+
 class OfGroups(MeanProtocol):
     """The mean of everybody, or the mean within each group of the column `by`. With `weights` also
-    the mean of a population whose groups have these sizes. Subclasses are dataclasses with these
-    fields."""
+    the mean of a population whose groups have these sizes. A group with an estimated count below
+    `minimum` is withheld, and then so is this mean, from which it could be computed. Subclasses are
+    dataclasses with these fields."""
 
     by: str
     labels: tuple[str, ...]
     labels_from_data: bool
     weights: tuple[str, ...]
+    minimum: int
     missing: str
     other: str
     tolerance: float
@@ -122,6 +143,9 @@ class OfGroups(MeanProtocol):
         """The randomizer of a value together with its group."""
 
     def check(self) -> None:
+        check_whole("minimum", self.minimum, 0, 1 << 40)
+        if self.minimum and not self.by:
+            raise InputError("minimum is about groups: name their column (by), or leave it out")
         if self.weights:
             check_built(self.population_shares)
 
@@ -169,10 +193,17 @@ class OfGroups(MeanProtocol):
         cells = self.cells(oracle.shares)
 
         def read(tally: Tally) -> Estimate:
+            means = cells.estimate(oracle, tally).on_scale(*self.scale)
+            if not self.by:
+                return means.at(0)
+            # b of a quotient is the share of its group
+            shown = means.moments[1] * tally.answered >= self.minimum
+            if self.minimum and not shown.all():
+                places = np.flatnonzero(shown)
+                return Shown.of(means.at(places), tuple(places.tolist()))
             if self.weights:
                 return combined(oracle, tally, cells, self.population_shares, self.scale)
-            means = cells.estimate(oracle, tally).on_scale(*self.scale)
-            return means if self.by else means.at(0)
+            return means
 
         return ask_all(self.query, oracle, clients, read)
 
@@ -191,9 +222,16 @@ class OfGroups(MeanProtocol):
     def describe(self, result: Estimate) -> PlainData:
         if not self.by:
             return describe_estimate(result)
-        everybody = ["all, weighted"] if self.weights else []
-        groups = {"by": self.by, "labels": [*self.labels, *everybody]}
-        return {**groups, **describe_estimate(result)}
+        labels = [*self.labels, *(["all, weighted"] if self.weights else [])]
+        data = {"by": self.by, "labels": labels, **describe_estimate(result)}
+        if not isinstance(result, Shown):
+            return data
+        shown = [labels[place] for place in result.places]
+        return data | {"labels": shown, "withheld": [each for each in labels if each not in shown]}
+
+    def truth_of(self, result: Estimate, population: Population) -> Floats:
+        truth = self.truth(population)
+        return truth[[*result.places]] if isinstance(result, Shown) else truth
 
     def of_groups(self, means: Floats) -> Floats:
         """The numbers of a result, from the mean of each group, or of all in the place of one."""

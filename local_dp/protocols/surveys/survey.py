@@ -206,6 +206,11 @@ class Survey(OfGroups):
         "Size of each group in the population, public",
         help="Adds the share of all, weighted by these sizes",
     )
+    minimum: int = parameter(
+        0,
+        "Withhold groups below this count",
+        help="By estimate; names are shown, numbers are not",
+    )
     other: str = policy("groups that are not listed", exclude="")
     randomizer: str = parameter(
         BinaryRR.name,

@@ -79,6 +79,11 @@ class Mean(OfGroups):
         "Size of each group in the population, public",
         help="Adds the mean of all, weighted by these sizes",
     )
+    minimum: int = parameter(
+        0,
+        "Withhold groups below this count",
+        help="By estimate; names are shown, numbers are not",
+    )
     other: str = policy("groups that are not listed", exclude="")
     p: float = parameter(0.3, "Without a table: mean of the column, from 0 to 1")
     tolerance: float = parameter(

@@ -34,6 +34,7 @@ RUNNING: dict[
         "other": "category",
     },
     "mean": {"column": "age", "low": 0.0, "high": 60.0, "missing": "exclude", "outside": "clip"},
+    "std": {"column": "age", "low": 0.0, "high": 60.0, "missing": "exclude", "outside": "clip"},
     "mean-found": {"column": "age", "missing": "exclude", "resolved": 1000.0},
     "quantiles": {"column": "age", "low": 0.0, "high": 60.0, "bins": 16, "missing": "exclude"},
     "sq": {"queries": ("age > 30", "n == 1"), "missing": "no"},
