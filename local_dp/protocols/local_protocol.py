@@ -395,9 +395,7 @@ def largest_error(value: Floats, truth: Floats) -> float:
 
 def plain(numbers: Floats) -> Any:
     """Numbers as plain data; NaN and infinity become None, for JSON has neither."""
-    if numbers.ndim:
-        return [plain(part) for part in numbers]
-    return float(numbers) if np.isfinite(numbers) else None
+    return np.where(np.isfinite(numbers), numbers, None).tolist()
 
 
 def describe_estimate(estimate: Estimate) -> PlainData:
