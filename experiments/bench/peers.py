@@ -50,6 +50,7 @@ ASKED = (
     ("olh", "olh", 1024),
     ("subset-selection", "subset-selection", 128),
     ("hadamard", "hadamard-response", 1024),
+    ("wide-hashing", "hadamard-response", 1 << 16),
 )
 
 
@@ -91,11 +92,8 @@ def peer_rows(figure: Path | None = None) -> list[Row]:
 def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
     what = f"{ours}, k = {k}"
     SCREEN.working(f"measuring {what}, beside its peers")
-    client, server = end_work(
-        RANDOMIZERS.build(
-            ours, {"epsilon": 1.0} if ours == "binary-rr" else {"epsilon": 1.0, "k": k}
-        )
-    )
+    sizes = {"binary-rr": {}, "wide-hashing": {"length": k.bit_length() - 1}}.get(ours, {"k": k})
+    client, server = end_work(RANDOMIZERS.build(ours, {"epsilon": 1.0, **sizes}))
     speeds = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}
     rate = _batches(*client)
     clients = {library: ends[0] for library, ends in speeds.items()}

@@ -243,8 +243,8 @@ class LocalProtocol(ABC, Generic[R]):
         return models[origin]
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, str]) -> Self:
-        """The protocol with these parameters, given as text. Raises InputError on an unknown name
+    def from_settings(cls, settings: Mapping[str, str | tuple[str, ...]]) -> Self:
+        """The protocol with these parameters, given as text, or labels as a tuple. Raises InputError on an unknown name
         or a value that does not parse."""
         hints = get_type_hints(cls)
         kinds = {each.name: hints[each.name] for each in fields(cls)}
@@ -252,7 +252,7 @@ class LocalProtocol(ABC, Generic[R]):
         for key, text in settings.items():
             if key not in kinds:
                 raise InputError(unknown(f"{cls.name} has no parameter", key, kinds))
-            values[key] = _parse(key, text, kinds[key])
+            values[key] = _parse(key, text, kinds[key]) if isinstance(text, str) else text
         return replace(cls(), **values)
 
 

@@ -405,7 +405,9 @@ class Frequency(Shares):
     )
     example = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
-    labels: tuple[str, ...] = parameter((), "The public labels")
+    labels: tuple[str, ...] = parameter(
+        (), "The public labels", help="@FILE (in Python a Path) has one on each line"
+    )
     labels_from_data: bool = parameter(
         False, "Read the labels from the table, and publish them", help="In a simulation only"
     )

@@ -22,8 +22,7 @@ from local_dp.records import Records, absent, may_lack
 
 MAX_LABELS = 1000  # read from a table at most, of numbers or for several columns
 SEARCH = (
-    "; of very many texts, search the frequent ones: "
-    "local-dp run heavy-hitters --records TABLE --column '{}'"
+    "; or search for the frequent ones: local-dp run heavy-hitters --records TABLE --column '{}'"
 )
 OTHER_CHOICES = "other=category (a label of its own), or list all labels"
 
