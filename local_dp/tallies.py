@@ -106,8 +106,8 @@ class Estimate:
         high = self.value + half
         return np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
 
-    def at(self, place: int | slice) -> "Estimate":
-        """One coordinate of a vector, or several."""
+    def at(self, place: int) -> "Estimate":
+        """One coordinate of a vector."""
         ends = (
             None
             if self.ends is None

@@ -84,7 +84,7 @@ class Form:
 
 def labels_file(path: "PathLike[str] | str") -> tuple[str, ...]:
     """The labels in a text file, one on each line; empty lines are none. Raises InputError."""
-    with reading(path, "give a text file in UTF-8 with one label on each line"):
+    with reading(str(path), "give a text file in UTF-8 with one label on each line"):
         lines = Path(path).read_text("utf-8-sig").split("\n")
     return tuple(filter(None, map(str.strip, lines)))
 

@@ -271,7 +271,7 @@ def result_table(
     table_rows = [*zip(rows, wide, truth or [None] * len(rows), strict=False)]
     largest = len(rows) > MAX_SYMBOLS  # of a frequency alone
     if largest:
-        table_rows.sort(key=lambda row: -row[0][1])
+        table_rows.sort(key=lambda row: -(row[0][1] or 0.0))
     lines = [columns, *(_line(*row) for row in table_rows[:MOST_SHOWN])]
     if len(rows) > MOST_SHOWN:
         lines.append([f"... {len(rows) - MOST_SHOWN} more", "", "", "--json prints all", "", ""])

@@ -244,8 +244,8 @@ class LocalProtocol(ABC, Generic[R]):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str | tuple[str, ...]]) -> Self:
-        """The protocol with these parameters, given as text, or labels as a tuple. Raises InputError on an unknown name
-        or a value that does not parse."""
+        """The protocol with these parameters, given as text, or labels as a tuple. Raises
+        InputError on an unknown name or a value that does not parse."""
         hints = get_type_hints(cls)
         kinds = {each.name: hints[each.name] for each in fields(cls)}
         values = {}
@@ -395,7 +395,8 @@ def largest_error(value: Floats, truth: Floats) -> float:
 
 def plain(numbers: Floats) -> Any:
     """Numbers as plain data; NaN and infinity become None, for JSON has neither."""
-    return np.where(np.isfinite(numbers), numbers, None).tolist()
+    floats = np.asarray(numbers, dtype=np.float64)
+    return np.where(np.isfinite(floats), floats.astype(object), np.array(None)).tolist()
 
 
 def describe_estimate(estimate: Estimate) -> PlainData:

@@ -179,8 +179,10 @@ class Shares(OfShares[Estimate]):
         if not self.excluded:
 
             def read(tally: Tally) -> Estimate:
-                estimate = oracle.estimate(tally)
-                return estimate.at(slice(k)) if k > MAX_SYMBOLS else estimate
+                whole = oracle.estimate(tally)
+                if k <= MAX_SYMBOLS:
+                    return whole
+                return Estimate(whole.value[:k], whole.standard_error[:k], whole.n, whole.ends)
 
             return ask_all(self.query, oracle, clients, read)
         if k > MAX_SYMBOLS:
