@@ -134,6 +134,12 @@ def symbols(k: int) -> Domain:
     return Domain("symbols", 0, k - 1)
 
 
+def many_symbols(k: int) -> Domain:
+    """One of k symbols; of more than 4096 a string of as many bits as k needs. 2 <= k <= 2^22."""
+    check_whole("k", k, 2, 1 << MAX_LENGTH)
+    return symbols(k) if k <= MAX_SYMBOLS else bit_strings((k - 1).bit_length())
+
+
 def bit_or_silence() -> Domain:
     """A bit, 0 or 1, or 2 for silence."""
     return Domain("bit or silence", 0, 2)

@@ -241,6 +241,7 @@ class RemoteOracle:
             return self.coordinator.repeat(queries, past)
         await self.gather()
         round = self.coordinator.open(queries, _now(), past)
+        round.check_size()
         if journal is None:
             return self.coordinator.close(await self._settle())
         if past is None:

@@ -23,6 +23,7 @@ from local_dp.server.quorum import CAUSES, Lack
 from local_dp.tallies import Tally
 from local_dp.verification.sources import plug_in_digest
 from local_dp.wire import (
+    MAX_BYTES,
     TEXTS,
     Absent,
     Account,
@@ -233,6 +234,15 @@ class Round:
             ),
             missing=missing,
         )
+
+    def check_size(self) -> None:
+        """Raises InputError for a request that no message can hold."""
+        if (size := len(encode(self.request()))) > MAX_BYTES:
+            raise InputError(
+                f"the request of round {self.number} has {size:,} bytes, and a message at most "
+                f"{MAX_BYTES:,}; list fewer labels, with other=category for the rest, or use "
+                "--tier population"
+            )
 
     def request_digest(self) -> bytes:
         """The digest that every request of this round must have: clients answer only one."""

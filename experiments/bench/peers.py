@@ -50,6 +50,7 @@ ASKED = (
     ("olh", "olh", 1024),
     ("subset-selection", "subset-selection", 128),
     ("hadamard", "hadamard-response", 1024),
+    ("wide-hashing", "hadamard-response", 1 << 16),
 )
 
 
@@ -91,7 +92,8 @@ def peer_rows(one_call: Callable[..., Any], figure: Path | None = None) -> list[
 def _both_ends(one_call: Callable[..., Any], ours: str, theirs: str, k: int) -> list[Row]:
     what = f"{ours}, k = {k}"
     SCREEN.working(f"measuring {what}, beside its peers")
-    own = one_call(ours, epsilon=1.0, **({} if ours == "binary-rr" else {"k": k}))
+    sizes = {"binary-rr": {}, "wide-hashing": {"length": k.bit_length() - 1}}.get(ours, {"k": k})
+    own = one_call(ours, epsilon=1.0, **sizes)
     client, server = end_work(own.randomizer)
     single = _rate(partial(_calls, partial(own.privatize, 1)))
     speeds = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}

@@ -4,12 +4,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_origin, get_type_hints
 
 import numpy as np
 
 from local_dp.api.declare import CSV, DATES, option
+from local_dp.api.files import labels_file
 from local_dp.api.result import Result
 from local_dp.api.tables import (
     Dates,
@@ -317,6 +319,8 @@ def _list_of(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, .
         value = labels if name == "labels" else [weights[label] for label in labels]
     if value is None:
         return ()
+    if name == "labels" and isinstance(value, PathLike):
+        value = labels_file(value)
     if name == "labels" and "columns" in settings:
         return _labels(value, _list_of("columns", settings["columns"], {}))
     if isinstance(value, Mapping):
@@ -327,7 +331,9 @@ def _list_of(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, .
             "(15, 45)}"
         )
     if name == "labels" and isinstance(value, str):
-        raise InputError(f"labels is {value!r}; give a list of labels")
+        raise InputError(
+            f"labels is {value!r}; give a list of labels, or the Path of a file of them"
+        )
     many = not isinstance(value, str | int | float | np.generic)
     return tuple(map(_text, value if many else [value]))
 

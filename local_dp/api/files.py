@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
@@ -79,6 +80,13 @@ class Form:
                 f"{path.name!r} has separator {sep!r}, so its numbers may have decimal commas; "
                 f"say which: {which}"
             )
+
+
+def labels_file(path: "PathLike[str] | str") -> tuple[str, ...]:
+    """The labels in a text file, one on each line; empty lines are none. Raises InputError."""
+    with reading(str(path), "give a text file in UTF-8 with one label on each line"):
+        lines = Path(path).read_text("utf-8-sig").split("\n")
+    return tuple(filter(None, map(str.strip, lines)))
 
 
 def files_of(path: Path) -> list[Path]:

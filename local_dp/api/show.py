@@ -5,6 +5,7 @@ from typing import Any
 
 from local_dp.api.release_text import interval_of
 from local_dp.bounds.attacks import ALPHA
+from local_dp.domains import MAX_SYMBOLS
 from local_dp.protocols.local_protocol import PlainData
 from local_dp.simulation.outcome import estimates, stamp_of
 from local_dp.text.layout import bound, grain, held, number, paragraph
@@ -59,6 +60,10 @@ def summary(data: PlainData, width: int) -> str:
 
 
 _LABELS = "The labels were read from the table, so they are published."
+_LARGEST = (
+    "The largest estimates, which noise has made larger: an interval of one that was picked so "
+    "covers its share less often. The others are smaller."
+)
 _MOVED = "Impossible estimates were moved to the nearest possible value; the option raw shows them."
 
 
@@ -270,12 +275,17 @@ def result_table(
     truth = truths(result, len(rows))
     present = (True, True, "standard_error" in result, True, worst is not None, bool(truth))
     wide = [(None, None)] * len(rows) if worst is None else _as_list(result, worst["interval"])
-    table_rows = zip(rows[:MOST_SHOWN], wide, truth or [None] * len(rows), strict=False)
-    lines = [columns, *(_line(row, wider, true) for row, wider, true in table_rows)]
+    table_rows = [*zip(rows, wide, truth or [None] * len(rows), strict=False)]
+    largest = len(rows) > MAX_SYMBOLS  # of a frequency alone
+    if largest:
+        table_rows.sort(key=lambda row: -(row[0][1] or 0.0))
+    lines = [columns, *(_line(*row) for row in table_rows[:MOST_SHOWN])]
     if len(rows) > MOST_SHOWN:
         lines.append([f"... {len(rows) - MOST_SHOWN} more", "", "", "--json prints all", "", ""])
     heading, *cells = [list(compress(line, present)) for line in lines]
     grid = table(heading, cells, width)
+    if largest:
+        grid += "\n\n" + paragraph(_LARGEST, width)
     guesses = len(result.get("uninformative", ()))
     if not guesses:
         return grid

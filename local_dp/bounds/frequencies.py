@@ -11,6 +11,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, check_tolerance, response_gain
 from local_dp.bounds.tails import NEAR, Errors, normal_quantile, widest_reach
 from local_dp.checks import check_positive, check_shares, check_whole
+from local_dp.domains import MAX_SYMBOLS
 from local_dp.optimise import least_clients
 from local_dp.randomizers.frequencies.base import support_variance
 from local_dp.randomizers.frequencies.best import best_choice
@@ -159,9 +160,18 @@ def frequency_clients(
     beta, whatever the law: central limit form.
 
     For the least favourable law that is uniform on some symbols, with the errors' correlation,
-    which two frequent symbols have most (`bounds.tails`).
+    which two frequent symbols have most (`bounds.tails`). For k above 4096 by random parities: a
+    union of normal tails, beta / 2 for the 64 symbols that may be frequent.
     """
     check_tolerance(tau)
+    if k > MAX_SYMBOLS:
+        reach = max(
+            parities_variance(epsilon, best_parities(epsilon, (k - 1).bit_length()), share)
+            * normal_quantile(beta / (4 * count)) ** 2
+            for count, shares in ((_FREQUENT, range(1, _FREQUENT + 1)), (k, (_FREQUENT, k)))
+            for share in (1 / each for each in shares)
+        )
+        return math.ceil(reach / tau**2)
     return math.ceil((_frequency_reach(epsilon, k, beta, joint) / tau) ** 2)
 
 

@@ -23,6 +23,7 @@ from local_dp.api.declare import (
     shown_default,
     usual,
 )
+from local_dp.api.files import labels_file
 from local_dp.checks import real_number, whole_number
 from local_dp.cli.main import DEGRADED
 from local_dp.errors import InputError, unknown
@@ -361,6 +362,11 @@ class _Parts(click.ParamType[Any]):
         return tuple(self.each.convert(part, param, ctx) for part in parts_of(str(value)))
 
 
+def _is_file(labels: str) -> bool:
+    """True for @FILE, whose lines are the labels."""
+    return labels.startswith("@") and ";" not in labels and "|" not in labels
+
+
 def _without_none(hint: Any) -> Any:
     """X of "X | None"."""
     return (
@@ -430,7 +436,9 @@ def protocol_options(kind: type[Any], names: set[str]) -> list[click.Parameter]:
             attributes["metavar"] = "A;B;..."
             attributes["type"] = click.STRING if each.name == "labels" else _Parts(click.STRING)
             attributes["callback"] = lambda ctx, param, values: (
-                ";".join(text if isinstance(text, str) else ";".join(text) for text in values)
+                labels_file(values[0][1:])
+                if param.name == "labels" and len(values) == 1 and _is_file(values[0])
+                else ";".join(text if isinstance(text, str) else ";".join(text) for text in values)
                 or None
             )
         if about["choices"]:

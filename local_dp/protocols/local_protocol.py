@@ -244,16 +244,16 @@ class LocalProtocol(ABC, Generic[R]):
         return models[origin]
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, str]) -> Self:
-        """The protocol with these parameters, given as text. Raises InputError on an unknown name
-        or a value that does not parse."""
+    def from_settings(cls, settings: Mapping[str, str | tuple[str, ...]]) -> Self:
+        """The protocol with these parameters, given as text, or labels as a tuple. Raises
+        InputError on an unknown name or a value that does not parse."""
         hints = get_type_hints(cls)
         kinds = {each.name: hints[each.name] for each in fields(cls)}
         values = {}
         for key, text in settings.items():
             if key not in kinds:
                 raise InputError(unknown(f"{cls.name} has no parameter", key, kinds))
-            values[key] = _parse(key, text, kinds[key])
+            values[key] = _parse(key, text, kinds[key]) if isinstance(text, str) else text
         return replace(cls(), **values)
 
 
@@ -396,9 +396,8 @@ def largest_error(value: Floats, truth: Floats) -> float:
 
 def plain(numbers: Floats) -> Any:
     """Numbers as plain data; NaN and infinity become None, for JSON has neither."""
-    if numbers.ndim:
-        return [plain(part) for part in numbers]
-    return float(numbers) if np.isfinite(numbers) else None
+    floats = np.asarray(numbers, dtype=np.float64)
+    return np.where(np.isfinite(floats), floats.astype(object), np.array(None)).tolist()
 
 
 def describe_estimate(estimate: Estimate) -> PlainData:

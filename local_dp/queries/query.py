@@ -42,6 +42,11 @@ class Query(ABC):
     def domain(self) -> Domain:
         """The values it may take."""
 
+    @property
+    def size(self) -> int:
+        """How many of the domain's values a record can have: the first ones."""
+        return self.domain.size
+
     @abstractmethod
     def __call__(self, records: Records) -> Ints:
         """The value of each record, shape (n,)."""

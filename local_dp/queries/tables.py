@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_built, check_range, check_whole
-from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
+from local_dp.domains import MAX_LENGTH, MAX_SYMBOLS, Domain, levels, many_symbols, symbols
 from local_dp.errors import InputError
 from local_dp.queries.dates import date_texts
 from local_dp.queries.grammar import Expression, parse
@@ -96,25 +96,25 @@ class Category(Query):
                 f"a label of {self.column!r} has {max(map(len, self.labels))} characters; "
                 f"{MAX_LABEL} is the most"
             )
-        if not 2 <= self._size <= MAX_SYMBOLS or not self.labels:
-            if self._size == 1 and "," in self.labels[0]:
+        if not 2 <= self.size <= 1 << MAX_LENGTH or not self.labels:
+            if self.size == 1 and "," in self.labels[0]:
                 apart = ";".join(part.strip() for part in self.labels[0].split(","))
                 raise InputError(
                     f"column {self.column!r} has the one label {self.labels[0]!r}; separate "
                     f"labels by ';': labels='{apart}'"
                 )
             raise InputError(
-                f"column {self.column!r} has k = {self._size} labels; from 2 to {MAX_SYMBOLS} can "
-                "be counted"
+                f"column {self.column!r} has k = {self.size} labels; from 2 to "
+                f"{1 << MAX_LENGTH} can be counted"
             )
 
     @property
-    def _size(self) -> int:
+    def size(self) -> int:
         return len(self.labels) + len(self.spare)
 
     @property
     def domain(self) -> Domain:
-        return symbols(self._size)
+        return many_symbols(self.size)
 
     @cached_property
     def breadth(self) -> int:
@@ -132,13 +132,18 @@ class Category(Query):
     def places(self, records: Records) -> Ints:
         """The position of each value in the list, -1 where it is not listed."""
         column = records[self.column]
-        if column.dtype.kind in "iub" and self.labels == tuple(map(str, range(len(self.labels)))):
+        if column.dtype.kind in "iub" and self._are_numbers:
             return np.where(
                 (column >= 0) & (column < len(self.labels)), column.astype(np.int64), -1
             )
         if column.dtype not in self._labels_by_type:
             self._labels_by_type[column.dtype] = Listed(self.labels, column.dtype)
         return self._labels_by_type[column.dtype].places(column)
+
+    @cached_property
+    def _are_numbers(self) -> bool:
+        """True if the labels are 0, 1, 2 and so on."""
+        return self.labels == tuple(map(str, range(len(self.labels))))
 
     @cached_property
     def _labels_by_type(self) -> dict["np.dtype[np.generic]", Listed]:

@@ -3,7 +3,7 @@ of independence; among all or among those present."""
 
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, product
 from typing import Self
 
@@ -13,7 +13,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import frequency_clients
 from local_dp.checks import check_built
-from local_dp.domains import symbols
+from local_dp.domains import MAX_LENGTH, MAX_SYMBOLS, many_symbols
 from local_dp.errors import InputError
 from local_dp.interaction import R
 from local_dp.loss import nano_epsilon
@@ -39,6 +39,7 @@ from local_dp.queries.tables import Category
 from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
 from local_dp.randomizers.frequencies.best import best_choice
+from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import made_for
 from local_dp.records import Records
@@ -134,13 +135,15 @@ class OfShares(LocalProtocol[R]):
 
     @property
     def guess(self) -> tuple[float, float]:
-        return guess_of_shares(self.query.domain.size - self.excluded)
+        return guess_of_shares(self.query.size - self.excluded)
 
     def aim(self) -> Aim | None:
-        return None if self.excluded else Aim.shares(self.query.domain.size)
+        few = self.query.size <= MAX_SYMBOLS
+        return Aim.shares(self.query.size) if few and not self.excluded else None
 
     def truth(self, population: Population) -> Floats:
-        return self.conditional.of(population.law(self.query))
+        law = population.law(self.query)
+        return self.conditional.of(law) if self.excluded else law[: self.query.size]
 
 
 class Shares(OfShares[Estimate]):
@@ -154,20 +157,39 @@ class Shares(OfShares[Estimate]):
 
     def oracle(self, epsilon: float) -> Randomizer:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        k = self.query.domain.size
+        k = self.query.size
+        if k > MAX_SYMBOLS:
+            if self.randomizer not in ("best", WideHashing.name):
+                raise InputError(
+                    f"randomizer is {self.randomizer!r}, which takes {MAX_SYMBOLS} labels at most, "
+                    f"and there are {k}; choose randomizer='wide-hashing'"
+                )
+            return WideHashing(epsilon, length=(k - 1).bit_length())
         if self.randomizer == "best":
             return frequency_randomizer(epsilon, k, joint=self.excluded)
         return made_for(self.randomizer, epsilon, k=k)
 
     def clients(self, epsilon: float) -> int:
         return frequency_clients(
-            epsilon, self.query.domain.size, self.tolerance, BETA, joint=self.excluded
+            epsilon, self.query.size, self.tolerance, BETA, joint=self.excluded
         )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        oracle = self.oracle(epsilon)
+        oracle, k = self.oracle(epsilon), self.query.size
         if not self.excluded:
-            return ask_all(self.query, oracle, clients, oracle.estimate)
+
+            def read(tally: Tally) -> Estimate:
+                whole = oracle.estimate(tally)
+                if k <= MAX_SYMBOLS:
+                    return whole
+                return Estimate(whole.value[:k], whole.standard_error[:k], whole.n, whole.ends)
+
+            return ask_all(self.query, oracle, clients, read)
+        if k > MAX_SYMBOLS:
+            raise InputError(
+                f"missing=exclude takes {MAX_SYMBOLS} labels at most, and there are {k}; choose "
+                "missing=category"
+            )
         if not isinstance(oracle, FrequencyOracle):
             raise InputError(
                 "shares of those present need a randomizer with known covariance, such as grr, "
@@ -373,7 +395,8 @@ class Frequency(Shares):
     ("category"); a missing one may be left out, for shares among those present ("exclude").
     Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the best
     oracle (limits 2). `tolerance` sets the default number of clients: all labels within it with
-    probability 95 %. Cost: at most about log2 k bits a client, one round.
+    probability 95 %. Cost: at most about log2 k bits a client, one round. 2 <= k <= 2^22; above
+    4096 labels by wide-hashing.
     """
 
     name = "frequency"
@@ -384,7 +407,9 @@ class Frequency(Shares):
     )
     example = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "Column whose labels are counted", of_table=True)
-    labels: tuple[str, ...] = parameter((), "The public labels")
+    labels: tuple[str, ...] = parameter(
+        (), "The public labels", help="@FILE (in Python a Path) has one on each line"
+    )
     labels_from_data: bool = parameter(
         False, "Read the labels from the table, and publish them", help="In a simulation only"
     )
@@ -404,10 +429,10 @@ class Frequency(Shares):
     )
 
     def check(self) -> None:
-        symbols(self.k)
+        many_symbols(self.k)
         check_built(self.query)
 
-    @property
+    @cached_property
     def query(self) -> Category:
         labels = self.labels or tuple(map(str, range(self.k)))
         return Category(self.column, labels, spare_of(self.other, self.missing))
@@ -418,7 +443,8 @@ class Frequency(Shares):
         return Finite(kinds, [1 / rank for rank in range(1, len(labels) + 1)], clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        labels = table.labels(self.column, self.labels, self.labels_from_data)
+        most = 1 << MAX_LENGTH
+        labels = table.labels(self.column, self.labels, self.labels_from_data, most=most)
         table.refuse_missing(
             self.missing,
             self.column,

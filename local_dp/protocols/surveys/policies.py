@@ -20,7 +20,10 @@ from local_dp.queries.questions import answers_of, may_be_open
 from local_dp.queries.tables import Category, Question, labels_of
 from local_dp.records import Records, absent, may_lack
 
-MAX_LABELS = 1000  # read from a table at most
+MAX_LABELS = 1000  # read from a table at most, of numbers or for several columns
+SEARCH = (
+    "; or search for the frequent ones: local-dp run heavy-hitters --records TABLE --column '{}'"
+)
 OTHER_CHOICES = "other=category (a label of its own), or list all labels"
 
 
@@ -127,17 +130,19 @@ class Launch:
         labels: tuple[str, ...],
         from_data: bool | None,
         example: str = "first;second",
+        most: int = MAX_LABELS,
     ) -> tuple[str, ...]:
         """The public labels of a column: those given, or in a simulation with `from_data` those in
         the table. Raises InputError where there are none.
 
-        `from_data` None: the protocol has no such option. `example` is the form of the labels.
+        `from_data` None: the protocol has no such option. `example` is the form of the labels, and
+        `most` how many distinct values that are no fractions may be read.
         """
-        self.types[column]  # raises with the columns there are
+        kind = self.types[column].dtype.kind  # raises with the columns there are
         if labels:
             return labels
         if from_data and not self.private:
-            return labels_in(self.records, column)
+            return labels_in(self.records, column, most)
         if from_data:
             raise InputError(
                 "a private run takes nothing public from the table: declare the labels of "
@@ -146,6 +151,7 @@ class Launch:
         advice = f"list them, as in labels='{example}'"
         if from_data is not None:
             advice += ", or in a simulation let them be read: labels_from_data"
+        advice += SEARCH.format(column) if kind == "U" else ""
         raise InputError(f"the labels of {column!r} are public: {advice}")
 
     def groups(
@@ -209,15 +215,18 @@ def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, .
         numbers[number] = label
 
 
-def labels_in(records: Records, column: str) -> tuple[str, ...]:
+def labels_in(records: Records, column: str, most: int = MAX_LABELS) -> tuple[str, ...]:
     """The distinct values of a column as labels, sorted, without missing ones. Raises InputError
-    for more than 1,000."""
+    for more than `most`, and for more than 1,000 fractions."""
     parts = [np.unique(part[column][~absent(part[column])]) for part in records.parts()]
     values = np.unique(np.concatenate(parts))
-    if not 1 <= len(values) <= MAX_LABELS:
+    kind = values.dtype.kind
+    most = MAX_LABELS if kind == "f" else most
+    if not 1 <= len(values) <= most:
+        advice = "list those that matter, with other=category for the rest" + SEARCH.format(column)
         raise InputError(
-            f"column {column!r} has {len(values)} distinct values; {MAX_LABELS} are the most "
-            "labels: count a number by intervals (histogram)"
+            f"column {column!r} has {len(values)} distinct values; {most} are the most labels: "
+            + (advice if kind == "U" else "count a number by intervals (histogram)")
         )
     return tuple(dict.fromkeys(labels_of(Records({column: values}), column).tolist()))
 

@@ -1,0 +1,102 @@
+"""Shares of more than 4,096 labels: estimates, numbers of clients, files of labels, refusals."""
+
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+import local_dp as ldp
+from local_dp.bounds.frequencies import frequency_clients, parities_variance
+from local_dp.bounds.tails import normal_quantile, normal_tail
+from local_dp.domains import MAX_SYMBOLS
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.randomizers.evidence import entries, exact_ratio
+from local_dp.randomizers.frequencies.wide_hashing import WideHashing, best_parities
+from local_dp.server.round import Round
+from local_dp.wire import MAX_BYTES, Gone
+from tests.support.inputs.refusals import refuse
+from tests.support.wrong import wrong
+
+K, N = 5000, 20_000
+FAILURE = 1e-7
+WORDS = [f"http://x.org/{place};a" for place in range(K)]
+
+
+def test_a_million_labels_are_cheap_to_verify() -> None:
+    """Of 2^20 labels the channel of the codes alone is enumerated, and its ratio is at most
+    e^epsilon."""
+    oracle = WideHashing(1.0, length=20)
+    assert entries(oracle) <= 8**2
+    assert float(exact_ratio(oracle)) <= np.exp(1.0)
+
+
+@wrong(
+    "local_dp.randomizers.frequencies.wide_hashing:WideHashing.draw_tally",
+    "values[places]",
+    "values[places // 2]",
+    "half of the clients answer for others",
+    at="aggregate",
+)
+@pytest.mark.parametrize("tier", ["population", "aggregate"])
+def test_estimates_of_many_labels(tier: str) -> None:
+    """Every share is within its normal reach, all with failure probability 1e-7."""
+    result = ldp.run("frequency", k=K, clients=N, epsilon=2, seed=3, tier=tier, raw=True)
+    data = result.data["result"]
+    away = np.subtract(data["estimate"], data["truth"]) / data["standard_error"]
+    assert len(away) == K
+    assert abs(away).max() < normal_quantile(FAILURE / (2 * K)) * 1.1  # few reports
+
+
+@wrong(
+    "local_dp.bounds.frequencies:frequency_clients",
+    "4 * count",
+    "4",
+    "as if there were one label",
+)
+def test_the_clients_suffice_for_all_labels() -> None:
+    """At the default number of clients the error of some label exceeds the tolerance with
+    probability 5 % at most, under laws that are uniform on some labels: a sum of normal tails."""
+    n, b = frequency_clients(1.0, K, 0.05, 0.05), best_parities(1.0, 13)
+    for frequent in (1, 2, 8, 64, 100, K):
+        tails = [
+            count * 2 * normal_tail(0.05 * (n / parities_variance(1.0, b, share)) ** 0.5)
+            for count, share in ((frequent, 1 / frequent), (K - frequent, 0.0))
+        ]
+        assert sum(tails) <= 0.05
+    assert 1 <= n / frequency_clients(1.0, MAX_SYMBOLS, 0.05, 0.05) < 1.7
+
+
+def test_labels_from_a_file(tmp_path: Path) -> None:
+    """A text column of 5,000 labels, read from a file or from the table: all are in the data, the
+    largest on the screen, first; values that the file lacks are of the label (other)."""
+    table = {"word": WORDS + WORDS[4000:4001] * K}
+    file = tmp_path / "labels.txt"
+    file.write_text("\n".join([*WORDS, ""]), "utf-8")
+    count = partial(ldp.run, "frequency", table, column="word", epsilon=8, seed=1)
+    whole = count(labels=file)
+    assert whole.data["result"]["labels"] == WORDS
+    assert f"{K - 40} more" in str(whole)
+    assert str(whole).split("─\n")[1].startswith(WORDS[4000])
+    assert sorted(count(labels_from_data=True).data["result"]["labels"]) == sorted(WORDS)
+    file.write_text("\n".join(WORDS[3990:4010]), "utf-8")
+    some = count(labels=file, other="category").data["result"]
+    assert some["labels"] == [*WORDS[3990:4010], "(other)"]
+    assert abs(some["estimate"][-1] - 0.498) < 0.1
+
+
+def test_refusals(tmp_path: Path) -> None:
+    """One line each, with what to do."""
+    count = partial(ldp.run, "frequency", {"word": WORDS}, column="word", epsilon=1)
+    message = Gone.model_construct(run="r", member="m" * MAX_BYTES)
+    round = cast(Any, SimpleNamespace(number=1, request=lambda: message))
+    refuse(
+        ("heavy-hitters", count),
+        ("one label on each line", lambda: count(labels=tmp_path / "none")),
+        ("wide-hashing", lambda: count(labels=WORDS, randomizer="oue")),
+        ('missing="category"', lambda: count(labels=WORDS, missing="exclude")),
+        ("4194304", lambda: Frequency(k=(1 << 22) + 1)),
+        ("fewer labels", lambda: Round.check_size(round)),
+    )
