@@ -136,7 +136,7 @@ def test_a_worker_that_is_killed_changes_nothing(
                 "does not have the package no_such_package",
             ),
         ],
-        lambda each: "sources" in each[0],
+        lambda each: "sources" in str(each[0]),
         several=True,
     ),
 )
