@@ -125,11 +125,11 @@ def framed(result: PlainData) -> dict[str, list[Any]]:
         numbers = (value, error, *ends)
         rows.append((label, *(math.nan if each is None else each for each in numbers)))
     truth = truths(result, len(rows))
-    hidden = result.get("withheld", [])
-    rows += [(label, *[math.nan] * 4) for label in hidden]
+    others = result.get("withheld", [])
+    rows += [(label, *[math.nan] * 4) for label in others]
     names = ("label", "estimate", "standard_error", "low", "high")
     columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
-    return columns | ({"truth": [*truth, *[math.nan] * len(hidden)]} if truth else {})
+    return columns | ({"truth": [*truth, *[math.nan] * len(others)]} if truth else {})
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,7 +23,6 @@ from local_dp.api.declare import (
     shown_default,
     usual,
 )
-from local_dp.api.files import labels_file
 from local_dp.checks import real_number, whole_number
 from local_dp.cli.main import DEGRADED
 from local_dp.errors import InputError, unknown
@@ -362,9 +361,16 @@ class _Parts(click.ParamType[Any]):
         return tuple(self.each.convert(part, param, ctx) for part in parts_of(str(value)))
 
 
-def _is_file(labels: str) -> bool:
-    """True for @FILE, whose lines are the labels."""
-    return labels.startswith("@") and ";" not in labels and "|" not in labels
+def _list_of(
+    ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]
+) -> str | tuple[str, ...] | None:
+    """A parameter that is a list, with semicolons; of labels in a file, @FILE, a tuple."""
+    first = values[0] if param.name == "labels" and len(values) == 1 else ""
+    if first[:1] == "@" and not {*";|"} & {*first}:
+        from local_dp.api.files import labels_file  # a table takes a while to import
+
+        return labels_file(first[1:])
+    return ";".join(each if isinstance(each, str) else ";".join(each) for each in values) or None
 
 
 def _without_none(hint: Any) -> Any:
@@ -435,12 +441,7 @@ def protocol_options(kind: type[Any], names: set[str]) -> list[click.Parameter]:
         if many:
             attributes["metavar"] = "A;B;..."
             attributes["type"] = click.STRING if each.name == "labels" else _Parts(click.STRING)
-            attributes["callback"] = lambda ctx, param, values: (
-                labels_file(values[0][1:])
-                if param.name == "labels" and len(values) == 1 and _is_file(values[0])
-                else ";".join(text if isinstance(text, str) else ";".join(text) for text in values)
-                or None
-            )
+            attributes["callback"] = _list_of
         if about["choices"]:
             attributes |= {"type": click.Choice(about["choices"]), "metavar": None}
         option = Option(spellings, about, heading=PARAMETERS, default=None, **attributes)
