@@ -46,6 +46,12 @@ class Domain:
         steps = max(1, most - 1)
         return self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // steps
 
+    def takes(self, values: "Domain") -> bool:
+        """True if a randomizer of this domain takes those values: the same, or symbols as levels of
+        the same order."""
+        of_symbols = values.kind == "symbols" and self.kind == "levels"
+        return self == values or (of_symbols and (self.low, self.high) == (values.low, values.high))
+
     def shape(self, n: int) -> tuple[int, ...]:
         return (n,)
 

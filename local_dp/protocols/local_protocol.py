@@ -28,6 +28,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
 from local_dp.protocols import BUILT_IN
+from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
@@ -185,6 +186,11 @@ class LocalProtocol(ABC, Generic[R]):
             "np.asarray(0.5)"
         )
         return largest_error(self.values(result), truth)
+
+    @property
+    def need(self) -> Need | None:
+        """What its parameter `randomizer` must be able to do; None without that parameter."""
+        return None
 
     def aim(self) -> Aim | None:
         """Which mean over clients the answer is, by the values of its one query; None where it is
