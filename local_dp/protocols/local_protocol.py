@@ -81,6 +81,7 @@ class LocalProtocol(ABC, Generic[R]):
     figureless: ClassVar[str] = (
         ""  # what it learns, if that has no figure: its result is described as a `hypothesis`
     )
+    asks: ClassVar[tuple[str, ...]] = ()  # randomizers that it takes itself, and no others
     error_unit: ClassVar[str] = (
         ""  # what the true error measures, where it is not a distance of estimates from the truth
     )

@@ -1,7 +1,9 @@
 """What a protocol needs of a randomizer that is plugged in: the values that it takes, and what it
 estimates."""
 
-from dataclasses import dataclass
+import math
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -9,13 +11,15 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.best import MAX_TABLE, report_laws
-from local_dp.domains import Domain, Parameter, Vectors
+from local_dp.domains import MAX_SYMBOLS, Domain, Parameter, Vectors, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.randomizers.finite import FiniteChannel, of_moments
 from local_dp.randomizers.frequencies.base import FrequencyOracle, joint_of_reports
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import made_for
 from local_dp.tallies import Estimate, Joint, Tally
+
+LEAST = 1e-4  # the least singular value of a channel: the inverse of a less one is noise alone
 
 
 @dataclass(frozen=True)
@@ -51,13 +55,15 @@ class Need:
     """Averages of the values of `domain`: shares of symbols, means of vectors; with `joint` also
     their covariances, with `ones` the share of ones of two symbols.
 
-    `estimates` is the quantity, as a randomizer names it; `others` are needs that will do as well.
+    `estimates` is the quantity, as a randomizer names it; `own` are the parameters of a randomizer
+    for it, if they do not follow from the domain; `others` are needs that will do as well.
     """
 
     domain: Domain
     joint: bool = False
     ones: bool = False
     estimates: str = "averages"
+    own: tuple[tuple[str, Parameter], ...] = ()
     others: tuple["Need", ...] = ()
 
     def randomizer(self, which: str, epsilon: float, protocol: str, **own: Parameter) -> Randomizer:
@@ -87,6 +93,8 @@ class Need:
 
     @property
     def _parameters(self) -> dict[str, Parameter]:
+        if self.own:
+            return dict(self.own)
         if isinstance(self.domain, Vectors):
             return {"d": self.domain.d, "steps": self.domain.high}
         k = self.domain.size
@@ -101,7 +109,7 @@ class Need:
             return None
         if self.ones or not isinstance(made, FiniteChannel) or not _is_small(made):
             return ", without covariances" if self.joint and self._is_average(made) else ""
-        rank = np.linalg.matrix_rank(Deconvolution(made).laws)
+        rank = np.linalg.matrix_rank(Deconvolution(made).laws, tol=LEAST)
         return None if rank == self.domain.size else f", and {rank} shares at most"
 
     def _is_average(self, made: Randomizer) -> bool:
@@ -119,6 +127,30 @@ class Need:
         """What estimates from the randomizer's tally: itself, or the inverse of its channel."""
         fits = self._is_average(made) and (not self.joint or isinstance(made, FrequencyOracle))
         return made if fits or not isinstance(made, FiniteChannel) else Deconvolution(made)
+
+    def variance(self, which: str, epsilon: float = 1.0) -> float | None:
+        """n times the variance of an estimate, on average over all, for equally likely values:
+        infinite where it has no form, None where the randomizer does not fit.
+
+        A table decides how many symbols there are, if not the protocol: then these are 8 at most.
+        """
+        need, size = self, self.domain.size
+        if self.domain.kind == "symbols" and size < MAX_SYMBOLS and not self.own:
+            need = replace(self, domain=symbols(min(size, 8)))
+        try:
+            made = need.randomizer(which, epsilon, "")
+        except (InputError, RefusedError):
+            return None
+        if self.domain.kind == "symbols" and size > MAX_SYMBOLS:
+            return math.inf  # all shares of so many symbols are no table
+        values = made.domain.some(256)
+        law = np.full(len(values), 1 / len(values))
+        if isinstance(reader := need.reader(made), Deconvolution):
+            reports = law @ reader.laws
+            return float(np.mean(reports @ reader.stands**2 - (reports @ reader.stands) ** 2))
+        with suppress(NotImplementedError):
+            return float(np.mean(made.variance(values, law)))
+        return math.inf
 
 
 def _is_small(channel: FiniteChannel) -> bool:

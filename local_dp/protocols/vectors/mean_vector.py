@@ -61,6 +61,7 @@ class Mean(OfGroups):
     """
 
     name = "mean"
+    asks = ("one-bit-mean", "rounded-grr", "rounded-oracle")
     summary = "Estimates the mean of a column between public bounds"
     source = "Duchi, Jordan, Wainwright 2013"
     example = "--records fair.csv --column age --low 15 --high 45"
