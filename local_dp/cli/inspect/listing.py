@@ -55,9 +55,7 @@ class Randomizers:
             lambda kind: f"for {', '.join(uses[kind.name]) or 'no protocol'}",
             sorted(RANDOMIZERS, key=lambda name: first.get(name, math.inf)),
         )
-        SCREEN.tell(
-            "Numbers: n times the variance of an estimate of the first protocol, at epsilon 1."
-        )
+        SCREEN.tell("Number: n times the variance of an estimate of the first protocol, epsilon 1.")
 
 
 def _uses(name: str, protocols: Mapping[str, LocalProtocol[Any]]) -> dict[str, float]:

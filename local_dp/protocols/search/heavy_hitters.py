@@ -430,7 +430,7 @@ class HeavyHitters(FrequentStrings):
 
     @property
     def need(self) -> Need:
-        return Need(bit_strings(self.lengths[0]))
+        return Need(bit_strings(COUNT_WIDTH))
 
     @property
     def lengths(self) -> tuple[int, ...]:

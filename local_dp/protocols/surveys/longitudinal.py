@@ -230,7 +230,7 @@ class Longitudinal(LocalProtocol[Course]):
         "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
         "2017; Arcolezi et al. 2021, 2023"
     )
-    example = "--times 64 --changes 1 --clients 200000 --tier population"
+    example = "--times 64 --changes 1 --clients 200000"
     columns: tuple[str, ...] = parameter(
         (), "Column or yes/no question of each wave", of_table=True
     )
@@ -255,7 +255,7 @@ class Longitudinal(LocalProtocol[Course]):
     )
     randomizer: str = parameter(
         "best",
-        "Randomizer of symbols; best: the one of least variance",
+        "Randomizer of symbols; best: of least variance",
     )
     tolerance: float = parameter(
         0.05,
