@@ -222,6 +222,8 @@ def counted(search: Search, level: Level, least: float) -> Found:
     """
     level, strings = level.apart(search.strings)
     ends = level.tables[0].ends
+    if ends is not None and np.ndim(ends[0]):
+        ends = None  # each symbol has ends of its own
     codes = [query.of(strings) for query in level.codings]
     shares = level.mean_of(codes)
     counts = Estimate(shares, level.errors_of(codes), level.n, ends)
