@@ -84,6 +84,8 @@ class Need:
         try:
             made = made_for(which, epsilon, **{**self._parameters, **own})
         except RefusedError as error:
+            if error.code != "bad-parameters":
+                raise
             raise InputError(f"{error}; {needs}") from None
         if (fault := self._fault(made)) is not None:
             raise InputError(

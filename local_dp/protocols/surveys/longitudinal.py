@@ -240,7 +240,7 @@ class Longitudinal(LocalProtocol[Course]):
     times: int = parameter(8, "Without a table: number of waves")
     changes: int | None = parameter(
         None,
-        "Most changes of a person's value; default: any number",
+        "Most changes of a person's value; default: any",
         help="Counted from no, or from the first label, on",
     )
     method: str = parameter(
