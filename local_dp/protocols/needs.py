@@ -16,7 +16,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.randomizers.finite import FiniteChannel, of_moments
 from local_dp.randomizers.frequencies.base import FrequencyOracle, joint_of_reports
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.registry import made_for
+from local_dp.randomizers.registry import RANDOMIZERS, made_for
 from local_dp.tallies import Estimate, Joint, Tally
 
 LEAST = 1e-4  # the least singular value of a channel: the inverse of a less one is noise alone
@@ -82,7 +82,7 @@ class Need:
     ) -> Randomizer:
         needs = f"{protocol} needs {self.estimates} of {self.domain}"
         try:
-            made = made_for(which, epsilon, **{**self._parameters, **own})
+            made = made_for(which, epsilon, **{**self._parameters(which), **own})
         except RefusedError as error:
             if error.code != "bad-parameters":
                 raise
@@ -93,26 +93,31 @@ class Need:
             )
         return made
 
-    @property
-    def _parameters(self) -> dict[str, Parameter]:
+    def _parameters(self, which: str) -> dict[str, Parameter]:
+        """Those that make a randomizer take the values; of one that has k, k alone."""
         if self.own:
             return dict(self.own)
         if isinstance(self.domain, Vectors):
             return {"d": self.domain.d, "steps": self.domain.high}
         k = self.domain.size
+        if "k" in RANDOMIZERS.resolve(which)[0].__dataclass_fields__:
+            return {"k": k}
         bits, setting = (k - 1).bit_length(), (f"k={k}",)
-        return {"k": k, "length": bits, "intervals": k - 1, "steps": k - 1, "setting": setting}
+        return {"length": bits, "intervals": k - 1, "steps": k - 1, "setting": setting}
 
     def _fault(self, made: Randomizer) -> str | None:
         """Why a randomizer does not fit; empty where the facts about it show that."""
         if not made.domain.takes(self.domain):
             return ""
-        if self._is_average(made) and (not self.joint or isinstance(made, FrequencyOracle)):
+        if self._has_estimate(made):
             return None
         if self.ones or not isinstance(made, FiniteChannel) or not _is_small(made):
             return ", without covariances" if self.joint and self._is_average(made) else ""
         rank = np.linalg.matrix_rank(Deconvolution(made).laws, tol=LEAST)
         return None if rank == self.domain.size else f", and {rank} shares at most"
+
+    def _has_estimate(self, made: Randomizer) -> bool:
+        return self._is_average(made) and (not self.joint or isinstance(made, FrequencyOracle))
 
     def _is_average(self, made: Randomizer) -> bool:
         if made.estimates != self.estimates or self.estimates != "averages":
@@ -127,8 +132,9 @@ class Need:
 
     def reader(self, made: Randomizer) -> Any:
         """What estimates from the randomizer's tally: itself, or the inverse of its channel."""
-        fits = self._is_average(made) and (not self.joint or isinstance(made, FrequencyOracle))
-        return made if fits or not isinstance(made, FiniteChannel) else Deconvolution(made)
+        if self._has_estimate(made) or not isinstance(made, FiniteChannel):
+            return made
+        return Deconvolution(made)
 
     def variance(self, which: str, epsilon: float = 1.0) -> float | None:
         """n times the variance of an estimate, on average over all, for equally likely values:

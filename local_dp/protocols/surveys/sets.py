@@ -1,6 +1,7 @@
 """Sets and keys with numbers: the share of each item, and the mean of each key's numbers."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -125,13 +126,18 @@ class Sets(LocalProtocol[Holdings]):
             made = self.need.randomizer(name, epsilon, self.name)
             query = next(each for each in self.queries.values() if each.domain == made.domain)
             values = query(Records({self.column: np.array(["", self.items[0]])}))
-            variance = made.variance(values, np.array([0.5, 0.5]))
-            choices.append((query, made, float(variance[0])))
+            variance = math.inf  # of one without a form
+            with suppress(NotImplementedError):
+                variance = float(made.variance(values, np.array([0.5, 0.5]))[0])
+            choices.append((query, made, variance))
         return min(choices, key=lambda choice: choice[2])
 
     def clients(self, epsilon: float) -> int:
         z = normal_quantile(BETA / (2 * len(self.items)))
-        return math.ceil(self.choice(epsilon)[2] * (z / self.tolerance) ** 2)
+        variance = self.choice(epsilon)[2]
+        if math.isinf(variance):
+            variance = replace(self, randomizer="best").choice(epsilon)[2]
+        return math.ceil(variance * (z / self.tolerance) ** 2)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Holdings]:
         query, made, _ = self.choice(epsilon)
