@@ -329,7 +329,7 @@ class Quantiles(LocalProtocol[Located]):
             return _margins(randomizer, tally, share, self.symbols)
         weights = np.tri(self.symbols - 1, k) - (np.arange(k) < self.symbols) * share
         joint: Joint = self.need.reader(randomizer).joint(tally, weights)
-        return joint.value, np.sqrt(np.diag(joint.covariance))
+        return joint.value, np.sqrt(np.maximum(np.diag(joint.covariance), 0.0))
 
     def _search(self, epsilon: float, clients: int) -> LocalPlay[Located]:
         randomizer = OneBitMean(epsilon, steps=STEPS)
