@@ -46,6 +46,12 @@ class Domain:
         steps = max(1, most - 1)
         return self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // steps
 
+    def takes(self, values: "Domain") -> bool:
+        """True if a randomizer of this domain takes those values: the same, or symbols as levels of
+        the same order."""
+        of_symbols = values.kind == "symbols" and self.kind == "levels"
+        return self == values or (of_symbols and (self.low, self.high) == (values.low, values.high))
+
     def shape(self, n: int) -> tuple[int, ...]:
         return (n,)
 
@@ -76,8 +82,8 @@ class Vectors(Domain):
     """Vectors of `d` coordinates: a value is a row of whole numbers from -steps to steps, shape
     (d,), and stands for row / steps in [-1, 1]^d.
 
-    `kind` is "cube" for all rows, or "ball" for those of Euclidean norm at most 1. n values have
-    shape (n, d).
+    `kind` is "cube" for all rows, or "ball" for those of Euclidean norm at most 1; of "key values"
+    the whole numbers begin with 0. n values have shape (n, d).
     """
 
     d: int
@@ -91,7 +97,7 @@ class Vectors(Domain):
         """Every member, for a small d: shape (members, d)."""
         axis = np.arange(self.low, self.high + 1)
         rows = np.stack(np.meshgrid(*[axis] * self.d, indexing="ij"), axis=-1).reshape(-1, self.d)
-        return rows if self.kind == "cube" else rows[(rows**2).sum(axis=1) <= self.high**2]
+        return rows[(rows**2).sum(axis=1) <= self.high**2] if self.kind == "ball" else rows
 
     def some(self, most: int) -> Counts:
         """All of few; else plus and minus the first unit vector, the diagonal, nothing, and
@@ -119,7 +125,7 @@ class Vectors(Domain):
         """Into the cube; for the ball, then towards 0 until the norm is at most 1. Whole numbers,
         alike on every machine."""
         rows: Ints = values.clip(self.low, self.high)
-        if self.kind == "cube":
+        if self.kind != "ball":
             return rows
         # of whole numbers below 2^53: their sum is exact
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))

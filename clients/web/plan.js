@@ -99,7 +99,8 @@ export function built(ask, schema, policy) {
   const randomizer = build(ask.randomizer, ask.randomizer_params);
   const [one, other] = [query.domain, randomizer.domain];
   fits(() => {
-    const isSame = one.kind === other.kind && one.low === other.low && one.high === other.high;
+    const isOfKind = one.kind === other.kind || (one.kind === "symbols" && other.kind === "levels");
+    const isSame = isOfKind && one.low === other.low && one.high === other.high;
     if (!isSame) throw new InputError("the query has other values than the randomizer takes");
   });
   return { query, randomizer };

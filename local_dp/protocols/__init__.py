@@ -8,6 +8,7 @@ BUILT_IN = {
     "identity": "local_dp.protocols.surveys.identity:Identity",
     "logistic": "local_dp.protocols.surveys.logistic:Logistic",
     "longitudinal": "local_dp.protocols.surveys.longitudinal:Longitudinal",
+    "sets": "local_dp.protocols.surveys.sets:Sets",
     "sq": "local_dp.protocols.surveys.survey:StatisticalQueries",
     "survey": "local_dp.protocols.surveys.survey:Survey",
     "marginals": "local_dp.protocols.vectors.marginals:Marginals",

@@ -28,6 +28,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Local, LocalAlgorithm, ask_all
 from local_dp.populations.finite import Population
 from local_dp.protocols import BUILT_IN
+from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
@@ -81,6 +82,7 @@ class LocalProtocol(ABC, Generic[R]):
     figureless: ClassVar[str] = (
         ""  # what it learns, if that has no figure: its result is described as a `hypothesis`
     )
+    asks: ClassVar[tuple[str, ...]] = ()  # randomizers that it takes itself, and no others
     error_unit: ClassVar[str] = (
         ""  # what the true error measures, where it is not a distance of estimates from the truth
     )
@@ -186,6 +188,11 @@ class LocalProtocol(ABC, Generic[R]):
             "np.asarray(0.5)"
         )
         return largest_error(self.values(result), truth)
+
+    @property
+    def need(self) -> Need | None:
+        """What its parameter `randomizer` must be able to do; None without that parameter."""
+        return None
 
     def aim(self) -> Aim | None:
         """Which mean over clients the answer is, by the values of its one query; None where it is

@@ -15,6 +15,7 @@ BUILT_IN = {
     "parity-example": "local_dp.queries.examples:ParityExample",
     "parity-coset": "local_dp.queries.examples:ParityCoset",
     "path-step": "local_dp.queries.examples:PathStep",
+    "members": "local_dp.queries.members:Members",
     "prefix": "local_dp.queries.strings:Prefix",
     "hashed-prefix": "local_dp.queries.strings:HashedPrefix",
     "kept-prefix": "local_dp.queries.strings:KeptPrefix",

@@ -23,8 +23,8 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "run survey --hosts 0": "hosts is 0",
         "run frequency --k 1": "k is 1",
         "run masked-parity --d 65": "d is 65",
-        "run survey --randomizer one-bit-mean": (
-            "takes the levels 0 to 65536; give a query and a randomizer of one domain"
+        "run survey --randomizer rounded-grr": (
+            "takes the grouped levels 0 to 2 and estimates averages; survey needs averages of the"
         ),
         "run survey --q 1": "no option '--q'",
         "audit grr --set k": "NAME=VALUE",

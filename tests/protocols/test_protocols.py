@@ -357,7 +357,7 @@ masked-parity-one-round: d=12, form=masks / form=bend
 masked-parity: a=2 / d=0 / d=4, r=16 / d=65 / d=four / r=-1
 mean-vector: columns=a;a / d=0 / high=inf / low=-1e308, high=1e308 / low=0;0 / low=1, high=0
 mean-vector: low=nan / low=x / missing=exclude / outside=x / radius=0 / radius=0.0
-mean-vector: radius=1, low=0 / radius=1.0, low=0 / randomizer=best-of-all / steps=3
+mean-vector: radius=1, low=0 / radius=1.0, low=0 / steps=3
 mean-vector: tolerance=0.0
 mean: high=inf / low=-1e308, high=1e308 / low=1, high=0 / low=nan / p=0
 parity-deny: d=13

@@ -308,7 +308,7 @@ def test_what_is_no_member_is_refused(randomizer: Randomizer) -> None:
         0.5,
         "1",
         None,
-        (domain.low, domain.low),
+        (domain.low - 1, domain.low),
     ]
     if isinstance(domain, Vectors):
         wrong += [0, (0,) * (domain.d + 1), (0.5,) * domain.d, (domain.high + 1,) * domain.d]
@@ -351,7 +351,7 @@ BAD: dict[str, list[dict[str, Any]]] = {
     "projunit": [{"d": 1}, *({"d": 100, "k": k} for k in (16, 48, 256)), {"word_bits": 32}],
     "padding-sampling": [{"k": 13}, {"k": 3, "limit": 4}],
     "pckv": [{"k": 7, "steps": 4}, {"steps": 0}, {"limit": 3}, {"word_bits": 3}],
-    "pckv-ue": [{"k": 12}, {"limit": 0}, {"steps": 0}, {"word_bits": 2}],
+    "pckv-ue": [{"k": 1025}, {"limit": 0}, {"steps": 0}, {"word_bits": 2}],
     "she": [{"k": 4097}, {"word_bits": 4}, {"epsilon": 1e-7}],
     "memoised-grr": [
         {"k": 4, **wrong}

@@ -2,18 +2,21 @@
 `schema` and `export`."""
 
 import inspect
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, make_dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from local_dp.api.curate import OTHERS
 from local_dp.api.declare import argument
 from local_dp.curator.mechanism import mechanisms, privacy_in
 from local_dp.errors import InputError, RefusedError, unknown
-from local_dp.protocols.local_protocol import PROTOCOLS
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.registry import is_place
@@ -37,7 +40,35 @@ def _listing(
 
 
 Protocols = _listing("List the protocols.", lambda: PROTOCOLS, lambda kind: kind.model())
-Randomizers = _listing("List the randomizers.", lambda: RANDOMIZERS)
+
+
+@dataclass(frozen=True)
+class Randomizers:
+    """List the randomizers and the protocols that each is for, the best first at epsilon 1."""
+
+    def __call__(self) -> None:
+        protocols = {name: PROTOCOLS[name]() for name in PROTOCOLS.usable()}
+        uses = {name: _uses(name, protocols) for name in RANDOMIZERS.usable()}
+        first = {name: next(iter(own.values()), math.inf) for name, own in uses.items()}
+        _show(
+            RANDOMIZERS,
+            lambda kind: f"{first[kind.name]:.3g}".replace("inf", "-"),
+            lambda kind: f"for {', '.join(uses[kind.name]) or 'no protocol'}",
+            sorted(RANDOMIZERS, key=lambda name: first.get(name, math.inf)),
+        )
+        SCREEN.tell("Number: n times the variance of an estimate of the first protocol, epsilon 1.")
+
+
+def _uses(name: str, protocols: Mapping[str, LocalProtocol[Any]]) -> dict[str, float]:
+    """The protocols that a randomizer is for, with the variance of their estimates."""
+    uses = {}
+    for each, protocol in protocols.items():
+        variance = protocol.need.variance(name) if protocol.need else None
+        if variance is not None or name in protocol.asks:
+            uses[each] = math.inf if variance is None else variance
+    return uses
+
+
 Queries = _listing("List the queries.", lambda: QUERIES)
 Mechanisms = _listing(
     "List the trusted curator's mechanisms, with their privacy: pure, approximate or concentrated.",
@@ -60,6 +91,8 @@ class Describe:
             for each in (inspect.getdoc(kind) or "").split("\n\n")
         ]
         facts = [f"parameters: {_parameters(kind)}", *([f"source: {source}"] if source else [])]
+        if label.startswith("randomizer"):
+            facts.append(_variance_of(kind))
         SCREEN.tell(
             "\n\n".join(
                 (
@@ -69,6 +102,25 @@ class Describe:
                 )
             )
         )
+
+
+def _variance_of(kind: Any) -> str:
+    """The shape of a randomizer's variance, from its example: from no client to all of those whose
+    value adds most to the first estimate."""
+    made = kind.example()
+    values = made.domain.some(256)
+    truths = made.truths(values)[:, 0]
+    laws = np.zeros((3, len(values)))
+    for law, share in zip(laws, (0.0, 0.5, 1.0), strict=True):
+        law[truths.argmin()], law[truths.argmax()] = 1 - share, share
+    try:
+        none, half, every = made.variance(values, laws)[:, 0].tolist()
+    except NotImplementedError:
+        return "variance: no closed form"
+    return (
+        f"variance: n times that of an estimate at epsilon 1 is {none:.3g} where no client adds to "
+        f"it, {half:.3g} where half do and {every:.3g} where all do"
+    )
 
 
 def _class_of(name: str) -> tuple[Any, str]:
@@ -95,21 +147,27 @@ def _class_of(name: str) -> tuple[Any, str]:
     )
 
 
-def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str]) -> None:
-    """A line for each class, grouped by its folder. A class that cannot be imported has its error
-    as its line."""
+def _show(
+    registry: Mapping[str, type[Any]],
+    label: Callable[[Any], str],
+    purpose: Callable[[Any], str] | None = None,
+    names: Iterable[str] = (),
+) -> None:
+    """A line for each class, in the order of `names`, grouped by its purpose or its folder. A class
+    that cannot be imported has its error as its line."""
     groups: dict[str, list[tuple[str, ...]]] = {}
-    for name in registry:
+    for name in names or registry:
         try:
             kind = registry[name]
-            groups.setdefault(_purpose(kind), []).append(
+            groups.setdefault((purpose or _purpose)(kind), []).append(
                 (f"  {name}", *filter(None, [label(kind)]), kind.summary)
             )
         except RefusedError as error:
             groups.setdefault("not usable", []).append((f"  {name}", str(error)))
-    for place, (purpose, rows) in enumerate(groups.items()):
+    for place, (theme, rows) in enumerate(groups.items()):
         lines = table([""] * len(rows[0]), rows, screen_width())
-        SCREEN.tell(f"{chr(10) if place else ''}{purpose}:\n{lines}")
+        head = paragraph(f"{theme}:", screen_width())
+        SCREEN.tell(f"{chr(10) if place else ''}{head}\n{lines}")
     SCREEN.tell("\n`local-dp describe NAME` shows parameters, privacy, utility, cost and source.")
 
 

@@ -64,7 +64,7 @@ class LocalQuery:
     repeat: Repeat = FRESH
 
     def __post_init__(self) -> None:
-        if self.query.domain != self.randomizer.domain:
+        if not self.randomizer.domain.takes(self.query.domain):
             raise InputError(
                 f"query {self.query.name!r} has values in {self.query.domain}, but randomizer "
                 f"{self.randomizer.name!r} takes {self.randomizer.domain}; give a query and a "

@@ -35,6 +35,7 @@ class ParityElimination(ParityProtocol):
     """
 
     name = "parity-elimination"
+    asks = ("suspects", "characters")
     summary = "Learns a parity by dropping unlikely candidates"
     source = "sequential tests (Wald 1945) over named suspects (limits 12.3)"
     fall: float = parameter(

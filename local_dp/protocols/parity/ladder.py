@@ -83,6 +83,7 @@ class _Ladder(LocalProtocol[str]):
     """Level i < k has a hidden table of 2^i bits, the steps at its nodes; each client has the table
     of one uniform level."""
 
+    asks = ("one-of-rounds",)
     figureless = "a hypothesis"
     error_unit = "share of the path from its first wrong step on"
     k: int = parameter(4, "Number of levels, from 1 to 16", unit="levels")

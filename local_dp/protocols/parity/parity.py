@@ -79,6 +79,7 @@ class ParityHalving(ParityProtocol):
     """
 
     name = "parity"
+    asks = ("characters",)
     summary = "Learns a parity by halving the candidates round by round"
     source = "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
 
@@ -114,6 +115,7 @@ class ParityOneRound(ParityProtocol):
     """
 
     name = "parity-one-round"
+    asks = ("characters",)
     summary = "Learns a parity in one round, by public random masks"
     source = "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
 
@@ -173,6 +175,7 @@ class ParityDeny(ParityProtocol):
     """
 
     name = "parity-deny"
+    asks = ("deny",)
     summary = "Learns a parity in one round, by parities ruled out"
     source = (
         "KLNRS 2008, Section 4.4 and Corollary 4.6; the best randomizer of one round (limits 12.2)"
@@ -201,6 +204,7 @@ class ParityRounds(ParityProtocol):
     """
 
     name = "parity-rounds"
+    asks = ("deny", "characters")
     summary = "Learns a parity in a few rounds, by shrinking lists"
     source = "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
     rounds: int = parameter(2, "Number of rounds, from 2 to the dimension")

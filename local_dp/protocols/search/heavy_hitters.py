@@ -21,6 +21,7 @@ from local_dp.bounds.frequencies import (
 )
 from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.checks import check_share, check_whole
+from local_dp.domains import Domain, bit_strings
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.loss import nano_epsilon
@@ -35,6 +36,7 @@ from local_dp.protocols.local_protocol import (
     parameter,
     policy,
 )
+from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.strings import (
@@ -51,8 +53,16 @@ from local_dp.queries.strings import (
     strings_of,
 )
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally, exact_interval
+
+
+def read(query: LocalQuery, tally: Tally) -> Estimate:
+    """The shares of the codes of a query, by its randomizer."""
+    reader = Need(query.query.domain).reader(query.randomizer)
+    estimate: Estimate = reader.estimate(tally)
+    return estimate
 
 
 @dataclass(frozen=True)
@@ -68,9 +78,7 @@ class Level:
     def of(cls, length: int, queries: Sequence[LocalQuery], tallies: Iterator[Tally]) -> Self:
         """From the tallies of these queries."""
         codings = tuple(query.query for query in queries if isinstance(query.query, Prefix))
-        return cls(
-            length, codings, tuple(query.randomizer.estimate(next(tallies)) for query in queries)
-        )
+        return cls(length, codings, tuple(read(query, next(tallies)) for query in queries))
 
     @property
     def n(self) -> int:
@@ -82,6 +90,12 @@ class Level:
         for table, own in zip(self.tables, codes, strict=True):
             shares = shares + table.n / self.n * table.value[own]
         return shares
+
+    def errors_of(self, codes: Sequence[Ints]) -> Floats:
+        """The standard error of `mean_of`."""
+        pairs = zip(self.tables, codes, strict=True)
+        squares = [(table.n / self.n * table.standard_error[own]) ** 2 for table, own in pairs]
+        return np.asarray(np.sqrt(np.sum(squares, axis=0)))
 
     def shares(self, prefixes: Words, ends: Words) -> Floats:
         """The estimated share of each prefix with each end; of a hash, less the expected part of
@@ -170,6 +184,14 @@ class Search:
         )
 
 
+def joint_interval(estimate: Estimate, z: float) -> tuple[Floats, Floats]:
+    """The exact interval of two-valued reports; of others the normal one."""
+    if estimate.ends is not None:
+        return exact_interval(estimate.value, estimate.ends, estimate.n, z)
+    away = z * estimate.standard_error
+    return estimate.value - away, estimate.value + away
+
+
 @dataclass(frozen=True)
 class Chosen(Estimate):
     """Estimates that were chosen by their size among those of `candidates` strings: their intervals
@@ -180,10 +202,7 @@ class Chosen(Estimate):
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
         """Simultaneous intervals, by a union bound over all candidates: each side fails with
         probability normal_tail(z) / `candidates` at most."""
-        assert self.ends is not None
-        return exact_interval(
-            self.value, self.ends, self.n, normal_quantile(normal_tail(z) / self.candidates)
-        )
+        return joint_interval(self, normal_quantile(normal_tail(z) / self.candidates))
 
 
 @dataclass(frozen=True)
@@ -203,9 +222,12 @@ def counted(search: Search, level: Level, least: float) -> Found:
     """
     level, strings = level.apart(search.strings)
     ends = level.tables[0].ends
-    assert ends is not None
-    shares = level.mean_of([query.of(strings) for query in level.codings])
-    above = exact_interval(shares, ends, level.n, normal_quantile(NOISE / len(strings)))[0] > 0
+    if ends is not None and np.ndim(ends[0]):
+        ends = None  # each symbol has ends of its own
+    codes = [query.of(strings) for query in level.codings]
+    shares = level.mean_of(codes)
+    counts = Estimate(shares, level.errors_of(codes), level.n, ends)
+    above = joint_interval(counts, normal_quantile(NOISE / len(strings)))[0] > 0
     numbers = numbers_of(strings, search.bits)
     order = [
         place
@@ -216,7 +238,11 @@ def counted(search: Search, level: Level, least: float) -> Found:
         order = [
             place for place in order if readable(numbers[place], search.bits, search.bits // 8)
         ]
-    estimate = Chosen.between(ends, shares[np.array(order, dtype=np.int64)], level.n)
+    places = np.array(order, dtype=np.int64)
+    if ends is not None:
+        estimate = Chosen.between(ends, shares[places], level.n)
+    else:
+        estimate = Chosen(shares[places], counts.standard_error[places], level.n)
     estimate = replace(estimate, candidates=len(strings))
     return Found(tuple(numbers[place] for place in order), estimate)
 
@@ -243,6 +269,11 @@ class FrequentStrings(LocalProtocol[Found]):
     text_bytes: int = parameter(16, "Length of a text; longer ones are cut", unit="bytes")
     text: bool = parameter(False, "Whether the strings are text")
     missing: str = policy("missing values", category="a string of its own, all zeros")
+    randomizer: str = parameter(
+        "best",
+        "Randomizer of symbols; best: local hashing",
+        help="In one round of 2^20 symbols; round by round of 4096",
+    )
     share: float = parameter(
         0.02,
         "Share to find; sets the default number of clients",
@@ -400,6 +431,10 @@ class HeavyHitters(FrequentStrings):
     summary = "Finds the frequent strings of a column in one round"
 
     @property
+    def need(self) -> Need:
+        return Need(bit_strings(COUNT_WIDTH))
+
+    @property
     def lengths(self) -> tuple[int, ...]:
         """The length of the prefix at each level."""
         return ONE_ROUND.lengths(self.size)
@@ -450,7 +485,10 @@ class HeavyHitters(FrequentStrings):
         cohorts = pairwise([0, *self.ends(ONE_ROUND, clients, parts)])
         for level, (cohort, (width, hashes)) in enumerate(zip(cohorts, widths, strict=True)):
             cuts = np.linspace(*cohort, hashes + 1).astype(int).tolist()
-            oracle = WideHashing(epsilon, length=width)
+            oracle: Randomizer = WideHashing(epsilon, length=width)
+            if self.randomizer != "best":
+                need = Need(oracle.domain)
+                oracle = need.randomizer(self.randomizer, epsilon, self.name)
             queries = self._hashes(level, width, hashes)
             levels.append(
                 tuple(
@@ -485,7 +523,20 @@ class HeavyHittersAsked(FrequentStrings):
     def schedule(self, epsilon: float) -> Schedule:
         """The length of the prefixes of each round, and the number kept."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
+        if self.randomizer not in ("best", WideHashing.name):
+            return NARROW  # any randomizer has so few symbols
         return best_schedule(epsilon, self.size, self.share, BETA)
+
+    @property
+    def need(self) -> Need:
+        return Need(bit_strings(NARROW.width))
+
+    def _oracle(self, epsilon: float, domain: Domain, plain: bool) -> Randomizer:
+        if self.randomizer != "best":
+            return Need(domain).randomizer(self.randomizer, epsilon, self.name)
+        if plain:
+            return frequency_randomizer(epsilon, domain.size)
+        return WideHashing(epsilon, length=domain.size.bit_length() - 1)
 
     def clients(self, epsilon: float) -> int:
         return self.schedule(epsilon).clients(epsilon, self.size, self.share, BETA)
@@ -505,13 +556,8 @@ class HeavyHittersAsked(FrequentStrings):
             search = Search(self.size, self.text)
             for length, cohort in zip((*lengths, self.size), pairwise(ends), strict=True):
                 query = self._query(length, search, schedule)
-                size = query.domain.size
                 plain = schedule is NARROW or search.length == self.size
-                oracle = (
-                    frequency_randomizer(epsilon, size)
-                    if plain
-                    else WideHashing(epsilon, length=size.bit_length() - 1)
-                )
+                oracle = self._oracle(epsilon, query.domain, plain)
                 queries = (LocalQuery(query, oracle, Cohort(*cohort)),)
                 level = Level.of(length, queries, iter((yield queries)))
                 if search.length == self.size:

@@ -20,6 +20,7 @@ from local_dp.bounds.quantiles import (
     search_rounds,
 )
 from local_dp.bounds.response import binomial_tail
+from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_share, real_number
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
@@ -28,14 +29,16 @@ from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRou
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
+from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.policies import Launch, ends_of
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.labels import apart
 from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
 from local_dp.records import Records
-from local_dp.tallies import Z95, Tally
+from local_dp.tallies import Z95, Joint, Tally
 
 # distance of the outer thresholds from the quantile, in standard errors: such a test decides four
 # times in five
@@ -205,6 +208,11 @@ class Quantiles(LocalProtocol[Located]):
         choices=("best", "one", "several"),
     )
     missing: str = policy("missing numbers", exclude="quantiles of those present")
+    randomizer: str = parameter(
+        "best",
+        "Randomizer of symbols, in one round; best: prefix-signs",
+        help="A search over several rounds is by one-bit-mean",
+    )
     tolerance: float = parameter(
         0.02,
         "Error in 95 % of runs; sets the default client number",
@@ -216,6 +224,11 @@ class Quantiles(LocalProtocol[Located]):
             raise InputError(
                 "there is no quantile to estimate; give at least one share, such as 0.5 for the "
                 "median"
+            )
+        if self.rounds == "several" and self.randomizer != "best":
+            raise InputError(
+                f"randomizer is {self.randomizer}, and a search over several rounds is by "
+                "one-bit-mean; leave out one of them"
             )
         if self.grid.domain.size > MAX_K and self.rounds == "one":
             raise InputError(
@@ -270,7 +283,13 @@ class Quantiles(LocalProtocol[Located]):
         better = math.isinf(self.excess) or (
             enough and prefers_search(self.excess, len(self.shares), BETA)
         )
+        better = better and self.randomizer == "best"
         return self.rounds == "several" or (self.rounds == "best" and better)
+
+    @property
+    def need(self) -> Need:
+        prefixes = Need(self.grid.domain, estimates=PrefixSigns.estimates)
+        return Need(self.grid.domain, joint=True, others=(prefixes,))
 
     def clients(self, epsilon: float) -> int:
         excess = math.inf if self.searches() else self.excess
@@ -290,13 +309,27 @@ class Quantiles(LocalProtocol[Located]):
         return {"one": min(one, 1.0), "several": min(several, 1.0)}
 
     def _one_round(self, epsilon: float, clients: int) -> LocalPlay[Located]:
-        randomizer = PrefixSigns(epsilon, k=self.grid.domain.size)
+        randomizer: Randomizer = PrefixSigns(epsilon, k=self.grid.domain.size)
+        if self.randomizer != "best":
+            randomizer = self.need.randomizer(self.randomizer, epsilon, self.name)
         (tally,) = yield (LocalQuery(self.grid, randomizer, Cohort(0, clients)),)
-        sums = randomizer.estimate(tally).value
-        places = [
-            _invert(sums[: self.symbols], share, randomizer, tally.n) for share in self.shares
-        ]
-        return Located(tuple(places), tally.n, "one", self._errors(epsilon, clients))
+        margins = [self._margins(randomizer, tally, share) for share in self.shares]
+        places = [_invert(*each) for each in margins]
+        errors = self._errors(epsilon, clients)
+        if self.randomizer != "best":
+            z = normal_quantile(BETA / (2 * len(margins)))
+            errors["one"] = min(z * max(float(error.max()) for _, error in margins), 1.0)
+        return Located(tuple(places), tally.n, "one", errors)
+
+    def _margins(self, randomizer: Randomizer, tally: Tally, share: float) -> tuple[Floats, Floats]:
+        """How far each prefix sum is above `share` of the sum of all symbols, and its standard
+        error."""
+        k = self.grid.domain.size
+        if isinstance(randomizer, PrefixSigns):
+            return _margins(randomizer, tally, share, self.symbols)
+        weights = np.tri(self.symbols - 1, k) - (np.arange(k) < self.symbols) * share
+        joint: Joint = self.need.reader(randomizer).joint(tally, weights)
+        return joint.value, np.sqrt(np.maximum(np.diag(joint.covariance), 0.0))
 
     def _search(self, epsilon: float, clients: int) -> LocalPlay[Located]:
         randomizer = OneBitMean(epsilon, steps=STEPS)
@@ -457,10 +490,11 @@ def _label(share: float) -> str:
     return "median" if share == 0.5 else f"quantile {share:g}"
 
 
-def _invert(sums: Floats, share: float, randomizer: PrefixSigns, n: int) -> tuple[int, int, int]:
-    """The quantile's symbol and interval from all prefix sums: the crossing of their isotonic
-    regression, and all symbols that no test excludes."""
-    last = len(sums) - 1
+def _margins(
+    randomizer: PrefixSigns, tally: Tally, share: float, symbols: int
+) -> tuple[Floats, Floats]:
+    """The margins of `Quantiles` in closed form."""
+    sums, last = randomizer.estimate(tally).value[:symbols], symbols - 1
     margin = sums[:last] - share * sums[last]
     noise = np.full(last, correlation(randomizer.size)[0])
     if randomizer.k > len(sums):  # the share of those present is an estimate too
@@ -468,7 +502,13 @@ def _invert(sums: Floats, share: float, randomizer: PrefixSigns, n: int) -> tupl
             noise * (1 + share**2)
             - 2 * share * correlation(randomizer.size)[last - np.arange(last)]
         )
-    away = Z95 * randomizer.gain * np.sqrt(noise / n)
+    return margin, randomizer.gain * np.sqrt(noise / tally.n)
+
+
+def _invert(margin: Floats, error: Floats) -> tuple[int, int, int]:
+    """The quantile's symbol and interval from all margins: the crossing of their isotonic
+    regression, and all symbols that no test excludes."""
+    last, away = len(margin), Z95 * error
     # the regression is below 0 up to the least partial sum
     symbol = int(np.argmin(np.concatenate([[0.0], np.cumsum(margin)])))
     low = int(np.argmax(np.append(margin >= -away, True)))

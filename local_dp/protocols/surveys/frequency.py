@@ -31,6 +31,7 @@ from local_dp.protocols.local_protocol import (
     parameter,
     policy,
 )
+from local_dp.protocols.needs import Deconvolution, Need
 from local_dp.protocols.surveys.policies import OTHER_CHOICES, Launch, ends_of, spare_of
 from local_dp.queries.cells import Binned, Crossed
 from local_dp.queries.labels import apart
@@ -41,7 +42,6 @@ from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
 from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.registry import made_for
 from local_dp.records import Records
 from local_dp.tallies import Estimate, OneReport, Ratio, Tally
 
@@ -61,7 +61,7 @@ class Conditional:
     parts: Floats
     wholes: Floats
 
-    def estimate(self, oracle: FrequencyOracle, tally: Tally) -> Ratio:
+    def estimate(self, oracle: FrequencyOracle | Deconvolution, tally: Tally) -> Ratio:
         """The shares with their intervals. All quotients are alike, so one report's law is that of
         the first."""
         m = len(self.parts)
@@ -78,11 +78,11 @@ class Conditional:
 
 @lru_cache(maxsize=256)
 def one_report(
-    oracle: FrequencyOracle, part: tuple[float, ...], whole: tuple[float, ...]
+    oracle: FrequencyOracle | Deconvolution, part: tuple[float, ...], whole: tuple[float, ...]
 ) -> OneReport | None:
     """What one report adds to a quotient of shares, the part inside the whole: from a tally of 2^40
     clients of each kind. None where no tally can be drawn."""
-    if not oracle.has_tally_law:
+    if isinstance(oracle, Deconvolution) or not oracle.has_tally_law:
         return None
     weights = np.array([part, whole])
     squares = np.zeros((3, 2, 2))
@@ -137,6 +137,10 @@ class OfShares(LocalProtocol[R]):
     def guess(self) -> tuple[float, float]:
         return guess_of_shares(self.query.size - self.excluded)
 
+    @property
+    def need(self) -> Need:
+        return Need(self.query.domain, joint=self.excluded)
+
     def aim(self) -> Aim | None:
         few = self.query.size <= MAX_SYMBOLS
         return Aim.shares(self.query.size) if few and not self.excluded else None
@@ -167,7 +171,7 @@ class Shares(OfShares[Estimate]):
             return WideHashing(epsilon, length=(k - 1).bit_length())
         if self.randomizer == "best":
             return frequency_randomizer(epsilon, k, joint=self.excluded)
-        return made_for(self.randomizer, epsilon, k=k)
+        return self.need.randomizer(self.randomizer, epsilon, self.name)
 
     def clients(self, epsilon: float) -> int:
         return frequency_clients(
@@ -176,10 +180,11 @@ class Shares(OfShares[Estimate]):
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle, k = self.oracle(epsilon), self.query.size
+        reader = self.need.reader(oracle)
         if not self.excluded:
 
             def read(tally: Tally) -> Estimate:
-                whole = oracle.estimate(tally)
+                whole: Estimate = reader.estimate(tally)
                 if k <= MAX_SYMBOLS:
                     return whole
                 return Estimate(whole.value[:k], whole.standard_error[:k], whole.n, whole.ends)
@@ -190,13 +195,8 @@ class Shares(OfShares[Estimate]):
                 f"missing=exclude takes {MAX_SYMBOLS} labels at most, and there are {k}; choose "
                 "missing=category"
             )
-        if not isinstance(oracle, FrequencyOracle):
-            raise InputError(
-                "shares of those present need a randomizer with known covariance, such as grr, "
-                f"hadamard, sue or oue; not {oracle.name}"
-            )
         return ask_all(
-            self.query, oracle, clients, lambda tally: self.conditional.estimate(oracle, tally)
+            self.query, oracle, clients, lambda tally: self.conditional.estimate(reader, tally)
         )
 
     @property
@@ -275,7 +275,7 @@ def _chi_square(table: Floats, n: int) -> Floats:
 @dataclass(frozen=True)
 class CrossTable:
     """The share of every combination, the last column running fastest, and for two columns a test
-    of their independence."""
+    of their independence, by an oracle whose tallies can be drawn."""
 
     estimate: Estimate
     test: Independence | None
@@ -318,6 +318,10 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
     )
     other: str = policy("values that are not listed", category="a label of its own")
     k: int = parameter(3, "Without a table: number of labels of each column")
+    randomizer: str = parameter(
+        "best",
+        "Randomizer of symbols; best: the one of least variance",
+    )
     tolerance: float = parameter(
         0.05,
         "Error in 95 % of runs; sets the default client number",
@@ -332,6 +336,11 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
     def query(self) -> Crossed:
         return self.parts.query
 
+    def oracle(self, epsilon: float) -> Randomizer:
+        if self.randomizer == "best":
+            return frequency_randomizer(epsilon, self.query.domain.size, joint=True)
+        return self.need.randomizer(self.randomizer, epsilon, self.name)
+
     def of_shares(self, estimate: Estimate) -> CrossTable:
         return CrossTable(estimate, None)
 
@@ -345,13 +354,14 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
     def algorithm(self, epsilon: float, clients: int) -> Local[CrossTable]:
         query = self.query
         conditional = self.conditional
-        oracle = frequency_randomizer(epsilon, query.domain.size, joint=True)
+        oracle = self.oracle(epsilon)
+        reader = self.need.reader(oracle)
 
         def read(tally: Tally) -> CrossTable:
             source = conditional if self.excluded else None
-            shares = source.estimate(oracle, tally) if source else oracle.estimate(tally)
+            shares = source.estimate(reader, tally) if source else reader.estimate(tally)
             test = None
-            if len(query.shape) == 2:
+            if len(query.shape) == 2 and isinstance(oracle, FiniteOracle):
                 test = independence(oracle, tally, query.shape, conditional)
             return CrossTable(shares, test)
 

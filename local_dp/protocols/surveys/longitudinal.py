@@ -18,6 +18,7 @@ from local_dp.bounds.longitudinal import (
     ways,
 )
 from local_dp.checks import check_built, check_share, check_whole
+from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon, split_epsilon
@@ -34,10 +35,11 @@ from local_dp.protocols.local_protocol import (
     plain,
     policy,
 )
+from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import OTHER_CHOICES, Launch, spare_of
 from local_dp.queries.tables import Category, ChangeInterval, Question, asked_in
-from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Steadied, Tally
@@ -50,12 +52,13 @@ Queries: TypeAlias = tuple[LocalQuery, ...]
 
 @dataclass(frozen=True)
 class Asking:
-    """The question of each wave, the most changes of a value, and the share of epsilon of one
-    report of a memoised answer."""
+    """The question of each wave, the most changes of a value, the share of epsilon of one report of
+    a memoised answer, and the randomizer by name, or best."""
 
     waves: tuple[Category | Question, ...]
     changes: int | None
     first: float
+    randomizer: str
 
     def __post_init__(self) -> None:
         if len({(type(wave), wave.domain) for wave in self.waves}) > 1:
@@ -75,9 +78,18 @@ class Asking:
             wave.text if isinstance(wave, Question) else wave.column for wave in self.waves
         )
 
-    def read(self, oracle: FrequencyOracle, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
+    @property
+    def need(self) -> Need:
+        return Need(self.waves[0].domain)
+
+    def oracle(self, epsilon: float) -> Randomizer:
+        if self.randomizer == "best":
+            return frequency_randomizer(epsilon, self.k)
+        return self.need.randomizer(self.randomizer, epsilon, Longitudinal.name)
+
+    def read(self, oracle: Randomizer, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
         """Of each tally the share of yes where there are two symbols, else all shares."""
-        estimates = map(oracle.estimate, tallies)
+        estimates = map(self.need.reader(oracle).estimate, tallies)
         return tuple(each.at(1) if self.k == 2 else each for each in estimates)
 
 
@@ -93,7 +105,7 @@ def _cohorts(clients: int, shares: list[float]) -> list[Cohort]:
 
 def split(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
     """Each client answers in one wave, with all of epsilon."""
-    oracle = frequency_randomizer(epsilon, asking.k)
+    oracle = asking.oracle(epsilon)
     cohorts = _cohorts(clients, [1.0] * len(asking.waves))
     queries = tuple(
         LocalQuery(wave, oracle, cohort) for wave, cohort in zip(asking.waves, cohorts, strict=True)
@@ -103,7 +115,7 @@ def split(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode
 
 def fresh(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Decode]:
     """Each client answers in every wave, with an equal part of epsilon."""
-    oracle = frequency_randomizer(split_epsilon(epsilon, len(asking.waves)), asking.k)
+    oracle = asking.oracle(split_epsilon(epsilon, len(asking.waves)))
     queries = tuple(LocalQuery(wave, oracle, Cohort(0, clients)) for wave in asking.waves)
     return queries, partial(asking.read, oracle)
 
@@ -113,11 +125,12 @@ def memoised(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Dec
     lasting answer, under one label and charged once."""
     first, waves = asking.waves[0], len(asking.waves)
     cohort = Cohort(0, clients)
-    if asking.first == 1.0:
-        oracle = frequency_randomizer(epsilon, asking.k)
-        query = LocalQuery(first, oracle, cohort)
-        return (query,), lambda tallies: asking.read(oracle, tallies) * waves
-    lasting = lasting_answer(epsilon, asking.k, asking.first)[1]
+    lasting = asking.oracle(epsilon)
+    if asking.first < 1.0 and asking.randomizer == "best":
+        lasting = lasting_answer(epsilon, asking.k, asking.first)[1]
+    if not lasting.has_second_step:
+        query = LocalQuery(first, lasting, cohort)
+        return (query,), lambda tallies: asking.read(lasting, tallies) * waves
     query = LocalQuery(first, lasting, cohort, Memoised(LABEL))
     return (query,) * waves, partial(asking.read, lasting)
 
@@ -137,10 +150,18 @@ def tracked(asking: Asking, epsilon: float, clients: int) -> tuple[Queries, Deco
     ]
     cohorts = _cohorts(clients, tree.cohorts(epsilon).tolist() * changes)
     queries = tuple(
-        LocalQuery(query, ChangeTracking(epsilon, intervals=query.intervals), cohort)
+        LocalQuery(query, _tracker(asking, query.domain, epsilon), cohort)
         for query, cohort in zip(intervals, cohorts, strict=True)
     )
     return queries, partial(_changes, tree, queries)
+
+
+def _tracker(asking: Asking, intervals: Domain, epsilon: float) -> Randomizer:
+    """The randomizer of the interval of a change."""
+    if asking.randomizer == "best":
+        return ChangeTracking(epsilon, intervals=intervals.size - 1)
+    need = Need(intervals, joint=True)
+    return need.randomizer(asking.randomizer, epsilon, Longitudinal.name)
 
 
 def _changes(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[Estimate, ...]:
@@ -155,8 +176,8 @@ def _changes(tree: Tree, queries: Queries, tallies: tuple[Tally, ...]) -> tuple[
         for wave in range(tree.waves):
             part = tree.parts(wave + 1)[level]
             weights[wave, part.start : part.stop] = 1.0
-        assert isinstance(query.randomizer, ChangeTracking)
-        means, squares = query.randomizer.joint(tally, weights).terms
+        reader = Need(query.query.domain, joint=True).reader(query.randomizer)
+        means, squares = reader.joint(tally, weights).terms
         value += (-1) ** change * means
         variance += squares
     n = sum(tally.answered for tally in tallies)
@@ -209,7 +230,7 @@ class Longitudinal(LocalProtocol[Course]):
         "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin "
         "2017; Arcolezi et al. 2021, 2023"
     )
-    example = "--times 64 --changes 1 --clients 200000 --tier population"
+    example = "--times 64 --changes 1 --clients 200000"
     columns: tuple[str, ...] = parameter(
         (), "Column or yes/no question of each wave", of_table=True
     )
@@ -219,7 +240,7 @@ class Longitudinal(LocalProtocol[Course]):
     times: int = parameter(8, "Without a table: number of waves")
     changes: int | None = parameter(
         None,
-        "Most changes of a person's value; default: any number",
+        "Most changes of a person's value; default: any",
         help="Counted from no, or from the first label, on",
     )
     method: str = parameter(
@@ -231,6 +252,10 @@ class Longitudinal(LocalProtocol[Course]):
         1.0,
         "Share of epsilon that one memoised report may reveal",
         help="Below 1 each wave has a fresh report",
+    )
+    randomizer: str = parameter(
+        "best",
+        "Randomizer of symbols; best: of least variance",
     )
     tolerance: float = parameter(
         0.05,
@@ -254,7 +279,11 @@ class Longitudinal(LocalProtocol[Course]):
         labels = self.labels or (() if self.columns else ("0", "1"))
         spare = spare_of(self.other, self.missing)
         waves = tuple(asked_in(column, labels, spare) for column in columns)
-        return Asking(waves, self.changes, self.first)
+        return Asking(waves, self.changes, self.first, self.randomizer)
+
+    @property
+    def need(self) -> Need:
+        return self.asking.need
 
     def ways(self, epsilon: float) -> tuple[Way, ...]:
         """Every possible method, the best one first."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.checks import check_built, check_share, check_whole
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Local
@@ -23,6 +24,7 @@ from local_dp.protocols.local_protocol import (
     parameter,
     policy,
 )
+from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.compare import OfGroups
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -31,7 +33,6 @@ from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.registry import made_for
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate
@@ -244,7 +245,11 @@ class Survey(OfGroups):
         return Question(self.question, ("missing",) if self.missing == "exclude" else ())
 
     def randomizer_for(self, epsilon: float) -> Randomizer:
-        return made_for(self.randomizer, epsilon, k=2)
+        return self.need.randomizer(self.randomizer, epsilon, self.name)
+
+    @property
+    def need(self) -> Need:
+        return Need(symbols(2), ones=True)
 
     def group_oracle(self, epsilon: float) -> FrequencyOracle:
         return frequency_randomizer(epsilon, self.query.domain.size, joint=True)

@@ -3,7 +3,7 @@ least variance in closed form."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import chain, combinations, pairwise, product
 
@@ -31,9 +31,9 @@ from local_dp.protocols.local_protocol import (
     parameter,
     policy,
 )
+from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.queries.cells import Crossed, Odd
-from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.frequencies.best import NEAR, best_choice
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -124,10 +124,12 @@ def designs(task: Task, epsilon: float) -> list[Design]:
 
 
 @lru_cache(maxsize=64)
-def best_design(task: Task, epsilon: float) -> tuple[Design, tuple[tuple[str, float], ...]]:
+def best_design(
+    task: Task, epsilon: float, *, characters: bool = True
+) -> tuple[Design, tuple[tuple[str, float], ...]]:
     """The first of `designs` whose variance is within 1 % of the least, and the variance of
-    each."""
-    every = designs(task, epsilon)
+    each; without `characters` of sets alone."""
+    every = [each for each in designs(task, epsilon) if characters or not each.characters]
     enough = float(NEAR) * min(design.variance for design in every)
     best = next(design for design in every if design.variance <= enough)
     return best, tuple((design.name, design.variance) for design in every)
@@ -313,11 +315,11 @@ class Deal:
 
     def _terms(self, place: int, randomizer: Randomizer, tally: Tally) -> dict[Set, Term]:
         """The terms of one cohort in every marginal, by the columns that its set shares with it."""
-        assert isinstance(randomizer, FrequencyOracle)
         columns = self.design.sets[place]
         parts = list(self.task.inside(columns))
         rows = [self._rows(columns, part, self.clients[place]) for part in parts]
-        joint = randomizer.joint(tally, np.concatenate(rows))
+        reader = Need(symbols(self.task.cells(columns)), joint=True).reader(randomizer)
+        joint: Joint = reader.joint(tally, np.concatenate(rows))
         cuts = np.cumsum([len(row) for row in rows])[:-1]
         means, squares = (np.split(each, cuts, axis=1) for each in joint.terms)
         return dict(zip(parts, zip(means, squares, strict=True), strict=True))
@@ -406,6 +408,11 @@ class Marginals(OfColumns[Margins]):
         "values that are not listed", category="a label of its own, in every column"
     )
     k: int = parameter(2, "Without a table: number of labels of each column")
+    randomizer: str = parameter(
+        "best",
+        "Randomizer of symbols; best: the one of least variance",
+        help="Any but best reports sets of columns, which the best one decides",
+    )
     tolerance: float = parameter(
         0.05,
         "Error in 95 % of runs; sets the default client number",
@@ -426,7 +433,11 @@ class Marginals(OfColumns[Margins]):
     def variances(self, epsilon: float) -> tuple[Design, tuple[tuple[str, float], ...]]:
         """The best design at this epsilon, and n times the bound on a cell's variance for each."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        return best_design(self.task, epsilon)
+        return best_design(self.task, epsilon, characters=self.randomizer == "best")
+
+    @property
+    def need(self) -> Need:
+        return Need(symbols(self.task.cells(self.task.sets[0])), joint=True)
 
     @property
     def possible(self) -> tuple[float, float]:
@@ -463,7 +474,12 @@ class Marginals(OfColumns[Margins]):
         if design.characters:
             odd = Odd(query.parts, query.labels, query.spare)
             return LocalQuery(odd, BinaryRR(epsilon), cohort)
-        oracle = frequency_randomizer(epsilon, self.task.cells(columns), joint=True)
+        oracle: Randomizer
+        if self.randomizer == "best":
+            oracle = frequency_randomizer(epsilon, query.domain.size, joint=True)
+        else:
+            need = replace(self.need, domain=query.domain)
+            oracle = need.randomizer(self.randomizer, epsilon, self.name)
         return LocalQuery(query, oracle, cohort)
 
     def synthetic(self, clients: int, seed: int) -> Population:

@@ -4,7 +4,7 @@ Euclidean ball."""
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Self, get_args
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from local_dp.arrays import Bools, Floats
 from local_dp.bounds.means import Body, VectorChoice, best_vector, vector_choices
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_built, check_positive, check_share, check_whole
-from local_dp.domains import MAX_DIMENSION
-from local_dp.errors import InputError, unknown
+from local_dp.domains import MAX_DIMENSION, vectors
+from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import features
 from local_dp.loss import nano_epsilon
@@ -28,6 +28,7 @@ from local_dp.protocols.local_protocol import (
     parameter,
     policy,
 )
+from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.compare import OfGroups
 from local_dp.protocols.surveys.policies import Launch, ends_of
 from local_dp.queries.cells import Grouped
@@ -36,7 +37,6 @@ from local_dp.queries.tables import Bounded
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.numbers.rounded import OneBitMean, Rounded, rounded_randomizer
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
@@ -61,6 +61,7 @@ class Mean(OfGroups):
     """
 
     name = "mean"
+    asks = ("one-bit-mean", "rounded-grr", "rounded-oracle")
     summary = "Estimates the mean of a column between public bounds"
     source = "Duchi, Jordan, Wainwright 2013"
     example = "--records fair.csv --column age --low 15 --high 45"
@@ -215,7 +216,7 @@ class MeanVector(LocalProtocol[FoundVector]):
     randomizer: str = parameter(
         "best",
         "Randomizer of vectors; best: the one of least error",
-        help="random-coordinate, sampled-signs, nearest-direction, or best",
+        help="Of a ball in a box: the box shrunk into the ball",
     )
     steps: int = parameter(
         1 << 14,
@@ -237,10 +238,6 @@ class MeanVector(LocalProtocol[FoundVector]):
                 raise InputError(
                     "there are bounds and a radius; give either: a box of bounds, or a ball"
                 )
-        choices = vector_choices(1.0, self.body, self.size)
-        names = ["best", *(choice.name for choice in choices)]
-        if self.randomizer not in names:
-            raise InputError(unknown("no randomizer of vectors is named", self.randomizer, names))
         self._query(self.body, 1.0)  # checks columns, bounds and grid
 
     @property
@@ -291,18 +288,28 @@ class MeanVector(LocalProtocol[FoundVector]):
         )
 
     def chosen(self, epsilon: float) -> VectorChoice:
-        """The randomizer, by closed form or by name."""
+        """The randomizer, by closed form or by name; of one without a form the error is that of the
+        best."""
+        best = best_vector(epsilon, self.body, self.size)
         if self.randomizer == "best":
-            return best_vector(epsilon, self.body, self.size)
-        choices = vector_choices(epsilon, self.body, self.size)
-        return next(choice for choice in choices if choice.name == self.randomizer)
+            return best
+        for choice in vector_choices(epsilon, self.body, self.size):
+            if choice.name == self.randomizer:
+                return choice
+        kind = self.need.randomizer(self.randomizer, epsilon, self.name).domain.kind
+        shrunk = self.size**-0.5 if self.body == "cube" and kind == "ball" else 1.0
+        return replace(best, name=self.randomizer, shrunk=shrunk, settings=())
+
+    @property
+    def need(self) -> Need:
+        cube, ball = (Need(vectors(body, self.size, self.steps)) for body in get_args(Body))
+        one, other = (cube, ball) if self.body == "cube" else (ball, cube)
+        return replace(one, others=(other,))
 
     def asked(self, epsilon: float, clients: int) -> LocalQuery:
         choice = self.chosen(epsilon)
-        settings = {"epsilon": epsilon, "d": self.size, "steps": self.steps}
-        randomizer: Randomizer = RANDOMIZERS.build(
-            choice.name, {**settings, **dict(choice.settings)}
-        )
+        settings = dict(choice.settings)
+        randomizer = self.need.randomizer(choice.name, epsilon, self.name, **settings)
         body: Body = "cube" if randomizer.domain.kind == "cube" else "ball"
         query = self._query(body, choice.shrunk)
         return LocalQuery(query, randomizer, Cohort(0, clients))

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats, Ints, Words
-from local_dp.checks import check_whole
-from local_dp.domains import Domain, bit_strings, symbols
+from local_dp.checks import check_dimension, check_whole
+from local_dp.domains import MAX_DIMENSION, Domain, Vectors, bit_strings, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import ceil_fraction, of_moments, too_narrow
@@ -20,6 +20,7 @@ from local_dp.randomizers.vectors.base import words_of
 from local_dp.tallies import Estimate, Ratio, Tally
 
 MAX_VALUES = 4096  # sets
+MAX_ITEMS = MAX_VALUES.bit_length() - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +110,7 @@ class PaddingSampling(Padded):
     item; of a set of m > limit items each counts limit / m. Privacy: (s + g) / s <= e^eps, with 1 =
     (k + L) s + L g: as much as response at ln(L (e^eps - 1) + 1) without sampling. Utility: each
     share has variance l (1 - l) / (n g^2), l = s + f g. Cost: log2(k + L) bits. 1 <= limit <= k <=
-    12.
+    12: the table has a row for each set, and every client enumerates it.
     """
 
     name = "padding-sampling"
@@ -119,7 +120,7 @@ class PaddingSampling(Padded):
     k: int = 3
 
     def check(self) -> None:
-        check_whole("k", self.k, 1, 12)
+        check_whole("k", self.k, 1, MAX_ITEMS)
         super().check()
 
     @property
@@ -162,7 +163,7 @@ class PCKV(Padded):
 
     @property
     def domain(self) -> Domain:
-        return key_values(self.k, self.steps, MAX_VALUES)
+        return key_values(self.k, self.steps)
 
     @property
     def digits(self) -> Ints:
@@ -211,15 +212,22 @@ class PCKV(Padded):
         )
 
 
-def key_values(k: int, steps: int, most: int) -> Domain:
-    """Records of k keys, each missing or with a number of `steps` steps, as one number of k digits
-    in base steps + 2. Raises InputError beyond `most`."""
-    check_whole("k", k, 1, most.bit_length())
-    check_whole("steps", steps, 1, most - 2)
-    if (steps + 2) ** k > most:
+def key_rows(k: int, steps: int) -> Vectors:
+    """Records of k keys as rows: 0 where the key is missing, else 1 and the step of its number."""
+    check_dimension(k, MAX_DIMENSION)
+    check_whole("steps", steps, 1, MAX_VALUES)
+    return Vectors("key values", 0, steps + 1, k)
+
+
+def key_values(k: int, steps: int) -> Domain:
+    """The rows of `key_rows` as numbers of k digits in base steps + 2, the first digit the lowest.
+    Raises InputError beyond 4096."""
+    check_whole("k", k, 1, MAX_VALUES.bit_length())
+    check_whole("steps", steps, 1, MAX_VALUES - 2)
+    if (steps + 2) ** k > MAX_VALUES:
         raise InputError(
-            f"{k} keys with numbers of {steps} steps make more than {most} records; give fewer of "
-            "either"
+            f"{k} keys with numbers of {steps} steps make more than {MAX_VALUES} records, each a "
+            "row of the table; give fewer of either, or take pckv-ue"
         )
     return Domain("key values", 0, (steps + 2) ** k - 1)
 
@@ -235,9 +243,6 @@ def sums_of(digits: Ints, steps: int, limit: int) -> Floats:
     present = digits > 0
     share = present * np.minimum(1, limit / np.maximum(1, present.sum(axis=1, keepdims=True)))
     return np.concatenate([share, share * (2 * (digits - 1) / steps - 1)], axis=1)
-
-
-MAX_RECORDS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,7 +292,7 @@ class SignedPlaces(PlaceVector):
     k: int = 2
 
     def check(self) -> None:
-        check_whole("k", self.k, 1, MAX_RECORDS.bit_length())
+        check_dimension(self.k, MAX_DIMENSION)
         super().check()
 
     @property
@@ -318,12 +323,13 @@ class PCKVUE(PerCoin):
     """Reports one of a client's keys, filled up to `limit` = L with dummies, and a rounded sign of
     its number, in k small reports; the coin draws both.
 
-    Records and estimates are those of `pckv`. A sign is reported at its place with chance a = 1/2,
+    A record is a row of the digits of `pckv`, so that no list of all records is needed; estimates
+    are those of `pckv`. A sign is reported at its place with chance a = 1/2,
     at another with b = 2 / (e^eps + 3), the right one with p = e^eps / (e^eps + 1) of it. Privacy:
     enumerated as a product over places, whatever the coin: the paper's tight composition of key and
     number. Utility: f has variance L^2 l (1 - l) / (n (a - b)^2), l = b + (a - b) f / L, and m (L^2
     l / (a (2 p - 1))^2 - m^2) / n: for a rare key less than `pckv` from about k = 2 L^2 (e^eps + 1)
-    - L e^eps / 2 keys on. Cost: k bytes. 1 <= limit <= k, (steps + 2)^k <= 2^22.
+    - L e^eps / 2 keys on. Cost: k bytes. 1 <= limit <= k <= 1024.
     """
 
     name = "pckv-ue"
@@ -340,25 +346,22 @@ class PCKVUE(PerCoin):
 
     @property
     def domain(self) -> Domain:
-        return key_values(self.k, self.steps, MAX_RECORDS)
+        return key_rows(self.k, self.steps)
 
     @cached_property
     def inner(self) -> SignedPlaces:
         return SignedPlaces(self.epsilon, word_bits=self.word_bits, k=self.k)
 
     def encode(self, values: Ints, coins: Words) -> Ints:
-        values, coins = np.broadcast_arrays(values, coins)
-        digits = digits_of(values.ravel().astype(np.int64), self.k, self.steps)
-        words, half = words_of(coins.ravel(), 2) >> np.uint64(32), np.uint64(32)
-        present: Bools = digits > 0
+        words, half = words_of(coins, 2) >> np.uint64(32), np.uint64(32)
+        present: Bools = values > 0
         size = np.maximum(present.sum(axis=1), self.limit).astype(np.uint64)
         pick = (words[:, 0] * size >> half).astype(np.int64)
         choice = present & (np.cumsum(present, axis=1) == (pick + 1)[:, None])
         key = choice.argmax(axis=1)
         level = (words[:, 1] * np.uint64(self.steps) >> half).astype(np.int64)
-        minus = level >= digits[np.arange(len(key)), key] - 1
-        codes: Ints = np.where(choice.any(axis=1), 1 + key + self.k * minus, 0)
-        return codes.reshape(values.shape)
+        minus = level >= values[np.arange(len(key)), key].astype(np.int64) - 1
+        return np.where(choice.any(axis=1), 1 + key + self.k * minus, 0)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """For each key the number of reports of none, plus and minus, shape (k, 3)."""
@@ -385,7 +388,7 @@ class PCKVUE(PerCoin):
         )
 
     def truths(self, values: Ints) -> Floats:
-        return sums_of(digits_of(values, self.k, self.steps), self.steps, self.limit)
+        return sums_of(values, self.steps, self.limit)
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """L^2 l (1 - l) / (a - b)^2 of a key's share f, and L^2 l / (a (2 p - 1))^2 - m^2 of its

@@ -220,7 +220,7 @@ def test_the_closed_form_is_what_runs_have(
     "every wave has the whole budget",
     at=(
         "Longitudinal(columns=(), labels=(), missing='refuse', other='refuse', times=4, "
-        "changes=None, method='fresh', first=1.0, tolerance=0.05)"
+        "changes=None, method='fresh', first=1.0, randomizer='best', tolerance=0.05)"
     ),
 )
 @pytest.mark.parametrize("protocol", WAYS, ids=repr)

@@ -35,6 +35,13 @@ RUNNING: dict[
     },
     "mean": {"column": "age", "low": 0.0, "high": 60.0, "missing": "exclude", "outside": "clip"},
     "std": {"column": "age", "low": 0.0, "high": 60.0, "missing": "exclude", "outside": "clip"},
+    "sets": {
+        "column": "word",
+        "labels": ("milk", "tea"),
+        "missing": "empty",
+        "other": "exclude",
+        "larger": "sample",
+    },
     "mean-found": {"column": "age", "missing": "exclude", "resolved": 1000.0},
     "quantiles": {"column": "age", "low": 0.0, "high": 60.0, "bins": 16, "missing": "exclude"},
     "sq": {"queries": ("age > 30", "n == 1"), "missing": "no"},

@@ -9,11 +9,13 @@ from local_dp.simulation.settings import Randomness, Settings, Tier
 from tests.support.inputs.builders import SEED
 
 
-def run_tier(protocol: LocalProtocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
+def run_tier(
+    protocol: LocalProtocol[Any], clients: int, tier: Tier, epsilon: float = 1.0, **options: Any
+) -> Outcome:
     settings = Settings(
         protocol,
         protocol.synthetic(clients, SEED),
-        1.0,
+        epsilon,
         Randomness(SEED, False),
         tier=tier,
         **options,

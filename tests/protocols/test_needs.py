@@ -1,0 +1,175 @@
+"""Randomizers that are plugged into protocols: every built-in one belongs to one, its estimates are
+within their intervals, and all tiers agree; and sets."""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from local_dp.bounds.tails import normal_quantile
+from local_dp.errors import InputError
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
+from local_dp.protocols.search.quantiles import Located
+from local_dp.queries.members import Members
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.records import Records
+from local_dp.server.quorum import Terms
+from local_dp.simulation.settings import Tier
+from local_dp.tallies import Estimate
+from tests.support.inputs.builders import SEED, small
+from tests.support.runs.tiers import run_tier, told
+from tests.support.wrong import wrong
+
+PARTS = {"rounded-hadamard": "of the mean of groups, where rounded-grr and rounded-oracle are"}
+PLUGGED = ("survey", "frequency", "crosstab", "histogram", "longitudinal", "sets", "marginals",
+           "mean-vector", "heavy-hitters", "heavy-hitters-asked", "quantiles")  # fmt: skip
+FEW = [("histogram", "square-wave"), ("sets", "pckv-ue"), ("crosstab", "genprot"),
+       ("longitudinal", "loloha"), ("quantiles", "grr"), ("mean-vector", "projunit")]  # fmt: skip
+# under 40,000 numbers are compared; all are right except with probability 1e-6
+Z = normal_quantile(1e-6 / 80_000)
+RANK = Z / normal_quantile(0.025)  # what a rank error of 95 % is multiplied by
+
+
+def plugged(protocol: str, randomizer: str) -> LocalProtocol[Any]:
+    settings: dict[str, Any] = {"randomizer": randomizer}
+    return replace(small(protocol), **settings)
+
+
+def fitting(protocol: str) -> list[str]:
+    need, names = small(protocol).need, []
+    assert need is not None
+    for name in RANDOMIZERS.built_in:
+        with suppress(InputError):
+            need.randomizer(name, 1.0, protocol)
+            names.append(name)
+    return names
+
+
+def check_estimates(protocol: LocalProtocol[Any], epsilon: float) -> None:
+    clients = min(max(2_000, protocol.clients(epsilon)), 100_000)
+    options: dict[str, Any] = {"raw": True, "unverified": True}
+    result = run_tier(protocol, clients, "population", epsilon, **options).result
+    population = protocol.synthetic(clients, SEED)
+    if isinstance(result, Located):
+        assert protocol.true_error(result, population) <= RANK * result.errors["one"]
+        return
+    one = result if isinstance(result, Estimate) else getattr(result, "estimate", None)
+    each = result.estimates if one is None else (one,)
+    low, high = np.hstack([np.atleast_2d(np.array(part.interval(Z)).T).T for part in each])
+    truth = protocol.truth_of(result, population)
+    assert (low <= truth).all()
+    assert (truth <= high).all()
+
+
+def test_every_built_in_randomizer_belongs_to_a_protocol() -> None:
+    """A protocol takes it as a parameter, or asks it itself; the few others are parts."""
+    assert {name for name in PROTOCOLS.built_in if PROTOCOLS[name]().need} >= {*PLUGGED}
+    asked = {name for protocol in PROTOCOLS.built_in for name in PROTOCOLS[protocol].asks}
+    needs = [PROTOCOLS[name]().need for name in ("frequency", "survey", "sets", "mean-vector")]
+    for name in RANDOMIZERS.built_in:
+        belongs = name in asked or any(need and need.variance(name) is not None for need in needs)
+        assert belongs != (name in PARTS), name
+
+
+@wrong(
+    "local_dp.protocols.needs:Deconvolution.stands",
+    "np.linalg.pinv(self.laws)",
+    "self.laws.T",
+    "shares are read off the reports as they are",
+    at="1.0-histogram-square-wave",
+)
+@pytest.mark.parametrize(("protocol", "randomizer"), FEW)
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_an_estimate_is_within_its_interval(protocol: str, randomizer: str, epsilon: float) -> None:
+    check_estimates(plugged(protocol, randomizer), epsilon)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("protocol", PLUGGED)
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_every_estimate_is_within_its_interval(protocol: str, epsilon: float) -> None:
+    """Every built-in randomizer in every protocol that takes it."""
+    for name in fitting(protocol):
+        check_estimates(plugged(protocol, name), epsilon)
+
+
+def check_tiers(protocol: LocalProtocol[Any], clients: int) -> None:
+    expected = told(protocol, run_tier(protocol, clients, "population"))
+    tiers: tuple[Tier, ...] = ("processes", "hosts")
+    for tier in tiers:
+        outcome = run_tier(protocol, clients, tier, terms=Terms(quorum=1.0))
+        assert told(protocol, outcome) == expected
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize(("protocol", "randomizer"), FEW[:2])
+def test_a_randomizer_gives_one_digest_in_all_tiers(protocol: str, randomizer: str) -> None:
+    check_tiers(plugged(protocol, randomizer), 4)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("protocol", PLUGGED)
+def test_every_randomizer_gives_one_digest_in_all_tiers(protocol: str) -> None:
+    """But those whose loss clients do not accept: of a density, or with a delta."""
+    for name in fitting(protocol):
+        if name not in ("privunit", "projunit", "discrete-gaussian"):
+            check_tiers(plugged(protocol, name), 20)
+
+
+MISFITS = {
+    "frequency": ("binary-rr", r"takes the symbols 0 to 1 and .*; frequency needs averages of"),
+    "histogram": ("one-bit-mean", "2 shares at most; histogram needs"),
+    "survey": ("prefix-signs", "estimates prefix sums; survey needs averages"),
+    "marginals": ("count-mean-sketch", "without covariances; marginals needs"),
+    "mean-vector": ("grr", "mean-vector needs averages of the cube"),
+    "sets": ("oue", "sets needs"),
+    "heavy-hitters": ("grr", "from 2 to 4096; heavy-hitters needs"),
+}
+
+
+@wrong(
+    "local_dp.protocols.needs:Need._fault",
+    "rank == self.domain.size",
+    "rank",
+    "shares that the reports do not show are estimated",
+    at="histogram",
+)
+@pytest.mark.parametrize("protocol", MISFITS)
+def test_a_misfit_is_one_line(protocol: str) -> None:
+    """It names the randomizer, its values and estimate, and what the protocol needs."""
+    name, words = MISFITS[protocol]
+    with pytest.raises(InputError, match=f"^{name} .*{words}") as refusal:
+        plugged(protocol, name).algorithm(1.0, 4_000)
+    assert "\n" not in str(refusal.value)
+
+
+TEXTS = ["a=0.3;b=-1", "a", "", "b=2;ab=0.5", "ab;a=-.125;zz", "xa;ax", "a=1e-1", "b;b"]
+DIGITS = [[66, 1, 0], [101, 0, 0], [0, 0, 0], [0, 101, 76], [45, 0, 101], [0, 0, 0],
+          [101, 0, 0], [0, 101, 0]]  # fmt: skip
+
+
+@wrong(
+    "local_dp.queries.members:_starts",
+    "f';{label}'",
+    "f' {label}'[1:]",
+    "a label is found inside another one",
+)
+def test_sets_are_read_from_texts() -> None:
+    """A label counts as a whole; without a number it has the highest step, and numbers are clipped.
+    The digits are one number, or a row."""
+    records = Records({"x": np.array(TEXTS)})
+    rows = Members("x", ("a", "b", "ab"), -1.0, 1.0, 100, 1)
+    assert rows(records).tolist() == DIGITS
+    assert rows.listed(records).tolist() == [2, 1, 0, 2, 3, 2, 1, 2]
+    assert Members("x", ("a", "b", "ab"))(records).tolist() == [3, 1, 0, 6, 5, 0, 1, 2]
+    assert replace(rows, steps=2, rows=0)(records)[:1] == [2 + 4 * 1]
+
+
+def test_sets_have_more_than_twelve_labels() -> None:
+    """Above twelve no table of all sets fits, and rows are reported."""
+    assert PROTOCOLS["sets"]().choice(1.0)[1].name == "padding-sampling"  # type: ignore[attr-defined]
+    protocol = PROTOCOLS["sets"].from_settings({"k": "200", "limit": "3"})
+    check_estimates(protocol, 4.0)
