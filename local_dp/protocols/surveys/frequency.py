@@ -3,6 +3,7 @@ of independence; among all or among those present."""
 
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
 from typing import Self
@@ -12,6 +13,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import frequency_clients
+from local_dp.bounds.means import TARGETS
 from local_dp.checks import check_built
 from local_dp.domains import symbols
 from local_dp.errors import InputError
@@ -38,7 +40,8 @@ from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
 from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
-from local_dp.randomizers.frequencies.best import best_choice
+from local_dp.randomizers.frequencies.best import best_choice, choices
+from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import made_for
 from local_dp.records import Records
@@ -148,6 +151,7 @@ class Shares(OfShares[Estimate]):
     fields."""
 
     randomizer: str
+    of: str = "population"
 
     def of_shares(self, estimate: Estimate) -> Estimate:
         return estimate
@@ -156,7 +160,7 @@ class Shares(OfShares[Estimate]):
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         k = self.query.domain.size
         if self.randomizer == "best":
-            return frequency_randomizer(epsilon, k, joint=self.excluded)
+            return best_choice(epsilon, k, joint=self.excluded, of=self.of).kind(epsilon, k=k)
         return made_for(self.randomizer, epsilon, k=k)
 
     def clients(self, epsilon: float) -> int:
@@ -167,7 +171,7 @@ class Shares(OfShares[Estimate]):
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle = self.oracle(epsilon)
         if not self.excluded:
-            return ask_all(self.query, oracle, clients, oracle.estimate)
+            return ask_all(self.query, oracle, clients, lambda tally: self.read(oracle, tally))
         if not isinstance(oracle, FrequencyOracle):
             raise InputError(
                 "shares of those present need a randomizer with known covariance, such as grr, "
@@ -176,6 +180,29 @@ class Shares(OfShares[Estimate]):
         return ask_all(
             self.query, oracle, clients, lambda tally: self.conditional.estimate(oracle, tally)
         )
+
+    def read(self, oracle: Randomizer, tally: Tally) -> Estimate:
+        estimate: Estimate = oracle.estimate(tally)
+        return estimate.of_sample if self.of == "records" else estimate
+
+    def aim(self) -> Aim | None:
+        return None if self.excluded else Aim.shares(self.query.domain.size, self.of)
+
+    def truth(self, population: Population) -> Floats:
+        """The shares of the clients, or in the distribution that they are drawn from."""
+        if self.excluded or self.of == "population":
+            return super().truth(population)
+        return population.own_law(self.query)
+
+    def reason(self, epsilon: float) -> str:
+        k = self.query.domain.size
+        best = best_choice(epsilon, k, joint=self.excluded, of=self.of)
+        if self.randomizer != "best" or best.kind is GRR:
+            return ""
+        (simple,) = (choice for choice in choices(epsilon, k) if choice.kind is GRR)
+        own = Fraction(k - 1, k) if self.of == "records" else 0
+        times = float((simple.total - own) / (best.total - own))
+        return f"{best.kind.name}: {times:.2g} times fewer people than {GRR.name} here."
 
     @property
     def conditional(self) -> Conditional:
@@ -372,8 +399,10 @@ class Frequency(Shares):
     from the table. A missing or unlisted value stops the run, or has a label of its own
     ("category"); a missing one may be left out, for shares among those present ("exclude").
     Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the best
-    oracle (limits 2). `tolerance` sets the default number of clients: all labels within it with
-    probability 95 %. Cost: at most about log2 k bits a client, one round.
+    oracle (limits 2). `of` records, the default, is the shares among these people: the interval is
+    that of the noise, and `best` has the least of it; with "exclude" they are the population's.
+    `tolerance` sets the default number of clients: all labels within it with probability 95 %.
+    Cost: at most about log2 k bits a client, one round.
     """
 
     name = "frequency"
@@ -393,6 +422,9 @@ class Frequency(Shares):
     )
     other: str = policy("values that are not listed", category="a label of its own")
     k: int = parameter(8, "Without a table: number of symbols")
+    of: str = parameter(
+        "records", "Average of these people, or of their population", choices=TARGETS
+    )
     randomizer: str = parameter(
         "best",
         "Randomizer of symbols; best: the one of least variance",
