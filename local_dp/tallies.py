@@ -76,8 +76,8 @@ class Estimate:
     standard_error: Floats
     n: int
     ends: Ends | None = None
-    sample: Ends | None = None
-    bias: float = 0.0
+    sample: Ends | None = field(default=None, kw_only=True)
+    bias: float = field(default=0.0, kw_only=True)
 
     @classmethod
     def between(cls, ends: Ends, value: Floats | float, n: int, least: float = 0.0) -> Self:
@@ -123,7 +123,7 @@ class Estimate:
             else tuple(np.broadcast_to(end, self.value.shape)[place] for end in self.ends)
         )
         error = self.standard_error[place]
-        return Estimate(self.value[place], error, self.n, ends, self.sample, self.bias)
+        return Estimate(self.value[place], error, self.n, ends, sample=self.sample, bias=self.bias)
 
     def within(self, least: Floats | float, most: Floats | float) -> "Estimate":
         """The estimate moved to the nearest possible value, its interval cut there; no longer
@@ -144,7 +144,7 @@ class Estimate:
             for pair in (self.ends, self.sample)
         )
         error, bias = width * self.standard_error, float(np.max(width)) * self.bias
-        return Estimate(low + width * self.value, error, self.n, ends, sample, bias)
+        return Estimate(low + width * self.value, error, self.n, ends, sample=sample, bias=bias)
 
     @property
     def of_sample(self) -> "Estimate":

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, get_origin, get_type_hints
 
-from local_dp.api.asking import protocol_of, with_table
+from local_dp.api.asking import protocol_of, with_table, with_target
 from local_dp.api.declare import WIDTH, Tabular, check_table
 from local_dp.api.errors_of import OWN, Case, Tier
 from local_dp.api.tables import Dates, Table, records_of
@@ -450,9 +450,10 @@ def compare(
     `compare("frequency", k=16, epsilon=1, clients=1000)`.
 
     A protocol given by name takes its parameters as keywords, beside the fields of `Grid`:
-    `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`. `cluster` and `out` are those of `sweep`.
-    Raises InputError.
+    `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`. `of` is the table, or the parameter `of`.
+    `cluster` and `out` are those of `sweep`. Raises InputError.
     """
+    of, how = with_target(of, how)
     own = [each.name for each in fields(Grid)]
     parameters = {name: value for name, value in how.items() if name not in own}
     protocol = protocol_of(task, parameters, own)

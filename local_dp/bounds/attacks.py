@@ -148,8 +148,8 @@ class Influence:
             estimate.standard_error,
             estimate.n,
             estimate.ends,
-            low=low,
-            high=high,
+            low,
+            high,
         )
 
     def had_all_answered(self, value: Floats, n: int, missing: int) -> tuple[Floats, Floats]:

@@ -268,6 +268,18 @@ class Reports:
         m)."""
         return np.asarray(counts @ self.contributions / counts.sum(axis=-1, keepdims=True))
 
+    def noise(self, law: Floats, clients: int, runs: int, generator: np.random.Generator) -> Floats:
+        """The errors of `runs` estimates of the mean of the clients themselves, who are drawn from
+        this law in each run; shape (runs, m)."""
+        law = _on_lattice(law, self.randomizer.domain.size)
+        values = np.flatnonzero(law)
+        people = generator.multinomial(clients, law[values] / law[values].sum(), size=runs)
+        tallies = np.zeros((runs, self.randomizer.cells * self.randomizer.alphabet), np.int64)
+        for value, count in zip(values, people.T, strict=True):
+            (chances,) = report_laws(self.randomizer, np.array([value]))
+            tallies += generator.multinomial(count, chances / chances.sum())
+        return self.estimates(tallies) - people @ self.aim.target[values] / clients
+
     def errors(self, law: Floats) -> Errors:
         """Those of one report of a client whose value has this law."""
         law = _on_lattice(law, self.randomizer.domain.size)

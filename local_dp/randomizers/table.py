@@ -264,7 +264,7 @@ def _fill(row: list[int], least: list[int], most: list[int], total: int) -> list
 
 
 MAX_STEPS = 255
-COARSE, FINEST = 128, 1 << 16  # steps of the table below a finer lattice, and of the finest
+COARSE, FINEST = 64, 1 << 16  # steps of the table below a finer lattice, and of the finest
 MEASURED = (
     200  # reports from which on their spread, beside that of the noise, is the error of a mean
 )
@@ -277,7 +277,7 @@ class NumberTable(TableChannel):
 
     A subclass gives the law, and values of the reports whose mean is x, whatever x. The estimate is
     their average. 1 <= steps <= 255; or a power of two up to 2^16: then x is rounded at random to a
-    neighbour on 128 steps, its mean kept, by the last bits of the word. Privacy: each such row
+    neighbour on 64 steps, its mean kept, by the last bits of the word. Privacy: each such row
     is a mixture of two rows of the table.
     """
 
@@ -300,7 +300,7 @@ class NumberTable(TableChannel):
 
     @cached_property
     def coarse(self) -> Self | None:
-        """The one of 128 steps to which numbers on a finer lattice are rounded; else None."""
+        """The one of 64 steps to which numbers on a finer lattice are rounded; else None."""
         return None if self.steps <= MAX_STEPS else replace(self, steps=COARSE, word_bits=64)
 
     @property
