@@ -22,9 +22,11 @@ from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.shapes import Curve, Data, Figure
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from local_dp.experiments.lab.style import DEFAULT, Drawing
+from local_dp.experiments.peers.heavy_hitters import PUBLISHED
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 from local_dp.protocols.planning.ways import CURATOR, OPEN, estimators
+from local_dp.protocols.search.heavy_hitters import HeavyHitters
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.simulation.cluster import each_of, plug_ins_of
@@ -464,9 +466,17 @@ def compare(
 
 
 def comparison(protocol: LocalProtocol[Any], grid: Grid, records: Records | None = None) -> Sweep:
-    """The sweep of one protocol. Raises InputError where its answer is no mean over clients."""
-    estimators(protocol, grid.epsilon[0])
-    return Sweep((Case(protocol, grid.tier, records),), grid)
+    """The sweep of one protocol; of frequent strings also of two published ones. Raises InputError
+    where its answer is no mean over clients."""
+    cases: list[LocalProtocol[Any]] = [protocol]
+    if isinstance(protocol, HeavyHitters):
+        own = vars(protocol)
+        cases += [
+            kind(**{each.name: own[each.name] for each in fields(kind)}) for kind in PUBLISHED
+        ]
+    else:
+        estimators(protocol, grid.epsilon[0])
+    return Sweep(tuple(Case(each, grid.tier, records) for each in cases), grid)
 
 
 def _several(value: Any) -> tuple[Any, ...]:

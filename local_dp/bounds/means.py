@@ -75,8 +75,8 @@ TARGETS = ("records", "population")  # whose average it is
 
 @lru_cache(maxsize=1024)
 def mean_variances(epsilon: float, of: str = "population") -> dict[str, float]:
-    """n times the worst variance of the estimated mean in [0, 1] of these records, or of the
-    population they come from, by each randomizer that may be the best, the simplest first.
+    """n times the worst variance of the estimated mean in [0, 1], of these records or of their
+    population, by each randomizer that may be best, simplest first.
 
     On the lattice of `table.COARSE` steps. Of records it is the noise's at the worst number; of a
     population that of two extreme numbers, which adds 1/4, but to one bit's nothing.

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -180,6 +180,12 @@ class Shares(OfShares[Estimate]):
         return ask_all(
             self.query, oracle, clients, lambda tally: self.conditional.estimate(oracle, tally)
         )
+
+    @property
+    def of_population(self) -> Self:
+        """The same of the law that the clients come from."""
+        settings: dict[str, Any] = {"of": "population"}
+        return self if self.of == "population" else replace(self, **settings)
 
     def read(self, oracle: Randomizer, tally: Tally) -> Estimate:
         estimate: Estimate = oracle.estimate(tally)
@@ -422,9 +428,7 @@ class Frequency(Shares):
     )
     other: str = policy("values that are not listed", category="a label of its own")
     k: int = parameter(8, "Without a table: number of symbols")
-    of: str = parameter(
-        "records", "Average of these people, or of their population", choices=TARGETS
-    )
+    of: str = parameter("records", "Whose shares they are", choices=TARGETS)
     randomizer: str = parameter(
         "best",
         "Randomizer of symbols; best: the one of least variance",

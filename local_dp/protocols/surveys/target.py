@@ -18,8 +18,8 @@ _MOST = 1 << 20  # entries of a channel
 def of_records(randomizer: Randomizer, tally: Tally, estimate: Estimate) -> Estimate:
     """The estimated mean of numbers, with the error of the noise alone, as the reports show it.
 
-    Where it cannot be told from the sample's, as of one bit, the estimate stays: the largest noise
-    at a mean is at equal numbers, which have no sample's variance.
+    An estimate with known `ends`, as of one bit, stays. Its noise at a mean is largest for equal
+    numbers, whose sample has no variance.
     """
     if estimate.ends is not None or not isinstance(randomizer, FiniteChannel):
         return estimate

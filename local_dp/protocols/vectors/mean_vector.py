@@ -94,14 +94,11 @@ class Mean(OfGroups):
         help="Adds the mean of all, weighted by these sizes",
     )
     other: str = policy("groups that are not listed", exclude="")
-    of: str = parameter(
-        "records", "Average of these people, or of their population", choices=TARGETS
-    )
+    of: str = parameter("records", "Whose average it is", choices=TARGETS)
     randomizer: str = parameter(
-        "best",
-        "Randomizer of numbers; best: the one of least error",
+        "best", "Randomizer of numbers", help="best: the one of least error for this target"
     )
-    p: float = parameter(0.3, "Without a table: mean of the column, from 0 to 1")
+    p: float = parameter(0.3, "Without a table: the mean, 0 to 1")
     tolerance: float = parameter(
         0.05,
         "Error in 95 % of runs; sets the default client number",
