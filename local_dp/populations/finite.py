@@ -9,7 +9,7 @@ from operator import add
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.noise import leading_words, philox_words, stream_key, ties
 from local_dp.populations.dealing import Dealing
@@ -26,7 +26,7 @@ class Population(ABC):
         if size < 1:
             raise InputError(f"clients is {size}; give 1 or more")
         self.size = size
-        # the query and the own law of clients that were drawn as counts of their values
+        # of clients that were drawn as counts: the query, and the share of each value
         self.latest: tuple[Query | None, Floats] = None, np.zeros(0)
 
     @property
@@ -176,6 +176,17 @@ class Finite(Population):
             self._last = query, values, same
         places = self._kinds_of(start, stop)
         return places if same else values.take(places, axis=0)
+
+    def own_law(self, query: Query) -> Floats:
+        if self.latest[0] == query:
+            return self.latest[1]
+
+        def count(span: tuple[int, int]) -> Counts:
+            return np.bincount(self._kinds_of(*span), minlength=len(self.shares))
+
+        with ThreadPoolExecutor() as pool:
+            counts = reduce(add, pool.map(count, chunks(0, self.size, PART)))
+        return weights_of_values(query, self.kinds, counts / self.size)
 
     def law(self, query: Query) -> Floats:
         if query.domain.size > MANY:

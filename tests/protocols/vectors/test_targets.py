@@ -1,6 +1,8 @@
 """The mean of the clients themselves, or of the law that they come from: the interval of each holds
 as often as it says, by every randomizer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from local_dp.populations.finite import Finite, Population
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.randomizer import NO_COIN
 from local_dp.randomizers.registry import made_for
 from local_dp.randomizers.table import FINEST, NumberTable
 from local_dp.records import Records
@@ -28,10 +31,10 @@ SHAPES = {
 
 
 @wrong(
-    "local_dp.protocols.surveys.target:_noise",
-    "each = np.linalg",
-    "each = 0.5 * np.linalg",
-    "half of the noise is taken for all",
+    "local_dp.protocols.surveys.target:of_records",
+    "variance / n",
+    "variance / (4 * n)",
+    "a quarter of the noise is taken for all",
     at="records-spread-4.0-piecewise",
 )
 @pytest.mark.parametrize("name", short(NUMBERS, lambda name: name == "piecewise"))
@@ -77,8 +80,22 @@ def test_the_best_is_the_least_of_all_that_are_computed() -> None:
             assert variances.get(name, worst) == pytest.approx(worst, rel=1e-5)
 
 
+@wrong(
+    "local_dp.randomizers.table:NumberTable.respond",
+    "< level",
+    "<= level",
+    "a number is rounded up too often",
+)
 def test_a_finer_lattice_keeps_the_loss_and_the_mean() -> None:
-    """Each row is a mixture of two of the table's: with its mean exactly, and its ratio at most."""
+    """Each row is a mixture of two of the table's: with its mean exactly, and its ratio at most.
+    All words together give each report as often as its weight says."""
+    narrow = replace(made_for("piecewise", 1.0, steps=256), word_bits=16)
+    words = np.arange(1 << 16, dtype=np.uint32)
+    for value in (0, 1, 130, 255, 256):
+        reports = narrow.respond(np.full(len(words), value), words, NO_COIN)
+        assert isinstance(narrow, NumberTable)
+        counts = np.bincount(reports, minlength=narrow.alphabet)
+        assert np.array_equal(counts, narrow.rows(np.array([value]), 0)[0])
     randomizer = made_for("piecewise", 1.0, steps=1024)
     assert isinstance(randomizer, NumberTable)
     weights = randomizer.channel()
