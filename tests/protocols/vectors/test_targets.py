@@ -21,8 +21,8 @@ from local_dp.records import Records
 from tests.support.long import short
 from tests.support.wrong import wrong
 
-NUMBERS = ("one-bit-mean", "piecewise", "hybrid", "staircase", "discrete-laplace")
-NUMBERS += ("bounded-laplace", "square-wave", "piecewise(steps=20)")
+NUMBERS = ["one-bit-mean", "piecewise", "hybrid", "staircase", "discrete-laplace"]
+NUMBERS += ["bounded-laplace", "square-wave", "piecewise(steps=20)"]
 SHAPES = {
     "middle": Records({"value": np.full(7, 0.5017)}),
     "ends": Records({"value": np.array([0.0, 0.0, 1.0])}),
