@@ -67,13 +67,17 @@ class Estimate:
     The truth is the mean of the distribution of the clients: error and interval include sampling
     and privacy noise. For a table whose every row answered, the interval covers its own mean more
     often than stated. `ends` (a, b), where known, are two values of a report with variance (b -
-    f)(f - a) at the truth f.
+    f)(f - a) at the truth f. `sample` (l, h): the truth is the mean of the clients' own values, so
+    that error and interval leave out the variance (h - f)(f - l) of the sample. `bias`: how far the
+    mean of the estimate may lie from the truth, which the interval adds at either end.
     """
 
     value: Floats
     standard_error: Floats
     n: int
     ends: Ends | None = None
+    sample: Ends | None = field(default=None, kw_only=True)
+    bias: float = field(default=0.0, kw_only=True)
 
     @classmethod
     def between(cls, ends: Ends, value: Floats | float, n: int, least: float = 0.0) -> Self:
@@ -97,7 +101,12 @@ class Estimate:
         With known ends it covers any truth in 94 % of runs or more, whatever n is. Source: Wilson
         1927; with few reports Newcombe 1998, method 4.
         """
+        if self.bias:
+            low, high = replace(self, bias=0.0).interval(z)
+            return low - self.bias, high + self.bias
         if self.ends is not None:
+            if self.sample is not None:
+                return noise_interval(self.value, self.ends, self.sample, self.n, z)
             return score_interval(self.value, self.ends, self.n, z, whole=True)
         # Student's quantile to order 1/n: the error was measured from the same reports
         half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error
@@ -113,7 +122,8 @@ class Estimate:
             if self.ends is None
             else tuple(np.broadcast_to(end, self.value.shape)[place] for end in self.ends)
         )
-        return Estimate(self.value[place], self.standard_error[place], self.n, ends)
+        error = self.standard_error[place]
+        return Estimate(self.value[place], error, self.n, ends, sample=self.sample, bias=self.bias)
 
     def within(self, least: Floats | float, most: Floats | float) -> "Estimate":
         """The estimate moved to the nearest possible value, its interval cut there; no longer
@@ -128,14 +138,24 @@ class Estimate:
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Estimate":
         """The same estimate after 0 is moved to `low` and 1 to `high`: numbers, or one for each
         coordinate."""
-        if self.ends is None:
-            ends = None
-        else:
-            width = high - low
-            ends = (low + width * self.ends[0], low + width * self.ends[1])
-        return Estimate(
-            low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends
+        width = high - low
+        ends, sample = (
+            None if pair is None else (low + width * pair[0], low + width * pair[1])
+            for pair in (self.ends, self.sample)
         )
+        error, bias = width * self.standard_error, float(np.max(width)) * self.bias
+        return Estimate(low + width * self.value, error, self.n, ends, sample=sample, bias=bias)
+
+    @property
+    def of_sample(self) -> "Estimate":
+        """The same estimate of a share, of the clients' own values: the error is that of the noise.
+        Where the `ends` of a report are not known, it stays: its interval holds too."""
+        if self.ends is None:
+            return self
+        share = np.clip(self.value, 0.0, 1.0)
+        spread = (self.ends[1] - share) * (share - self.ends[0]) - share * (1 - share)
+        error = np.sqrt(np.maximum(spread, 0.0) / self.n)
+        return replace(self, standard_error=error, sample=(0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -228,6 +248,28 @@ def score_interval(
     low_end = np.where(few & (away < -edge), np.minimum(low, ends[0]), low)
     high_end = np.where(few & (away > edge), np.maximum(high, ends[1]), high)
     return low_end, high_end
+
+
+def noise_interval(
+    value: Floats, ends: Ends, sample: Ends, n: int, z: float
+) -> tuple[Floats, Floats]:
+    """As `score_interval`, but of the mean of the n clients' own values: of the variance (b - f)(f
+    - a) less (h - f)(f - l), which is linear in f; half a report more for few."""
+    (low, high), (least, most) = ends, sample
+    slope = low + high - least - most
+    constant = least * most - low * high
+    step = high - low
+
+    def variance(at: Floats) -> Floats:
+        return np.asarray(np.maximum(constant + slope * at, 0.0))
+
+    few = n * variance(np.clip(value, least, most)) < FEW * step**2
+    bounds = []
+    for side in (-1, 1):
+        start = value + side * few * step / (2 * n)
+        shift = z**2 * slope / (2 * n)
+        bounds.append(start + shift + side * np.sqrt(z**2 * variance(start) / n + shift**2))
+    return np.asarray(bounds[0]), np.asarray(bounds[1])
 
 
 def exact_interval(value: Floats, ends: Ends, n: int, z: float) -> tuple[Floats, Floats]:

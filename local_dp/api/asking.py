@@ -24,6 +24,7 @@ from local_dp.api.tables import (
     unsaid,
     warn,
 )
+from local_dp.bounds.means import TARGETS
 from local_dp.errors import InputError, unknown
 from local_dp.loss import nano_epsilon
 from local_dp.populations.finite import Resampled
@@ -371,6 +372,12 @@ def _text(value: Any) -> str:
         return " ".join(map(_text, value))
     is_whole = isinstance(value, float | np.floating) and value.is_integer()
     return str(int(value) if is_whole else value)
+
+
+def with_target(of: Any, settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """A table and the settings, where `of` may name the target of an average in its place."""
+    is_target = isinstance(of, str) and of in TARGETS
+    return (None, {**settings, "of": of}) if is_target else (of, settings)
 
 
 def with_table(

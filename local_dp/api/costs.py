@@ -27,7 +27,7 @@ from local_dp.loss import MAX_EPSILON, NANO, Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import LocalProtocol, plain
-from local_dp.protocols.surveys.frequency import OfShares
+from local_dp.protocols.surveys.frequency import OfShares, Shares
 from local_dp.shuffle.accountant import amplified, largest_local
 from local_dp.shuffle.histogram import Target, multi_message
 from local_dp.simulation.outcome import STAMP, described
@@ -341,6 +341,8 @@ def mix(
 
 def _mixed(protocol: OfShares[Any], population: Population, target: Target, seed: int) -> Mixed:
     """The shares of this population, from blanket messages."""
+    if isinstance(protocol, Shares):
+        protocol = protocol.of_population
     histogram = multi_message(protocol.query.domain.size, target)
     counts = histogram.gather(protocol.query, population, KeyedNoise(seed))
     result = protocol.of_shares(histogram.estimate(counts))

@@ -193,6 +193,8 @@ class Case:
         by_report = reports.law(law)
         block = max(1, _BLOCK // len(by_report))
         sizes = [min(block, runs - start) for start in range(0, runs, block)]
+        if reports.aim.of == "records":
+            return np.concatenate([reports.noise(law, clients, size, generator) for size in sizes])
         return np.concatenate(
             [
                 reports.estimates(generator.multinomial(clients, by_report, size=size)) - truth
@@ -210,6 +212,7 @@ class Case:
     ) -> Floats:
         """Simulates every client of each run, with new records."""
         truth, _ = self._truth(epsilon)
+        aim = reports.aim
         query = LocalQuery(
             asked_of(self.protocol, epsilon).query, reports.randomizer, Cohort(0, clients)
         )
@@ -222,6 +225,8 @@ class Case:
             tally = run(
                 Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0]), oracle
             )
+            if aim.of == "records":
+                truth = oracle.population.own_law(query.query) @ aim.target
             errors.append(reports.estimates(tally.counts.ravel()) - truth)
         return np.array(errors)
 

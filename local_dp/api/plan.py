@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from local_dp.api.asking import protocol_of, with_table
+from local_dp.api.asking import protocol_of, with_table, with_target
 from local_dp.api.declare import WIDTH, Printable
 from local_dp.api.tables import Dates, Table, sample_rows
 from local_dp.errors import InputError
@@ -106,9 +106,12 @@ def plan(
     `accuracy`, in units of the protocol's tolerance, bounds the largest error of all estimates in
     95 % of runs; give it, or `clients`, or neither. `of`: "any" population (for each method its
     least favourable one), "made-up" (that of a run without a table), or a table; `csv` and `dates`
-    are its forms. `shuffle` plans behind a shuffler too, between local and curator: epsilon is then
-    that of all reports together, beside `delta`.
+    are its forms. Or it is the protocol's parameter `of`, "records" or "population". `shuffle`
+    plans behind a shuffler too, between local and curator: epsilon is then that of all reports
+    together, beside `delta`.
     """
+    target, settings = with_target(of, settings)
+    of = ANY if target is None else target
     protocol = protocol_of(task, settings)
     of_whom = of if isinstance(of, str) and of in (ANY, MADE_UP) else TABLE
     of_table, records = with_table(protocol, of if of_whom == TABLE else None, csv, dates)

@@ -11,7 +11,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, get_origin, get_type_hints
 
-from local_dp.api.asking import protocol_of, with_table
+from local_dp.api.asking import protocol_of, with_table, with_target
 from local_dp.api.declare import WIDTH, Tabular, check_table
 from local_dp.api.errors_of import OWN, Case, Tier
 from local_dp.api.tables import Dates, Table, records_of
@@ -22,9 +22,11 @@ from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.shapes import Curve, Data, Figure
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from local_dp.experiments.lab.style import DEFAULT, Drawing
+from local_dp.experiments.peers.heavy_hitters import PUBLISHED
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 from local_dp.protocols.planning.ways import CURATOR, OPEN, estimators
+from local_dp.protocols.search.heavy_hitters import HeavyHitters
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.simulation.cluster import each_of, plug_ins_of
@@ -450,9 +452,10 @@ def compare(
     `compare("frequency", k=16, epsilon=1, clients=1000)`.
 
     A protocol given by name takes its parameters as keywords, beside the fields of `Grid`:
-    `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`. `cluster` and `out` are those of `sweep`.
-    Raises InputError.
+    `epsilon`, `clients`, `only`, `runs`, `tier`, `seed`. `of` is the table, or the parameter `of`.
+    `cluster` and `out` are those of `sweep`. Raises InputError.
     """
+    of, how = with_target(of, how)
     own = [each.name for each in fields(Grid)]
     parameters = {name: value for name, value in how.items() if name not in own}
     protocol = protocol_of(task, parameters, own)
@@ -463,9 +466,17 @@ def compare(
 
 
 def comparison(protocol: LocalProtocol[Any], grid: Grid, records: Records | None = None) -> Sweep:
-    """The sweep of one protocol. Raises InputError where its answer is no mean over clients."""
-    estimators(protocol, grid.epsilon[0])
-    return Sweep((Case(protocol, grid.tier, records),), grid)
+    """The sweep of one protocol; of frequent strings also of two published ones. Raises InputError
+    where its answer is no mean over clients."""
+    cases: list[LocalProtocol[Any]] = [protocol]
+    if isinstance(protocol, HeavyHitters):
+        own = vars(protocol)
+        cases += [
+            kind(**{each.name: own[each.name] for each in fields(kind)}) for kind in PUBLISHED
+        ]
+    else:
+        estimators(protocol, grid.epsilon[0])
+    return Sweep(tuple(Case(each, grid.tier, records) for each in cases), grid)
 
 
 def _several(value: Any) -> tuple[Any, ...]:

@@ -17,13 +17,7 @@ from local_dp.bounds.frequencies import (
     summed_variance,
     unfavourable_laws,
 )
-from local_dp.bounds.means import (
-    Body,
-    hybrid_variance,
-    piecewise_variance,
-    staircase_variance,
-    vector_choices,
-)
+from local_dp.bounds.means import Body, best_mean, mean_variances, vector_choices
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import Errors
 from local_dp.checks import check_whole
@@ -113,47 +107,22 @@ def _frequency(epsilon: float, k: int) -> Best:
     )
 
 
-def _mean(epsilon: float, k: int) -> Best:
-    gain = response_gain(epsilon) ** 2 / 4
-    others = (
-        ("hybrid", (hybrid_variance(epsilon) + 1) / 4),
-        ("piecewise", (piecewise_variance(epsilon, 1.0) + 1) / 4),
-    )
+def _numbers(epsilon: float, k: int, of: str) -> Best:
+    variances = dict(mean_variances(epsilon, of))
+    name = best_mean(epsilon, of)
     reason = (
         "first-order minimax for the mean of a law at every epsilon: a two-valued number is the "
         "hardest, and its answer is one bit (limits 1, Theorem 1)"
     )
-    return Best(
-        "one-bit-mean",
-        {"epsilon": epsilon},
-        gain,
-        "the mean of numbers in [0, 1], 0 or 1 with equal chances",
-        reason,
-        _ascending(others),
-    )
-
-
-def _table_mean(epsilon: float, k: int) -> Best:
-    variances = {
-        "hybrid": hybrid_variance(epsilon),
-        "one-bit-mean": response_gain(epsilon) ** 2,
-        "piecewise": piecewise_variance(epsilon, 1.0),
-    }
-    variances["staircase"] = staircase_variance(epsilon)
-    name = min(variances, key=lambda each: (variances[each], each != "one-bit-mean"))
-    others = ((each, variance / 4) for each, variance in variances.items() if each != name)
-    reason = (
-        "the least worst-case noise of the mechanisms with a closed form (limits 1); sampling is "
-        "left out, as the numbers are those asked"
-    )
-    return Best(
-        name,
-        {"epsilon": epsilon},
-        variances[name] / 4,
-        "the mean of the clients' own numbers in [0, 1]",
-        reason,
-        _ascending(others),
-    )
+    what = "the mean of numbers in [0, 1], 0 or 1 with equal chances"
+    if of == "records":
+        what = "the mean of the clients' own numbers in [0, 1]"
+        reason = (
+            "the least worst-case noise of the mechanisms with a closed form (limits 1), within 1 "
+            "%; sampling is left out, as the numbers are those asked"
+        )
+    own = variances.pop(name)
+    return Best(name, {"epsilon": epsilon}, own, what, reason, _ascending(variances.items()))
 
 
 def _vectors(epsilon: float, d: int, body: Body) -> Best:
@@ -216,8 +185,8 @@ def _ascending(others: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], 
 TASKS: dict[str, Callable[[float, int], Best]] = {
     "survey": _survey,
     "frequency": _frequency,
-    "mean": _mean,
-    "table-mean": _table_mean,
+    "mean": partial(_numbers, of="population"),
+    "table-mean": partial(_numbers, of="records"),
     "mean-vector": partial(_vectors, body="cube"),
     "ball-vector": partial(_vectors, body="ball"),
     "strings": _strings,
@@ -233,10 +202,12 @@ _EXACT = 1e-6
 @dataclass(frozen=True)
 class Aim:
     """A mean over individuals: one whose value is the domain's v-th adds `target`[v], shape
-    (values, m). `kind` is the domain's."""
+    (values, m). `kind` is the domain's. It is the mean `of` these individuals, whose errors are
+    the noise's alone, or of the law that they come from."""
 
     kind: str
     target: Floats
+    of: str = "population"
 
     @classmethod
     def share_of_ones(cls) -> "Aim":
@@ -244,14 +215,24 @@ class Aim:
         return cls("symbols", np.array([[0.0], [1.0]]))
 
     @classmethod
-    def shares(cls, k: int) -> "Aim":
+    def shares(cls, k: int, of: str = "population") -> "Aim":
         """The shares of k symbols."""
-        return cls("symbols", np.eye(k))
+        return cls("symbols", np.eye(k), of)
 
     @classmethod
-    def mean(cls, steps: int) -> "Aim":
+    def mean(cls, steps: int, of: str = "population") -> "Aim":
         """The mean of numbers on the lattice of multiples of 1 / steps."""
-        return cls("levels", np.arange(steps + 1)[:, None] / steps)
+        return cls("levels", np.arange(steps + 1)[:, None] / steps, of)
+
+    def sample(self, law: Floats) -> Floats | None:
+        """The covariance of what one individual of this law adds, where it is no part of the error;
+        shape (m, m)."""
+        if self.of == "population":
+            return None
+        if self.kind == "symbols":
+            return np.diag(law) - np.outer(law, law)
+        mean = law @ self.target
+        return np.asarray((law[:, None] * self.target).T @ self.target - np.outer(mean, mean))
 
 
 @dataclass(frozen=True)
@@ -287,9 +268,22 @@ class Reports:
         m)."""
         return np.asarray(counts @ self.contributions / counts.sum(axis=-1, keepdims=True))
 
+    def noise(self, law: Floats, clients: int, runs: int, generator: np.random.Generator) -> Floats:
+        """The errors of `runs` estimates of the mean of the clients themselves, who are drawn from
+        this law in each run; shape (runs, m)."""
+        law = _on_lattice(law, self.randomizer.domain.size)
+        values = np.flatnonzero(law)
+        people = generator.multinomial(clients, law[values] / law[values].sum(), size=runs)
+        tallies = np.zeros((runs, self.randomizer.cells * self.randomizer.alphabet), np.int64)
+        for value, count in zip(values, people.T, strict=True):
+            (chances,) = report_laws(self.randomizer, np.array([value]))
+            tallies += generator.multinomial(count, chances / chances.sum())
+        return self.estimates(tallies) - people @ self.aim.target[values] / clients
+
     def errors(self, law: Floats) -> Errors:
         """Those of one report of a client whose value has this law."""
-        return Errors.of_reports(self.contributions, self.law(law))
+        law = _on_lattice(law, self.randomizer.domain.size)
+        return Errors.of_reports(self.contributions, self.law(law), self.aim.sample(law))
 
     def law(self, law: Floats) -> Floats:
         """Pr[cell, report], flattened, for this law of values; a number on another lattice is
@@ -308,6 +302,10 @@ class Reports:
         (variance concave) the best odds of its two extremes."""
         if self.aim.target.shape[1] > 1:
             return [self.errors(law) for law in unfavourable_laws(len(self.aim.target))]
+        if self.aim.of == "records":  # all are alike, where the noise is largest
+            laws = report_laws(self.randomizer, _some_values(len(self.aim.target)))
+            each = [Errors.of_reports(self.contributions, law) for law in laws]
+            return [max(each, key=lambda errors: float(errors.variance[0]))]
         ends = [int(np.argmin(self.aim.target)), int(np.argmax(self.aim.target))]
         laws = report_laws(self.randomizer, np.array(ends))
         (low, high) = (laws @ self.contributions[:, 0]).tolist()
@@ -330,7 +328,8 @@ class SetReports(Reports):
 
     def errors(self, law: Floats) -> Errors:
         assert isinstance(self.randomizer, Design)
-        return set_errors(self.randomizer.epsilon, *self.randomizer.sets, law)
+        sample = self.aim.sample(law)
+        return set_errors(self.randomizer.epsilon, *self.randomizer.sets, law, sample)
 
 
 def _on_lattice(law: Floats, size: int) -> Floats:

@@ -124,17 +124,23 @@ def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors
     return set_errors(epsilon, best.order, best.w, law)
 
 
-def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
+def set_errors(
+    epsilon: float, order: int, w: int, law: Floats, sample: Floats | None = None
+) -> Errors:
     """Those of reports that name sets of w of `order` points, as random ones hold two symbols:
-    exact on average over pairs, and for each at w = 1."""
+    exact on average over pairs, and for each at w = 1; less the covariance `sample`, if given."""
     p, q = _chances(epsilon, order, w)
     inclusion = q + law * (p - q)
     variance = inclusion * (1 - inclusion) / (p - q) ** 2
+    if sample is not None:
+        variance = np.maximum(variance - np.diagonal(sample), 0.0)
     near = np.argsort(-variance, kind="stable")[:NEAR]
     mass = law[near, None] + law[None, near]
     with_one, with_none = _pair_chances(p, order, w)
     both = with_one * mass + with_none * (1 - mass)
     covariance = (both - np.outer(inclusion[near], inclusion[near])) / (p - q) ** 2
+    if sample is not None:
+        covariance -= sample[np.ix_(near, near)]
     np.fill_diagonal(covariance, variance[near])
     return Errors(np.sort(variance)[::-1], covariance)
 

@@ -121,13 +121,16 @@ class Errors:
         return cls(variance[order], covariance[np.ix_(order[:NEAR], order[:NEAR])])
 
     @classmethod
-    def of_reports(cls, contributions: Floats, law: Floats) -> Self:
-        """Of the mean of what a report adds, shape (reports, m), where reports have this law."""
-        mean = law @ contributions
-        variance = np.maximum(law @ (contributions - mean) ** 2, 0.0)
+    def of_reports(cls, contributions: Floats, law: Floats, sample: Floats | None = None) -> Self:
+        """Of the mean of what a report adds, shape (reports, m), where reports have this law; less
+        the covariance `sample`, if given."""
+        mean, less = law @ contributions, 0.0 if sample is None else np.diagonal(sample)
+        variance = np.maximum(law @ (contributions - mean) ** 2 - less, 0.0)
         order = np.argsort(-variance, kind="stable")
-        away = (contributions - mean)[:, order[:NEAR]]
-        return cls(variance[order], (law[:, None] * away).T @ away)
+        some = order[:NEAR]
+        away = (contributions - mean)[:, some]
+        near = (law[:, None] * away).T @ away
+        return cls(variance[order], near if sample is None else near - sample[np.ix_(some, some)])
 
     def union(self, reach: float) -> float:
         """Pr[some error is beyond the reach], at most: the larger, for errors that know nothing of

@@ -9,14 +9,14 @@ from operator import add
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.noise import leading_words, philox_words, stream_key, ties
 from local_dp.populations.dealing import Dealing
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.records import PART, Records
+from local_dp.records import PART, Records, chunks
 
 
 class Population(ABC):
@@ -26,6 +26,8 @@ class Population(ABC):
         if size < 1:
             raise InputError(f"clients is {size}; give 1 or more")
         self.size = size
+        # of clients that were drawn as counts: the query, and the share of each value
+        self.latest: tuple[Query | None, Floats] = None, np.zeros(0)
 
     @property
     def remembers(self) -> bool:
@@ -46,6 +48,17 @@ class Population(ABC):
         """The probability of each value of the query's domain under the distribution the clients
         are drawn from, shape (domain size,)."""
 
+    def own_law(self, query: Query) -> Floats:
+        """The share of the clients themselves that hold each value of the query's domain, shape
+        (domain size,); of clients that were drawn as counts, by these."""
+        if self.latest[0] == query:
+            return self.latest[1]
+        counts = (
+            counts_of_values(query, self.batch(start, stop))
+            for start, stop in chunks(0, self.size, PART)
+        )
+        return reduce(add, counts) / self.size
+
     def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
         """Pr[cell, report] of a client drawn at random, shape (cells, alphabet), where the
         population has it in closed form; else None."""
@@ -59,6 +72,8 @@ class Population(ABC):
         law = self.law(query)
         # a sum of shares may pass 1 by a rounding error
         counts = generator.multinomial(stop - start, law / law.sum())
+        if stop - start == self.size:
+            self.latest = query, counts / self.size
         places = np.flatnonzero(counts)
         return dict(zip((places + query.domain.low).tolist(), counts[places].tolist(), strict=True))
 
@@ -161,6 +176,17 @@ class Finite(Population):
             self._last = query, values, same
         places = self._kinds_of(start, stop)
         return places if same else values.take(places, axis=0)
+
+    def own_law(self, query: Query) -> Floats:
+        if self.latest[0] == query:
+            return self.latest[1]
+
+        def count(span: tuple[int, int]) -> Counts:
+            return np.bincount(self._kinds_of(*span), minlength=len(self.shares))
+
+        with ThreadPoolExecutor() as pool:
+            counts = reduce(add, pool.map(count, chunks(0, self.size, PART)))
+        return weights_of_values(query, self.kinds, counts / self.size)
 
     def law(self, query: Query) -> Floats:
         if query.domain.size > MANY:
@@ -308,6 +334,9 @@ class Rows(Population):
             self._range_counts.setdefault(query, {})[start, stop] = counted(query, values)
             records.note()
         return values
+
+    def own_law(self, query: Query) -> Floats:
+        return self.law(query) if self.size == len(self.whole) else super().own_law(query)
 
     def law(self, query: Query) -> Floats:
         if self._law[0] != query:

@@ -203,6 +203,10 @@ class LocalProtocol(ABC, Generic[R]):
         """One sentence that explains a hypothesis; empty for numeric results."""
         return ""
 
+    def reason(self, epsilon: float) -> str:
+        """Why a run takes its randomizer, in one sentence; empty where there is no choice."""
+        return ""
+
     def compared(self, result: R, population: Population) -> PlainData:
         """Further comparisons with the truth, in a simulation: by default none."""
         return {}
@@ -292,12 +296,19 @@ class MeanProtocol(LocalProtocol[Estimate]):
         randomizer = self.randomizer_for(epsilon)
 
         def read(tally: Tally) -> Estimate:
-            estimate: Estimate = randomizer.estimate(tally)
-            if estimate.value.ndim:  # some estimate the share of zeros beside that of ones
-                estimate = estimate.at(1)
-            return estimate.on_scale(*self.scale)
+            return self.read(randomizer, tally).on_scale(*self.scale)
 
-        return ask_all(self.query, randomizer, clients, read)
+        return ask_all(self.query_for(randomizer), randomizer, clients, read)
+
+    def query_for(self, randomizer: Randomizer) -> Query:
+        """The question in the values that the randomizer takes."""
+        return self.query
+
+    def read(self, randomizer: Randomizer, tally: Tally) -> Estimate:
+        """The estimate on the scale from 0 to 1."""
+        estimate: Estimate = randomizer.estimate(tally)
+        # some estimate the share of zeros beside that of ones
+        return estimate.at(1) if estimate.value.ndim else estimate
 
     def aim(self) -> Aim | None:
         if self.query.domain.kind == "symbols":
@@ -306,7 +317,10 @@ class MeanProtocol(LocalProtocol[Estimate]):
 
     def truth(self, population: Population) -> Floats:
         """The mean in the distribution that the clients are drawn from, shape ()."""
-        law = population.law(self.query)
+        return self.mean(population.law(self.query))
+
+    def mean(self, law: Floats) -> Floats:
+        """The mean of values of this law, shape ()."""
         low, high = self.scale
         return np.asarray(low + (high - low) * (law @ np.arange(len(law)) / (len(law) - 1)))
 

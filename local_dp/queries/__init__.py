@@ -24,6 +24,7 @@ BUILT_IN = {
     "question": "local_dp.queries.tables:Question",
     "category": "local_dp.queries.tables:Category",
     "bounded": "local_dp.queries.tables:Bounded",
+    "stepped": "local_dp.queries.tables:Stepped",
     "change-interval": "local_dp.queries.tables:ChangeInterval",
     "coordinates": "local_dp.queries.vectors:Coordinates",
     "mistake": "local_dp.queries.vectors:Mistake",

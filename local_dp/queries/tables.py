@@ -180,7 +180,6 @@ class Bounded(Query):
 
     name = "bounded"
     summary = "Clips a number to public bounds"
-    domain = levels(STEPS)
     column: str
     low: float
     high: float
@@ -188,17 +187,39 @@ class Bounded(Query):
     def check(self) -> None:
         check_range("", self.low, self.high)
 
+    @property
+    def domain(self) -> Domain:
+        return levels(self.lattice)
+
+    @property
+    def lattice(self) -> int:
+        """The steps of the lattice."""
+        return STEPS
+
     def share(self, records: Records) -> Floats:
         """Where in the range each number lies, from 0 to 1, shape (n,)."""
         share = (records.numbers(self.column) - self.low) / (self.high - self.low)
         return np.clip(np.nan_to_num(share, nan=0.5, posinf=1.0, neginf=0.0), 0.0, 1.0)
 
     def __call__(self, records: Records) -> Ints:
-        return np.rint(self.share(records) * STEPS).astype(np.int64)
+        return np.rint(self.share(records) * self.lattice).astype(np.int64)
 
     def in_units(self, share: Floats) -> Floats:
         """A mean of shares of the range, in the column's own units."""
         return self.low + (self.high - self.low) * share
+
+
+@dataclass(frozen=True)
+class Stepped(Bounded):
+    """A number clipped to the public [low, high], on a lattice of `steps` steps."""
+
+    name = "stepped"
+    summary = "Clips a number to public bounds, on steps of one's own"
+    steps: int
+
+    @property
+    def lattice(self) -> int:
+        return self.steps
 
 
 def asked_in(

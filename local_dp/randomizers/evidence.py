@@ -14,6 +14,7 @@ from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, Mixed, OneBit
 from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
 from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.table import NumberTable
 from local_dp.randomizers.with_coin import WithCoin
 
 MAX_ENTRIES = 1 << 28  # of a channel or a code, or pairs of its rows
@@ -194,6 +195,14 @@ def _of_code(randomizer: PerCoin) -> Fraction:
     return _of_table(inner) if isinstance(inner, FiniteChannel) else worst_meeting(inner)[0]
 
 
+def extremes(randomizer: FiniteChannel) -> Counts:
+    """The values whose rows all others are mixtures of: of a table below a finer lattice its own,
+    where nothing else gives the weights."""
+    if isinstance(randomizer, NumberTable) and type(randomizer).weight is NumberTable.weight:
+        return randomizer.corners
+    return randomizer.domain.values()
+
+
 def entries(randomizer: Randomizer) -> int:
     """An upper bound on the entries that `exact_ratio` enumerates, known before any of them is
     computed: the cost of verification. 0 without enumeration."""
@@ -211,8 +220,8 @@ def entries(randomizer: Randomizer) -> int:
 
 
 def channel_entries(randomizer: FiniteChannel) -> int:
-    """The weights of its whole channel."""
-    return randomizer.cells * randomizer.alphabet * randomizer.domain.size
+    """The weights of its whole channel, or of the rows that all others are mixtures of."""
+    return randomizer.cells * randomizer.alphabet * len(extremes(randomizer))
 
 
 def _corner_entries(randomizer: Mixed) -> int:
@@ -289,10 +298,10 @@ def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Wo
 def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
     """The largest and the least weight of each report; the rows of some values at a time, so that
     they fit into memory."""
-    values = randomizer.domain.values()
+    values = extremes(randomizer)
     step = max(1, _ROWS // randomizer.alphabet)
     if step >= len(values):
-        return _ends(randomizer, randomizer.channel(cell), cell)
+        return _ends(randomizer, randomizer.rows(values, cell), cell)
     parts = (values[first : first + step] for first in range(0, len(values), step))
     ends = [_ends(randomizer, randomizer.rows(part, cell), cell) for part in parts]
     return np.max([most for most, _ in ends], axis=0), np.min([least for _, least in ends], axis=0)

@@ -3,9 +3,9 @@ each report; of symbols, or of numbers."""
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -13,7 +13,7 @@ from typing import NoReturn, Self, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain, levels, parameters
 from local_dp.errors import InputError
@@ -188,7 +188,7 @@ class _Recipe:
 @lru_cache(maxsize=64)
 def _compile(recipe: _Recipe) -> tuple[Words, Guide]:
     weights = recipe.randomizer.table()
-    return weights, Guide.of(weights, recipe.randomizer.word_bits)
+    return weights, Guide.of(weights, int(weights[0].sum(dtype=object)).bit_length() - 1)
 
 
 def _check_law(randomizer: TableChannel, law: Law) -> None:
@@ -264,6 +264,7 @@ def _fill(row: list[int], least: list[int], most: list[int], total: int) -> list
 
 
 MAX_STEPS = 255
+COARSE, FINEST = 64, 1 << 16  # steps of the table below a finer lattice, and of the finest
 MEASURED = (
     200  # reports from which on their spread, beside that of the noise, is the error of a mean
 )
@@ -275,19 +276,85 @@ class NumberTable(TableChannel):
     whole weights.
 
     A subclass gives the law, and values of the reports whose mean is x, whatever x. The estimate is
-    their average. 1 <= steps <= 255.
+    their average. 1 <= steps <= 255; or a power of two up to 2^16: then x is rounded at random to a
+    neighbour on 64 steps, its mean kept, by the last bits of the word. Privacy: each such row
+    is a mixture of two rows of the table.
     """
 
     steps: int = 63
 
     def check(self) -> None:
-        check_whole("steps", self.steps, 1, MAX_STEPS)
+        if type(self.steps) is int and MAX_STEPS < self.steps <= FINEST:
+            if self.steps.bit_count() != 1:
+                raise InputError(
+                    f"steps is {self.steps}; give 1 to {MAX_STEPS}, or a power of two to {FINEST}"
+                )
+        else:
+            check_whole("steps", self.steps, 1, MAX_STEPS)
         if self.nano < 1000:
             raise InputError(f"epsilon is {self.epsilon!r}; {self.name} needs at least 1e-6 nats")
 
     @property
     def domain(self) -> Domain:
         return levels(self.steps)
+
+    @cached_property
+    def coarse(self) -> Self | None:
+        """The one of 64 steps to which numbers on a finer lattice are rounded; else None."""
+        return None if self.steps <= MAX_STEPS else replace(self, steps=COARSE, word_bits=64)
+
+    @property
+    def _equal(self) -> int:
+        """The steps of the lattice between two of the table."""
+        return self.steps // COARSE if self.coarse is not None else 1
+
+    @property
+    def corners(self) -> Counts:
+        """The values that the table has."""
+        return np.arange(0, self.steps + 1, self._equal, dtype=np.int64)
+
+    @property
+    def _bits(self) -> int:
+        """The bits of a word that are not used to round a number."""
+        return self.word_bits - (self._equal.bit_length() - 1)
+
+    def table(self) -> Words:
+        if self.coarse is None:
+            return super().table()
+        if self._bits < 1:
+            raise too_narrow(self)
+        with precise():
+            weights = whole_weights(self.coarse.law(), self.growth, self._bits)
+        if weights is None or (weights == weights[0]).all():
+            raise too_narrow(self)
+        return weights
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        if self.coarse is None:
+            return super().respond(values, words, cells)
+        lower, level = np.divmod(values.astype(np.int64), self._equal)
+        upper = (words & words.dtype.type(self._equal - 1)).astype(np.int64) < level
+        own = words >> words.dtype.type(self.word_bits - self._bits)
+        return self._tables[1](lower + upper, own).astype(self.report_dtype)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        if self.coarse is None:
+            return super().weight(reports, values, cells)
+        lower, level = np.divmod(np.asarray(values, dtype=np.int64), self._equal)
+        upper = np.minimum(lower + 1, COARSE)
+        low, high = (super(NumberTable, self).weight(reports, at, cells) for at in (lower, upper))
+        return low * (self._equal - level).astype(np.uint64) + high * level.astype(np.uint64)
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        if self.coarse is None:
+            return super().draw_tally(value_counts, generator)
+        lower, level = np.divmod(np.array([*value_counts], dtype=np.int64), self._equal)
+        counts = np.array([*value_counts.values()], dtype=np.int64)
+        upper = generator.binomial(counts, level / self._equal)
+        places, numbers = np.append(lower, lower + 1), np.append(counts - upper, upper)
+        rounded = np.bincount(places, numbers, COARSE + 2)
+        present = {value: int(count) for value, count in enumerate(rounded.tolist()) if count}
+        return self.coarse.draw_tally(present, generator)
 
     @classmethod
     def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
@@ -300,8 +367,10 @@ class NumberTable(TableChannel):
 
     @cached_property
     def variances(self) -> Floats:
-        """The variance of one report's value at every lattice point, from the whole table; shape
-        (steps + 1,)."""
+        """The variance of one report's value at every point of the table's lattice, from the whole
+        table."""
+        if self.coarse is not None:
+            return self.coarse.variances
         law = self.weights.astype(np.float64) / self.total
         means = law @ self.decoded
         return np.asarray((law * (self.decoded - means[:, None]) ** 2).sum(axis=1))
@@ -313,6 +382,8 @@ class NumberTable(TableChannel):
         `MEASURED` reports the interval is that of the largest variance that the law allows, V + f
         (1 - f) at the mean f, V the noise's.
         """
+        if self.coarse is not None:
+            return self.coarse.estimate(tally)
         n, counts = tally.answered, tally.counts[0]
         mean = float(counts @ self.decoded) / n
         variance = max(float(counts @ (self.decoded - mean) ** 2) / n, float(self.variances.min()))

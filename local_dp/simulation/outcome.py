@@ -197,7 +197,7 @@ def _result(
     if not settings.raw and was_moved(result):
         data["moved"] = True
     data |= comparison
-    data["explanation"] = protocol.explain(outcome.result)
+    data["explanation"] = protocol.explain(outcome.result) or protocol.reason(settings.epsilon)
     data["truth"] = _truth(protocol, outcome.result, population) if open_truth else None
     empty = isinstance(outcome.result, Estimate) and bool(np.isnan(outcome.result.value).all())
     with_error = open_truth and not empty

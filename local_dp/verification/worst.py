@@ -20,6 +20,7 @@ from local_dp.randomizers.evidence import (
     corner_rows,
     delta_above,
     exact_ratio,
+    extremes,
     too_much,
     unverifiable,
     worst_meeting,
@@ -86,17 +87,17 @@ def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None
         return _of_rows(corners, ratio, randomizer.corners)
     if isinstance(randomizer, FiniteChannel) and channel_entries(randomizer) <= MAX_ENTRIES:
         rows = (_growing(randomizer, cell) for cell in range(randomizer.cells))
-        return _of_rows(rows, ratio, randomizer.domain.values())
+        return _of_rows(rows, ratio, extremes(randomizer))
     return None
 
 
 def _growing(randomizer: FiniteChannel, cell: int) -> Iterator[Words]:
     """The rows of the first few values, then those of all: in a large channel a few values often
     reach the ratio."""
-    few = _FEW // randomizer.alphabet
-    if 1 < few < randomizer.domain.size:
-        yield randomizer.rows(randomizer.domain.values()[:few], cell)
-    yield randomizer.channel(cell)
+    few, values = _FEW // randomizer.alphabet, extremes(randomizer)
+    if 1 < few < len(values):
+        yield randomizer.rows(values[:few], cell)
+    yield randomizer.rows(values, cell)
 
 
 def _of_rows(

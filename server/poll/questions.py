@@ -20,6 +20,7 @@ from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.frequencies.best import choices
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.tallies import Estimate
 
 Kind: TypeAlias = Literal["yes-no", "labels", "number"]
@@ -81,7 +82,9 @@ class Question:
         if self.kind == "yes-no":
             return Survey(question=f"{self.name} == 1")
         if self.kind == "number":
-            return Mean(column=self.name, low=self.low, high=self.high, outside="clip")
+            # which phones know
+            bit = OneBitMean.name
+            return Mean(self.name, self.low, self.high, outside="clip", randomizer=bit)
         kinds = [
             choice
             for choice in choices(self.epsilon, len(self.labels))

@@ -119,7 +119,7 @@ def test_a_population_is_gathered_in_chunks(monkeypatch: pytest.MonkeyPatch) -> 
 def test_intervals_hold_the_law() -> None:
     """Of 300 runs of 1,000 clients, sampling and blankets together: 95 % of the intervals, within
     4.5 standard errors, and the variance that is said."""
-    protocol, blankets = Frequency(k=5), BlanketHistogram(5, 1 << 29, 3)
+    protocol, blankets = Frequency(k=5, of="population"), BlanketHistogram(5, 1 << 29, 3)
     truth, coverage, errors = protocol.truth(protocol.synthetic(1, 0)), [], []
     for seed in range(SEEDS):
         result = blankets.estimate(

@@ -329,7 +329,7 @@ COMPRESSED: list[dict[str, Any]] = [
 BAD: dict[str, list[dict[str, Any]]] = {
     "piecewise": [{"likely": 256}, {"likely": 2.0}, {"word_bits": 6}],
     "staircase": [{"epsilon": 1e-7}],
-    "square-wave": [{"steps": 256}],
+    "square-wave": [{"steps": 257}, {"steps": 1 << 17}, {"steps": 512, "word_bits": 3}],
     "discrete-gaussian": [{"delta": 0}, {"epsilon": 0.001, "steps": 255}],
     "recursive-hadamard": [{"k": 64, "b": b} for b in (9, 2.0)],
     **{

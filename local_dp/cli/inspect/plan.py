@@ -12,6 +12,7 @@ from local_dp.api.tables import Dates, read_records
 from local_dp.cli.fields import Plotted, json_option, show
 from local_dp.cli.run.run import Kind, ProtocolCommand, Texts
 from local_dp.protocols.local_protocol import LocalProtocol
+from local_dp.protocols.search.heavy_hitters import HeavyHitters
 from local_dp.protocols.surveys.frequency import OfShares
 from local_dp.shuffle.central import Behind
 from local_dp.text.screen import SCREEN
@@ -140,7 +141,7 @@ class Compare(ProtocolCommand, Measuring):
 
     @classmethod
     def takes(cls, kind: Kind) -> bool:
-        return kind.aim is not LocalProtocol.aim
+        return kind.aim is not LocalProtocol.aim or issubclass(kind, HeavyHitters)
 
     def __call__(self, kind: Kind, parameters: Texts) -> None:
         from local_dp.api.sweep import Grid, comparison

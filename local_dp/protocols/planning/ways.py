@@ -258,7 +258,7 @@ def _reports_of(name: str, randomizer: Randomizer | None, aim: Aim) -> Reports |
     if not _keeps_epsilon(name, randomizer):
         return None
     if aim.kind == "levels":
-        aim = Aim.mean(randomizer.domain.size - 1)
+        aim = Aim.mean(randomizer.domain.size - 1, aim.of)
     return Reports.of(randomizer, aim) if randomizer.domain.size == len(aim.target) else None
 
 
@@ -338,7 +338,9 @@ def sample_laws(aim: Aim, law: Floats | None) -> list[Floats]:
 
 
 def sampled(aim: Aim, law: Floats | None) -> list[Errors]:
-    """The errors of one record's own value."""
+    """The errors of one record's own value; of the mean of these records there are none."""
+    if aim.of == "records":
+        return [Errors.of_covariance(np.zeros((1, 1)))]
     return [Errors.of_reports(aim.target[law > 0], law[law > 0]) for law in sample_laws(aim, law)]
 
 

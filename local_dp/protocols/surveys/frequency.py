@@ -3,15 +3,17 @@ of independence; among all or among those present."""
 
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import frequency_clients
+from local_dp.bounds.means import TARGETS
 from local_dp.checks import check_built
 from local_dp.domains import MAX_LENGTH, MAX_SYMBOLS, many_symbols
 from local_dp.errors import InputError
@@ -39,7 +41,8 @@ from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
 from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
-from local_dp.randomizers.frequencies.best import best_choice
+from local_dp.randomizers.frequencies.best import best_choice, choices
+from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
@@ -155,6 +158,7 @@ class Shares(OfShares[Estimate]):
     fields."""
 
     randomizer: str
+    of: str = "population"
 
     def of_shares(self, estimate: Estimate) -> Estimate:
         return estimate
@@ -170,7 +174,7 @@ class Shares(OfShares[Estimate]):
                 )
             return WideHashing(epsilon, length=(k - 1).bit_length())
         if self.randomizer == "best":
-            return frequency_randomizer(epsilon, k, joint=self.excluded)
+            return best_choice(epsilon, k, joint=self.excluded, of=self.of).kind(epsilon, k=k)
         return self.need.randomizer(self.randomizer, epsilon, self.name)
 
     def clients(self, epsilon: float) -> int:
@@ -182,14 +186,7 @@ class Shares(OfShares[Estimate]):
         oracle, k = self.oracle(epsilon), self.query.size
         reader = self.need.reader(oracle)
         if not self.excluded:
-
-            def read(tally: Tally) -> Estimate:
-                whole: Estimate = reader.estimate(tally)
-                if k <= MAX_SYMBOLS:
-                    return whole
-                return Estimate(whole.value[:k], whole.standard_error[:k], whole.n, whole.ends)
-
-            return ask_all(self.query, oracle, clients, read)
+            return ask_all(self.query, oracle, clients, lambda tally: self.read(reader, tally))
         if k > MAX_SYMBOLS:
             raise InputError(
                 f"missing=exclude takes {MAX_SYMBOLS} labels at most, and there are {k}; choose "
@@ -198,6 +195,41 @@ class Shares(OfShares[Estimate]):
         return ask_all(
             self.query, oracle, clients, lambda tally: self.conditional.estimate(reader, tally)
         )
+
+    @property
+    def of_population(self) -> Self:
+        """The same of the law that the clients come from."""
+        settings: dict[str, Any] = {"of": "population"}
+        return self if self.of == "population" else replace(self, **settings)
+
+    def read(self, reader: Any, tally: Tally) -> Estimate:
+        estimate: Estimate = reader.estimate(tally)
+        if (k := self.query.size) > MAX_SYMBOLS:  # of more symbols than there are labels
+            shares, errors = estimate.value[:k], estimate.standard_error[:k]
+            estimate = Estimate(shares, errors, estimate.n, estimate.ends)
+        return estimate.of_sample if self.of == "records" else estimate
+
+    def aim(self) -> Aim | None:
+        few = self.query.size <= MAX_SYMBOLS
+        return Aim.shares(self.query.size, self.of) if few and not self.excluded else None
+
+    def truth(self, population: Population) -> Floats:
+        """The shares of the clients, or in the distribution that they are drawn from."""
+        if self.excluded or self.of == "population":
+            return super().truth(population)
+        return population.own_law(self.query)[: self.query.size]
+
+    def reason(self, epsilon: float) -> str:
+        k = self.query.size
+        if self.randomizer != "best" or k > MAX_SYMBOLS:
+            return ""
+        best = best_choice(epsilon, k, joint=self.excluded, of=self.of)
+        if best.kind is GRR:
+            return ""
+        (simple,) = (choice for choice in choices(epsilon, k) if choice.kind is GRR)
+        own = Fraction(k - 1, k) if self.of == "records" else 0
+        times = float((simple.total - own) / (best.total - own))
+        return f"{best.kind.name}: {times:.2g} times fewer people than {GRR.name} here."
 
     @property
     def conditional(self) -> Conditional:
@@ -404,9 +436,11 @@ class Frequency(Shares):
     from the table. A missing or unlisted value stops the run, or has a label of its own
     ("category"); a missing one may be left out, for shares among those present ("exclude").
     Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the best
-    oracle (limits 2). `tolerance` sets the default number of clients: all labels within it with
-    probability 95 %. Cost: at most about log2 k bits a client, one round. 2 <= k <= 2^22; above
-    4096 labels by wide-hashing.
+    oracle (limits 2). `of` records, the default, is the shares among these people: the interval is
+    that of the noise, and `best` has the least of it; with "exclude" they are the population's.
+    `tolerance` sets the default number of clients: all labels within it with probability 95 %.
+    Cost: at most about log2 k bits a client, one round. 2 <= k <= 2^22; above 4096 labels by
+    wide-hashing.
     """
 
     name = "frequency"
@@ -428,6 +462,7 @@ class Frequency(Shares):
     )
     other: str = policy("values that are not listed", category="a label of its own")
     k: int = parameter(8, "Without a table: number of symbols")
+    of: str = parameter("records", "Whose shares they are", choices=TARGETS)
     randomizer: str = parameter(
         "best",
         "Randomizer of symbols; best: the one of least variance",

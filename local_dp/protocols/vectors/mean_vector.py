@@ -9,14 +9,23 @@ from typing import Self, get_args
 import numpy as np
 
 from local_dp.arrays import Bools, Floats
-from local_dp.bounds.means import Body, VectorChoice, best_vector, vector_choices
+from local_dp.bounds.best import Aim
+from local_dp.bounds.means import (
+    TARGETS,
+    Body,
+    VectorChoice,
+    best_mean,
+    best_vector,
+    mean_variances,
+    vector_choices,
+)
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_built, check_positive, check_share, check_whole
 from local_dp.domains import MAX_DIMENSION, vectors
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import features
-from local_dp.loss import nano_epsilon
+from local_dp.loss import Pure, nano_epsilon
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.protocols.local_protocol import (
@@ -31,12 +40,15 @@ from local_dp.protocols.local_protocol import (
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.compare import OfGroups
 from local_dp.protocols.surveys.policies import Launch, ends_of
+from local_dp.protocols.surveys.target import of_records
 from local_dp.queries.cells import Grouped
 from local_dp.queries.query import STEPS, matrix, written
-from local_dp.queries.tables import Bounded
+from local_dp.queries.tables import Bounded, Stepped
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.numbers.rounded import OneBitMean, Rounded, rounded_randomizer
 from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.registry import RANDOMIZERS, made_for
+from local_dp.randomizers.table import NumberTable
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
@@ -55,9 +67,12 @@ class Mean(OfGroups):
     would reveal. A number beyond them stops the run or is clipped ("clip"); a missing one stops it
     or is left out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of
     everybody, standard error at most C (high - low) / (2 sqrt n): first-order minimax (limits 1,
-    Theorem 1). `tolerance`, a share of the range, sets the default number of clients: within it
-    with probability 95 %, and of everybody the interval keeps its level. Cost: one bit a client, or
-    log2 of the groups; one round.
+    Theorem 1). `of` records, the default, is the mean of these people: then `best` takes the least
+    noise at the worst number, from epsilon .7 on `hybrid` or `piecewise`, and the interval leaves
+    the sample out. With groups or "exclude" the mean is always the population's. `tolerance`, a
+    share of the range, sets the default number of clients: within it with probability 95 %, and of
+    everybody the interval keeps its level. Cost: one bit a client, or log2 of the groups or of a
+    number's reports; one round.
     """
 
     name = "mean"
@@ -86,7 +101,11 @@ class Mean(OfGroups):
         help="By estimate; names are shown, numbers are not",
     )
     other: str = policy("groups that are not listed", exclude="")
-    p: float = parameter(0.3, "Without a table: mean of the column, from 0 to 1")
+    of: str = parameter("records", "Whose average it is", choices=TARGETS)
+    randomizer: str = parameter(
+        "best", "Randomizer of numbers", help="best: the one of least error for this target"
+    )
+    p: float = parameter(0.3, "Without a table: the mean, 0 to 1")
     tolerance: float = parameter(
         0.05,
         "Error in 95 % of runs; sets the default client number",
@@ -97,6 +116,11 @@ class Mean(OfGroups):
         check_share("p", self.p)
         check_built(self.bounded)
         super().check()
+        if not self.whole and self.randomizer != "best":
+            raise InputError(
+                f"{self.randomizer} takes a number alone; with groups or missing=exclude leave out "
+                "randomizer"
+            )
 
     @property
     def bounded(self) -> Bounded:
@@ -114,7 +138,43 @@ class Mean(OfGroups):
         return self.bounded if self.whole else self.grouped
 
     def randomizer_for(self, epsilon: float) -> Randomizer:
-        return OneBitMean(epsilon, steps=STEPS)
+        which = best_mean(epsilon, self.of) if self.randomizer == "best" else self.randomizer
+        kind = RANDOMIZERS.resolve(which)[0]
+        is_fine = kind is OneBitMean or getattr(kind, "table", None) is NumberTable.table
+        fine = {"steps": STEPS} if is_fine else {}
+        randomizer = made_for(which, epsilon, **{"k": 2, "d": 2, "length": 2, **fine})
+        if randomizer.domain.kind != "levels" or randomizer.estimates != "averages":
+            raise InputError(
+                f"{randomizer.name} is no randomizer of numbers in [0, 1] whose estimate is their "
+                f"average; give one, such as {', '.join(mean_variances(epsilon))}"
+            )
+        if not isinstance(randomizer.loss, Pure):
+            raise InputError(f"{which} loses {randomizer.loss}; give a randomizer of pure loss")
+        return randomizer
+
+    def query_for(self, randomizer: Randomizer) -> Bounded:
+        """The number, on the randomizer's lattice."""
+        steps = randomizer.domain.high
+        return self.bounded if steps == STEPS else Stepped(self.column, *self.scale, steps)
+
+    def read(self, randomizer: Randomizer, tally: Tally) -> Estimate:
+        estimate: Estimate = randomizer.estimate(tally)
+        if self.of == "records":
+            estimate = of_records(randomizer, tally, estimate)
+        steps = randomizer.domain.high
+        # on a coarse lattice each number moves by half a step at most
+        return estimate if steps == STEPS else replace(estimate, bias=1 / (2 * steps))
+
+    def aim(self) -> Aim | None:
+        return Aim.mean(STEPS, self.of) if self.whole else None
+
+    def reason(self, epsilon: float) -> str:
+        name = best_mean(epsilon, self.of)
+        if not self.whole or self.randomizer != "best" or name == OneBitMean.name:
+            return ""
+        variances = mean_variances(epsilon, self.of)
+        times = variances[OneBitMean.name] / variances[name]
+        return f"{name}: {times:.2g} times fewer people than {OneBitMean.name} here."
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -157,10 +217,11 @@ class Mean(OfGroups):
         return {"column": self.column, "low": low, "high": high, **super().describe(result)}
 
     def truth(self, population: Population) -> Floats:
-        """The mean in the distribution that the clients are drawn from, of those present, clipped
-        to the bounds; shape () or (groups,)."""
+        """The mean of the clients, or in the distribution that they are drawn from, of those
+        present, clipped to the bounds; shape () or (groups,)."""
         if self.whole:
-            return super().truth(population)
+            law = population.own_law if self.of == "records" else population.law
+            return self.mean(law(self.query))
         query = self.grouped
         cells = population.law(query)[:-1].reshape(query.groups, query.steps + 1)
         with np.errstate(all="ignore"):

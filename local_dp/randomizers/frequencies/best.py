@@ -70,8 +70,10 @@ def _sets(nano: int, k: int, joint: bool) -> Iterator[tuple[Kind, int, int]]:
 
 
 @lru_cache(maxsize=4096)
-def best_choice(epsilon: float, k: int, *, joint: bool = False) -> Choice:
-    """The first of `choices` whose total variance is within 1 % of the least."""
+def best_choice(epsilon: float, k: int, *, joint: bool = False, of: str = "population") -> Choice:
+    """The first of `choices` whose total variance is within 1 % of the least; `of` records without
+    the sample's. It is largest at the uniform law: the noise's is the same at all laws."""
     candidates = choices(epsilon, k, joint=joint)
-    least = min(choice.total for choice in candidates)
-    return next(choice for choice in candidates if choice.total <= NEAR * least)
+    sample = Fraction(k - 1, k) if of == "records" else 0
+    least = min(choice.total for choice in candidates) - sample
+    return next(choice for choice in candidates if choice.total - sample <= NEAR * least)

@@ -30,9 +30,9 @@ from tests.support.wrong import wrong
 SEARCH = "a search over several rounds"
 MEANS: list[LocalProtocol[Any]] = [
     Survey(),
-    Frequency(),
-    Frequency(k=2),
-    Mean(),
+    Frequency(of="population"),
+    Frequency(k=2, of="population"),
+    Mean(of="population"),
     Histogram(),
     Crosstab(k=2),
 ]
