@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from local_dp.api.audit import Audited, audit, built
 from local_dp.arrays import Column, Floats, Ints, Words
-from local_dp.domains import Parameter, Vectors
+from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Loss
 from local_dp.noise import COINS, Draw, KeyedNoise, SystemNoise, fresh, public_coins
@@ -183,8 +183,7 @@ class Privatizer:
     @property
     def _is_number(self) -> bool:
         """True if values are numbers on a lattice, not whole numbers."""
-        domain = self.randomizer.domain
-        return isinstance(domain, Vectors) or domain.kind == "levels"
+        return self.randomizer.domain.kind in ("levels", "cube", "ball")
 
     def _points_of(self, values: Column, noise: KeyedNoise | SystemNoise, start: int) -> Ints:
         """The values of the clients from `start` on as members of the domain."""

@@ -72,12 +72,12 @@ class Need:
         faults = []
         for need in (self, *self.others):
             try:
-                return need._made(which, epsilon, protocol, own)
+                return need._build(which, epsilon, protocol, own)
             except InputError as error:
                 faults.append(error)
         raise faults[0]
 
-    def _made(
+    def _build(
         self, which: str, epsilon: float, protocol: str, own: dict[str, Parameter]
     ) -> Randomizer:
         needs = f"{protocol} needs {self.estimates} of {self.domain}"

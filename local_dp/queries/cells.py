@@ -144,7 +144,7 @@ class Crossed(Query):
     @property
     def shape(self) -> tuple[int, ...]:
         """How many symbols each part has in the table."""
-        return tuple(part.size for part in self.categories)
+        return tuple(part.value_count for part in self.categories)
 
     @property
     def _size(self) -> int:

@@ -43,7 +43,7 @@ class Query(ABC):
         """The values it may take."""
 
     @property
-    def size(self) -> int:
+    def value_count(self) -> int:
         """How many of the domain's values a record can have: the first ones."""
         return self.domain.size
 

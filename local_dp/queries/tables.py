@@ -96,25 +96,25 @@ class Category(Query):
                 f"a label of {self.column!r} has {max(map(len, self.labels))} characters; "
                 f"{MAX_LABEL} is the most"
             )
-        if not 2 <= self.size <= 1 << MAX_LENGTH or not self.labels:
-            if self.size == 1 and "," in self.labels[0]:
+        if not 2 <= self.value_count <= 1 << MAX_LENGTH or not self.labels:
+            if self.value_count == 1 and "," in self.labels[0]:
                 apart = ";".join(part.strip() for part in self.labels[0].split(","))
                 raise InputError(
                     f"column {self.column!r} has the one label {self.labels[0]!r}; separate "
                     f"labels by ';': labels='{apart}'"
                 )
             raise InputError(
-                f"column {self.column!r} has k = {self.size} labels; from 2 to "
+                f"column {self.column!r} has k = {self.value_count} labels; from 2 to "
                 f"{1 << MAX_LENGTH} can be counted"
             )
 
     @property
-    def size(self) -> int:
+    def value_count(self) -> int:
         return len(self.labels) + len(self.spare)
 
     @property
     def domain(self) -> Domain:
-        return many_symbols(self.size)
+        return many_symbols(self.value_count)
 
     @cached_property
     def breadth(self) -> int:

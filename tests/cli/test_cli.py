@@ -145,7 +145,7 @@ def test_what_there_is_can_be_listed() -> None:
     itself."""
     for listing, names, row in (
         ("protocols", list(PROTOCOLS), r"^  masked-parity +LI +Learns"),
-        ("randomizers", list(RANDOMIZERS), r"^  discrete-laplace +Adds"),
+        ("randomizers", list(RANDOMIZERS), r"^  discrete-laplace +[\d.]+ +Adds"),
         ("queries", list(QUERIES), r"^  bounded +Clips"),
         (
             "mechanisms",

@@ -337,7 +337,7 @@ def test_statistical_queries_share_clients_in_proportion(t: int) -> None:
 MADE: Any = PROTOCOLS
 WRONG = """
 compare: labels=A / labels=A;A / labels=A;B;C
-frequency: k=1 / k=2.5 / k=4097 / labels=a / labels=a;a / tolerance=-1
+frequency: k=1 / k=2.5 / k=4194305 / labels=a / labels=a;a / tolerance=-1
 heavy-hitters: bits=12, text=true / bits=65 / bits=7 / missing=drop / share=0 / share=0.0
 heavy-hitters: text_bytes=0 / text_bytes=33
 identity: alpha=0.6 / coins=my / shares=0.5;0.6 / shares=x;x;x;x;x;x;x;x;x;x;x;x;x;x;x;x

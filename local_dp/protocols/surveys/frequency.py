@@ -138,19 +138,19 @@ class OfShares(LocalProtocol[R]):
 
     @property
     def guess(self) -> tuple[float, float]:
-        return guess_of_shares(self.query.size - self.excluded)
+        return guess_of_shares(self.query.value_count - self.excluded)
 
     @property
     def need(self) -> Need:
         return Need(self.query.domain, joint=self.excluded)
 
     def aim(self) -> Aim | None:
-        few = self.query.size <= MAX_SYMBOLS
-        return Aim.shares(self.query.size) if few and not self.excluded else None
+        few = self.query.value_count <= MAX_SYMBOLS
+        return Aim.shares(self.query.value_count) if few and not self.excluded else None
 
     def truth(self, population: Population) -> Floats:
         law = population.law(self.query)
-        return self.conditional.of(law) if self.excluded else law[: self.query.size]
+        return self.conditional.of(law) if self.excluded else law[: self.query.value_count]
 
 
 class Shares(OfShares[Estimate]):
@@ -165,7 +165,7 @@ class Shares(OfShares[Estimate]):
 
     def oracle(self, epsilon: float) -> Randomizer:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        k = self.query.size
+        k = self.query.value_count
         if k > MAX_SYMBOLS:
             if self.randomizer not in ("best", WideHashing.name):
                 raise InputError(
@@ -179,11 +179,11 @@ class Shares(OfShares[Estimate]):
 
     def clients(self, epsilon: float) -> int:
         return frequency_clients(
-            epsilon, self.query.size, self.tolerance, BETA, joint=self.excluded
+            epsilon, self.query.value_count, self.tolerance, BETA, joint=self.excluded
         )
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        oracle, k = self.oracle(epsilon), self.query.size
+        oracle, k = self.oracle(epsilon), self.query.value_count
         reader = self.need.reader(oracle)
         if not self.excluded:
             return ask_all(self.query, oracle, clients, lambda tally: self.read(reader, tally))
@@ -204,23 +204,23 @@ class Shares(OfShares[Estimate]):
 
     def read(self, reader: Any, tally: Tally) -> Estimate:
         estimate: Estimate = reader.estimate(tally)
-        if (k := self.query.size) > MAX_SYMBOLS:  # of more symbols than there are labels
+        if (k := self.query.value_count) > MAX_SYMBOLS:  # of more symbols than there are labels
             shares, errors = estimate.value[:k], estimate.standard_error[:k]
             estimate = Estimate(shares, errors, estimate.n, estimate.ends)
         return estimate.of_sample if self.of == "records" else estimate
 
     def aim(self) -> Aim | None:
-        few = self.query.size <= MAX_SYMBOLS
-        return Aim.shares(self.query.size, self.of) if few and not self.excluded else None
+        few = self.query.value_count <= MAX_SYMBOLS
+        return Aim.shares(self.query.value_count, self.of) if few and not self.excluded else None
 
     def truth(self, population: Population) -> Floats:
         """The shares of the clients, or in the distribution that they are drawn from."""
         if self.excluded or self.of == "population":
             return super().truth(population)
-        return population.own_law(self.query)[: self.query.size]
+        return population.own_law(self.query)[: self.query.value_count]
 
     def reason(self, epsilon: float) -> str:
-        k = self.query.size
+        k = self.query.value_count
         if self.randomizer != "best" or k > MAX_SYMBOLS:
             return ""
         best = best_choice(epsilon, k, joint=self.excluded, of=self.of)
@@ -306,8 +306,8 @@ def _chi_square(table: Floats, n: int) -> Floats:
 
 @dataclass(frozen=True)
 class CrossTable:
-    """The share of every combination, the last column running fastest, and for two columns a test
-    of their independence, by an oracle whose tallies can be drawn."""
+    """The share of every combination, the last column running fastest. For two columns there is a
+    test of their independence, by an oracle whose tallies can be drawn."""
 
     estimate: Estimate
     test: Independence | None

@@ -53,7 +53,7 @@ Queries: TypeAlias = tuple[LocalQuery, ...]
 @dataclass(frozen=True)
 class Asking:
     """The question of each wave, the most changes of a value, the share of epsilon of one report of
-    a memoised answer, and the randomizer by name, or best."""
+    a memoised answer, and a randomizer's name."""
 
     waves: tuple[Category | Question, ...]
     changes: int | None

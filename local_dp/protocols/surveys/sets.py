@@ -221,6 +221,6 @@ class Sets(LocalProtocol[Holdings]):
         if not self.has_numbers:
             return np.asarray(shares)
         with np.errstate(all="ignore"):
-            held = weights @ (digits > 0)
-            means = weights @ np.maximum(digits - 1, 0) / held / query.steps
+            present = weights @ (digits > 0)
+            means = weights @ np.maximum(digits - 1, 0) / present / query.steps
         return np.concatenate([shares, self._in_units(1, 2 * means - 1)])

@@ -212,7 +212,7 @@ class Survey(OfGroups):
         "Withhold groups below this count",
         help="By estimate; names are shown, numbers are not",
     )
-    other: str = policy("groups that are not listed", exclude="")
+    other: str = policy("unlisted groups", exclude="")
     randomizer: str = parameter(
         BinaryRR.name,
         "Randomizer of a yes/no value",

@@ -76,7 +76,7 @@ class Mean(OfGroups):
     """
 
     name = "mean"
-    asks = ("one-bit-mean", "rounded-grr", "rounded-oracle")
+    asks = ("one-bit-mean", "hybrid", "piecewise", "staircase", "rounded-grr", "rounded-oracle")
     summary = "Estimates the mean of a column between public bounds"
     source = "Duchi, Jordan, Wainwright 2013"
     example = "--records fair.csv --column age --low 15 --high 45"
@@ -100,7 +100,7 @@ class Mean(OfGroups):
         "Withhold groups below this count",
         help="By estimate; names are shown, numbers are not",
     )
-    other: str = policy("groups that are not listed", exclude="")
+    other: str = policy("unlisted groups", exclude="")
     of: str = parameter("records", "Whose average it is", choices=TARGETS)
     randomizer: str = parameter(
         "best", "Randomizer of numbers", help="best: the one of least error for this target"

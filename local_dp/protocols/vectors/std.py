@@ -164,6 +164,7 @@ class Std(LocalProtocol[Deviation]):
     """
 
     name = "std"
+    asks = ("twice-rounded",)
     summary = "Estimates the standard deviation between public bounds"
     source = "Duchi, Jordan, Wainwright 2013 (rounding); Berger, Boos 1994 (interval)"
     example = "--records fair.csv --column age --low 15 --high 45"
