@@ -71,7 +71,10 @@ def test_a_command_takes_what_it_lists(name: str) -> None:
     assert ldp.plan(name).rows
     for lines, answers in (
         (MIXED, lambda: ldp.mix(name, clients=2000, seed=1)),
-        (COMPARED - {"heavy-hitters"}, lambda: estimators(find_protocol(name)(), 1.0)),
+        (
+            [each for each in COMPARED if each != "heavy-hitters"],
+            lambda: estimators(find_protocol(name)(), 1.0),
+        ),
     ):
         with (
             nullcontext()

@@ -52,8 +52,8 @@ Queries: TypeAlias = tuple[LocalQuery, ...]
 
 @dataclass(frozen=True)
 class Asking:
-    """The question of each wave, the most changes of a value, the share of epsilon of one report of
-    a memoised answer, and a randomizer's name."""
+    """The question of each wave, the most changes of a value, and a randomizer's name; the share of
+    epsilon of one report of a memoised answer."""
 
     waves: tuple[Category | Question, ...]
     changes: int | None
