@@ -14,6 +14,7 @@ from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, Mixed, OneBit
 from local_dp.randomizers.places import BitVector, PerCoin, PlaceVector
 from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.table import NumberTable
 from local_dp.randomizers.with_coin import WithCoin
 
@@ -196,9 +197,11 @@ def _of_code(randomizer: PerCoin) -> Fraction:
 
 
 def extremes(randomizer: FiniteChannel) -> Counts:
-    """The values whose rows all others are mixtures of: of a table below a finer lattice its own,
-    where nothing else gives the weights."""
-    if isinstance(randomizer, NumberTable) and type(randomizer).weight is NumberTable.weight:
+    """The values whose rows all others are mixtures of: of a built-in table below a finer lattice
+    its own. A class of somebody else may say anything of itself: of it all values."""
+    kind = type(randomizer)
+    is_built_in = kind.name in RANDOMIZERS.built_in and RANDOMIZERS[kind.name] is kind
+    if isinstance(randomizer, NumberTable) and is_built_in:
         return randomizer.corners
     return randomizer.domain.values()
 

@@ -1,6 +1,7 @@
 """The evidence of a loss, by its kinds: mixtures of corners, codes whose rows meet, parts behind
 bits and coins; and tallies of finite channels."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from typing import Any, ClassVar
@@ -8,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Counts, Ints, Words
 from local_dp.conformance import conform
 from local_dp.errors import RefusedError
 from local_dp.loss import Approximate, exp_epsilon
@@ -21,8 +22,10 @@ from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.window import Piecewise
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.verification.audit import verify
 from tests.support.mechanisms.case import twin_of
 from tests.support.plugin_package.frequency_oracles import (
     GreedyUnary,
@@ -261,3 +264,35 @@ def test_what_is_impossible_is_counted_nowhere(channel: FiniteChannel) -> None:
     reports = np.full(1, np.iinfo(channel.report_dtype).max, dtype=channel.report_dtype)
     with pytest.raises(IndexError, match="out of bounds"):
         channel.tally(reports, np.full(1, channel.cells - 1, dtype=np.uint16))
+
+
+@dataclass(frozen=True)
+class OneCorner(Piecewise):  # says that all rows are mixtures of the first one; they are not
+    name: ClassVar[str] = "one-corner"
+
+    @property
+    def corners(self) -> Counts:
+        return np.zeros(1, dtype=np.int64)
+
+    def table(self) -> Words:
+        weights = super().table().copy()
+        weights[1:, 0] += weights[1:, -1]
+        weights[1:, -1] = 0
+        return weights
+
+
+@wrong(
+    "local_dp.randomizers.evidence:extremes",
+    "isinstance(randomizer, NumberTable) and is_built_in",
+    "isinstance(randomizer, NumberTable)",
+    "a plug-in names the values from which its loss is computed, and leaves out those that leak",
+)
+def test_only_a_built_in_table_is_known_by_its_corners() -> None:
+    """A class of somebody else is enumerated whole; of the built-in one the corners have the loss
+    of all values."""
+    with pytest.raises(RefusedError, match="that some value never sends"):
+        verify(OneCorner(1.0, steps=512))
+    own = Piecewise(1.0, steps=512)
+    rows = own.channel()
+    ends = zip(rows.max(axis=0).tolist(), rows.min(axis=0).tolist(), strict=True)
+    assert exact_ratio(own) == max(Fraction(most, least) for most, least in ends)
