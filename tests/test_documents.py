@@ -294,7 +294,7 @@ def test_python_blocks_print_the_tables_above_them(
     monkeypatch.chdir(tmp_path)
     blocks_run, fence = 0, r"((?:(?!```).*\n)*)```"
     for before, block, below in re.findall(
-        rf"((?:^.*\n){{0,30}})^```python\n{fence}(?:\n\n```text\n{fence})?",
+        rf"((?:^.*\n){{0,30}}?)^```python\n{fence}(?:\n\n```text\n{fence})?",
         document.read_text(),
         re.MULTILINE,
     ):

@@ -85,7 +85,9 @@ class Task(Row):
 
     def measure(self, seed: int) -> Planned:
         """The plan, and a search for the least number of clients that is enough."""
-        protocol = find_protocol(self.task)()
+        kind = find_protocol(self.task)
+        target = {"of": "population"} if "of" in kind.__dataclass_fields__ else {}
+        protocol = kind(**target)
         tolerance = tolerance_of(protocol)
         assert tolerance is not None
         plan = plan_of(protocol, self.epsilon, protocol.synthetic(MADE_UP, 0))

@@ -214,7 +214,7 @@ def listed_of(
 
 @wrong(
     "local_dp.protocols.search.heavy_hitters:counted",
-    "level.mean_of([query.of(strings) for query in level.codings])",
+    "level.mean_of(codes)",
     "search.sums[:len(strings), 0] / search.sizes[0]",
     (
         "the clients who found a string estimate its share, with all other strings of the same "
