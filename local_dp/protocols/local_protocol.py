@@ -264,7 +264,7 @@ class LocalProtocol(ABC, Generic[R]):
         for key, text in settings.items():
             if key not in kinds:
                 raise InputError(unknown(f"{cls.name} has no parameter", key, kinds))
-            values[key] = _parse(key, text, kinds[key]) if isinstance(text, str) else text
+            values[key] = _parse(key, text, kinds[key]) if isinstance(text, str) else tuple(text)
         return replace(cls(), **values)
 
 

@@ -259,7 +259,7 @@ class Randomizer(ABC):
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v,
-        where `has_tally_law`. Cost independent of n."""
+        where `has_tally_law`. Cost independent of n, unless the class says otherwise."""
         raise NotImplementedError
 
     def params(self) -> dict[str, Parameter]:

@@ -199,8 +199,11 @@ def _result(
     data |= comparison
     data["explanation"] = protocol.explain(outcome.result) or protocol.reason(settings.epsilon)
     data["truth"] = _truth(protocol, outcome.result, population) if open_truth else None
-    empty = isinstance(outcome.result, Estimate) and bool(np.isnan(outcome.result.value).all())
-    with_error = open_truth and not empty
+    with_error = open_truth
+    if isinstance(outcome.result, Estimate):
+        truth = data["truth"] if isinstance(data["truth"], list) else [data["truth"]]
+        is_known = any(each is not None for each in truth)
+        with_error &= is_known and not bool(np.isnan(outcome.result.value).all())
     data["true_error"] = float(protocol.true_error(result, population)) if with_error else None
     if protocol.error_unit:
         data["error_unit"] = protocol.error_unit

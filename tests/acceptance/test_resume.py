@@ -1,5 +1,6 @@
 """P5: a server that is killed loses nothing it had accepted, and counts nothing twice."""
 
+import json
 import random
 from pathlib import Path
 
@@ -7,9 +8,11 @@ import pytest
 
 from local_dp.cli.run import join
 from local_dp.errors import InputError
+from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.remote import Journal
 from local_dp.server.round import Past, Round
+from local_dp.simulation.settings import Randomness
 from tests.support.inputs.builders import RUN, SEED, survey_query
 from tests.support.runs.mortal import CLIENTS, HOSTS_OF, ROUNDS, Town
 from tests.support.runs.virtual_time import run_virtually
@@ -78,3 +81,12 @@ def test_a_run_is_resumed_with_its_keys(tmp_path: Path, monkeypatch: pytest.Monk
     )
     join.Resume(RUN, tmp_path)()
     assert keys == [(Path("server.key"), Path("roster"))]
+
+
+def test_labels_of_a_file_are_stored_with_the_run() -> None:
+    """As a list of texts in the journal, and the protocol that reads it is the same."""
+    settings: dict[str, str | tuple[str, ...]] = {"labels": ("a", "b;c"), "column": "colour"}
+    server = join.Server(broker="mqtt://localhost", run="r")
+    began = server._began(Frequency, settings, Randomness.choose(1, False))
+    given = json.loads(json.dumps(began["given"]))
+    assert Frequency.from_settings(given) == Frequency(labels=("a", "b;c"), column="colour")

@@ -19,7 +19,7 @@ from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
 from local_dp.queries.query import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.registry import is_place
+from local_dp.registry import is_place, load
 from local_dp.text.layout import held, paragraph, screen_width
 from local_dp.text.screen import SCREEN
 from local_dp.text.widgets import table
@@ -126,6 +126,7 @@ def _variance_of(kind: Any) -> str:
 def _class_of(name: str) -> tuple[Any, str]:
     """The class of this name, and its kind. Raises InputError."""
     if is_place(name):
+        load(name.rpartition(":")[0] or name)
         for registry in (PROTOCOLS, RANDOMIZERS, QUERIES, OTHERS):
             with suppress(InputError):
                 return registry.find(name), f"{registry.noun}, a plug-in"

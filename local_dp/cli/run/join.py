@@ -179,7 +179,10 @@ class Server(Role):
         return {
             "at": at,
             "protocol": PROTOCOLS.place(kind),
-            "given": {name: absolute(text) for name, text in parameters.items()},
+            "given": {
+                name: absolute(value) if isinstance(value, str) else value
+                for name, value in parameters.items()
+            },
             "options": options,
             "randomness": vars(chance),
         }

@@ -138,7 +138,8 @@ def _command(words: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Com
 
 
 Kind: TypeAlias = type[LocalProtocol[Any]]
-Texts: TypeAlias = Mapping[str, str]  # the values of parameters, as they are typed
+# the values of parameters, as they are typed; labels of a file are a tuple
+Texts: TypeAlias = Mapping[str, str | tuple[str, ...]]
 OF_RUNS = frozenset(each.name for each in fields(RunOptions))
 
 

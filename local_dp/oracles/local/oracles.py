@@ -315,6 +315,9 @@ class AggregateOracle(LocalOracle):
         channel = without_coin(query.randomizer)
         law = self.population.tally_law(query.query, channel)
         if law is not None:
+            # nobody's own value was drawn: the clients' average is not known
+            unknown = np.full(query.query.domain.size, np.nan)
+            self.population.latest = query.query, unknown
             return Tally(
                 self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape)
             )

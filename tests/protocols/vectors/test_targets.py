@@ -2,6 +2,7 @@
 as often as it says, by every randomizer."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,6 +106,28 @@ def test_a_finer_lattice_keeps_the_loss_and_the_mean() -> None:
     assert randomizer.coarse is not None
     means = weights / 2.0**64 @ randomizer.coarse.decoded
     np.testing.assert_allclose(means, np.arange(1025) / 1024, atol=1e-9)
+
+
+@wrong(
+    "local_dp.oracles.local.oracles:AggregateOracle._draw",
+    "self.population.latest = (query.query, unknown)",
+    "pass",
+    "the truth beside an estimate is that of other clients",
+)
+def test_no_truth_is_shown_of_clients_who_were_not_drawn() -> None:
+    """Tallies of many different rows are drawn from the law of the reports: the average of the
+    clients themselves is not known then, and that of their population is."""
+    table = {"v": np.arange(600) / 7}
+    how: dict[str, Any] = {"resample": True, "clients": 5000, "seed": 1}
+    cases: tuple[tuple[Any, Any, bool], ...] = (
+        ("records", "aggregate", False),
+        ("records", "population", True),
+        ("population", "aggregate", True),
+    )
+    for of, tier, is_known in cases:
+        result = ldp.mean(table, "v", bounds=(0, 100), of=of, tier=tier, **how)
+        data = result.to_dict()["result"]
+        assert (data["truth"] is not None, data["true_error"] is not None) == (is_known, is_known)
 
 
 def test_the_target_decides_error_truth_and_reason() -> None:
