@@ -34,7 +34,6 @@ BUILT_IN = {
     "discrete-gaussian": "local_dp.randomizers.numbers.noise:DiscreteGaussian",
     "one-bit-mean": "local_dp.randomizers.numbers.rounded:OneBitMean",
     "rounded-grr": "local_dp.randomizers.numbers.rounded:RoundedGRR",
-    "rounded-hadamard": "local_dp.randomizers.numbers.rounded:RoundedHadamard",
     "rounded-oracle": "local_dp.randomizers.numbers.rounded:RoundedOracle",
     "twice-rounded": "local_dp.randomizers.numbers.twice:TwiceRounded",
     "piecewise": "local_dp.randomizers.numbers.window:Piecewise",

@@ -88,5 +88,5 @@ def test_labels_of_a_file_are_stored_with_the_run() -> None:
     settings: dict[str, str | tuple[str, ...]] = {"labels": ("a", "b;c"), "column": "colour"}
     server = join.Server(broker="mqtt://localhost", run="r")
     began = server._began(Frequency, settings, Randomness.choose(1, False))
-    given = json.loads(json.dumps(began["given"]))
-    assert Frequency.from_settings(given) == Frequency(labels=("a", "b;c"), column="colour")
+    settings = json.loads(json.dumps(began["given"]))
+    assert Frequency.from_settings(settings) == Frequency(labels=("a", "b;c"), column="colour")

@@ -22,7 +22,6 @@ from tests.support.inputs.builders import SEED, small
 from tests.support.runs.tiers import run_tier, told
 from tests.support.wrong import wrong
 
-PARTS = {"rounded-hadamard": "of the mean of groups, where rounded-grr and rounded-oracle are"}
 PLUGGED = ("survey", "frequency", "crosstab", "histogram", "longitudinal", "sets", "marginals",
            "mean-vector", "heavy-hitters", "heavy-hitters-asked", "quantiles")  # fmt: skip
 FEW = [("histogram", "square-wave"), ("sets", "pckv-ue"), ("crosstab", "genprot"),
@@ -64,13 +63,13 @@ def check_estimates(protocol: LocalProtocol[Any], epsilon: float) -> None:
 
 
 def test_every_built_in_randomizer_belongs_to_a_protocol() -> None:
-    """A protocol takes it as a parameter, or asks it itself; the few others are parts."""
+    """A protocol takes it as a parameter, or asks it itself."""
     assert {name for name in PROTOCOLS.built_in if PROTOCOLS[name]().need} >= {*PLUGGED}
     asked = {name for protocol in PROTOCOLS.built_in for name in PROTOCOLS[protocol].asks}
     needs = [PROTOCOLS[name]().need for name in ("frequency", "survey", "sets", "mean-vector")]
     for name in RANDOMIZERS.built_in:
-        belongs = name in asked or any(need and need.variance(name) is not None for need in needs)
-        assert belongs != (name in PARTS), name
+        fits = any(need and need.variance(name) is not None for need in needs)
+        assert fits or name in asked, name
 
 
 @wrong(

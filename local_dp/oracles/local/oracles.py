@@ -316,8 +316,8 @@ class AggregateOracle(LocalOracle):
         law = self.population.tally_law(query.query, channel)
         if law is not None:
             # nobody's own value was drawn: the clients' average is not known
-            unknown = np.full(query.query.domain.size, np.nan)
-            self.population.latest = query.query, unknown
+            nothing = np.full(query.query.domain.size, np.nan)
+            self.population.latest = query.query, nothing
             return Tally(
                 self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape)
             )

@@ -9,12 +9,11 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_built
-from local_dp.cube import parity
 from local_dp.domains import Domain, grouped_levels, levels
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, Mixed, ceil_fraction, flip_weight, too_narrow
-from local_dp.randomizers.frequencies.base import DirectOracle, FiniteOracle, SignOracle
+from local_dp.randomizers.frequencies.base import DirectOracle, FiniteOracle
 from local_dp.randomizers.frequencies.best import NEAR, choices
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.local_hashing import OLH
@@ -140,8 +139,8 @@ class RoundedGRR(Rounded, DirectOracle):
     """k-ary randomized response of the group and a randomly rounded number, k = 2 groups + 1.
 
     Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps)
-    / s <= e^epsilon. Utility: the variance of randomized response; better than `RoundedHadamard`
-    for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
+    / s <= e^epsilon. Utility: the variance of randomized response; better than one
+    Hadamard sign for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
     """
 
     name = "rounded-grr"
@@ -204,61 +203,6 @@ class RoundedGRR(Rounded, DirectOracle):
     @property
     def chances(self) -> tuple[float, float]:
         return (self.each + self.kept) / self.total, self.each / self.total
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundedHadamard(Rounded, SignOracle):
-    """Reports one randomized sign of the group and a randomly rounded number, in a public row of a
-    Hadamard matrix.
-
-    Where the row has one sign at both ends, it is randomized; else the chance of a 1 is linear in
-    the number. Privacy: all weights lie between those of binary randomized response. Utility: every
-    share has variance (C^2 - f^2) / n, whatever the number of groups (limits 2). Cost: 1 bit.
-    """
-
-    name = "rounded-hadamard"
-    summary = "Rounds a number at random and reports one Hadamard sign"
-    source = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
-    alphabet = 2
-
-    def prepare(self) -> None:
-        if self.slope < 2:
-            raise too_narrow(self)
-
-    @cached_property
-    def slope(self) -> int:
-        """What one step of the lattice changes in the weight of a 1; even, so that the rest splits
-        in halves."""
-        return (self.total - 2 * flip_weight(self.nano, self.word_bits)) // (2 * self.steps) * 2
-
-    @property
-    def gain(self) -> float:
-        """C = 1 / (1 - 2 Pr[flip])."""
-        return self.total / (self.slope * self.steps)
-
-    @property
-    def cells(self) -> int:
-        return 1 << (self.shares - 1).bit_length()
-
-    def _ones(self, values: Ints, cells: Ints) -> Words:
-        """The weight of a 1."""
-        lower, level = self._split(values)
-        row = cells.astype(np.uint16, copy=False)
-        first = parity(row & lower.astype(np.uint16)).astype(np.int64)
-        second = parity(row & (lower + 1).astype(np.uint16)).astype(np.int64)
-        steps = np.where(
-            level == 0, first * self.steps, first * (self.steps - level) + second * level
-        )
-        return np.uint64((self.total - self.slope * self.steps) // 2) + steps.astype(
-            np.uint64
-        ) * np.uint64(self.slope)
-
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return (words < self._ones(values, cells)).view(np.uint8)
-
-    def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
-        ones = self._ones(corners, cells)
-        return np.where(reports == 1, ones, np.uint64(self.total % 2**64) - ones)
 
 
 _ORACLES: dict[str, type[OLH] | type[SubsetSelection]] = {

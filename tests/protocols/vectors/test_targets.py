@@ -110,7 +110,7 @@ def test_a_finer_lattice_keeps_the_loss_and_the_mean() -> None:
 
 @wrong(
     "local_dp.oracles.local.oracles:AggregateOracle._draw",
-    "self.population.latest = (query.query, unknown)",
+    "self.population.latest = (query.query, nothing)",
     "pass",
     "the truth beside an estimate is that of other clients",
 )
