@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import accumulate, combinations, pairwise
+from itertools import combinations, pairwise
 from operator import mul
 
 import numpy as np
@@ -18,7 +18,6 @@ from local_dp.curator.marginals.base import BinaryTable, check_columns
 from local_dp.curator.mechanism import WithinDelta
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate
 
 MAX_WIDTH = 64
 
@@ -181,22 +180,6 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
             for each, variance in zip(counts, self.variances, strict=True)
         )
         return NoisyMonomials(self.queries, database.size, tuple(noisy))
-
-
-def best_degree(d: int, width: int, size: int, loss: Approximate) -> int:
-    """The degree with the least sum of the bias and three standard errors: by closed form, from
-    public numbers."""
-
-    def error(degree: int) -> float:
-        disjunctions = Disjunctions(d, width, degree)
-        return (
-            disjunctions.bias
-            + 3 * WeightedMonomials(disjunctions, loss.epsilon, loss.delta).deviation / size
-        )
-
-    sizes = accumulate(math.comb(d, r) for r in range(1, width + 1))
-    possible = [k for k, size in enumerate(sizes, 1) if size <= MOST_MONOMIALS]
-    return min(possible, key=error)
 
 
 def monomial_counts(table: BinaryTable, degree: int) -> tuple[Counts, ...]:
