@@ -4,7 +4,7 @@ and parameters as data."""
 import json
 
 from local_dp.domains import Parameter
-from local_dp.errors import InputError
+from local_dp.errors import InputError, unknown
 from local_dp.randomizers import BUILT_IN
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
@@ -23,6 +23,8 @@ def made_for(which: str, epsilon: float, **own: Parameter) -> Randomizer:
             "its epsilon, or give the clients the same"
         )
     names = kind.__dataclass_fields__
+    if wrong := params.keys() - names.keys():
+        raise InputError(unknown(f"{kind.name} has no parameter", min(wrong), names))
     settings = {name: value for name, value in own.items() if name in names}
     return RANDOMIZERS.build(kind.name, {**settings, **params, "epsilon": epsilon})
 

@@ -63,6 +63,8 @@ def test_python_takes_any_form() -> None:
     assert len({json.dumps(each.to_dict()["rounds"][0]["digest"]) for each in results}) == 1
     with pytest.raises(InputError, match="has epsilon 2"):
         ldp.run("survey", clients=2000, randomizer=kind(2.0))
+    with pytest.raises(InputError, match="shrug has no parameter 'shar'; did you mean 'share'"):
+        ldp.run("survey", clients=2000, randomizer="shrug(shar=0.1)")
     with pytest.raises(InputError, match="takes the symbols 0 to 1"):
         ldp.run("frequency", clients=4000, k=3, randomizer=kind)
 
