@@ -2,6 +2,7 @@
 and parameters as data."""
 
 import json
+from dataclasses import fields
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, unknown
@@ -22,8 +23,8 @@ def made_for(which: str, epsilon: float, **own: Parameter) -> Randomizer:
             f"{which} has epsilon {params['epsilon']!r}, and the clients {epsilon!r}; leave out "
             "its epsilon, or give the clients the same"
         )
-    names = kind.__dataclass_fields__
-    if wrong := params.keys() - names.keys():
+    names = [each.name for each in fields(kind)]
+    if wrong := params.keys() - set(names):
         raise InputError(unknown(f"{kind.name} has no parameter", min(wrong), names))
     settings = {name: value for name, value in own.items() if name in names}
     return RANDOMIZERS.build(kind.name, {**settings, **params, "epsilon": epsilon})
