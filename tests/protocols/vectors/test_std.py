@@ -49,6 +49,24 @@ def test_the_interval_covers_every_law(epsilon: float, n: int) -> None:
         assert chance[inside].sum() >= 0.94, (mean, deviation)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0, 8.0])
+def test_the_interval_covers_among_many_people(epsilon: float) -> None:
+    """Of 100,000, by 1,000 drawn tallies of each law: as many intervals as a coverage of 94 % has,
+    except with probability 1e-6 over all. A coverage of 87 % is found in 99 % of the cases."""
+    randomizer, n, runs = TwiceRounded(epsilon), 100_000, 1000
+    p, q = randomizer.chances
+    least = stats.binom(runs, 0.94).ppf(1e-6 / (4 * len(LAWS)))
+    for place, (mean, deviation) in enumerate(LAWS):
+        law = symbol_law(np.array([[mean]]), np.array([[deviation]]))[:3, 0, 0]
+        chances = np.maximum(q + (p - q) * law, 0)
+        generator = np.random.default_rng([427846658, place])
+        tallies = generator.multinomial(n, chances / chances.sum(), size=runs)
+        ends = [Deviation.of(Tally(each[None]), randomizer, 1.0).interval() for each in tallies]
+        hits = sum(low <= deviation + 1e-9 and deviation - 1e-9 <= high for low, high in ends)
+        assert hits >= least, (mean, deviation)
+
+
 @wrong(
     "local_dp.randomizers.numbers.twice:TwiceRounded.slope",
     "self.shares * least",
