@@ -285,8 +285,8 @@ def _noise(spread: int, bits: int) -> Words:
     return np.array([*whole[:0:-1], *whole], dtype=np.uint64)
 
 
-def _delta(spread: int, steps: int, growth: float, bits: int) -> float:
-    """The largest delta over all distances of two values, as `evidence.delta_above` has it."""
+def _delta(spread: int, distances: range, growth: float, bits: int) -> float:
+    """The largest delta over these distances of two values, as `evidence.delta_above` has it."""
     noise = _noise(spread, bits).astype(np.float64)
     excess = [
         np.maximum(
@@ -294,7 +294,7 @@ def _delta(spread: int, steps: int, growth: float, bits: int) -> float:
             - growth * (1 - 2**-50) * np.append(np.zeros(away), noise),
             0.0,
         ).sum()
-        for away in range(1, steps + 1)
+        for away in distances
     ]
     return float(max(excess)) / 2.0**bits * (1 + 2e-9)
 
@@ -302,10 +302,15 @@ def _delta(spread: int, steps: int, growth: float, bits: int) -> float:
 @lru_cache(maxsize=64)
 def _least_spread(loss: Approximate, steps: int, bits: int) -> int:
     """V in units of 1 / _UNIT: by doubling and halving; from there on some more would do as
-    well."""
+    well.
+
+    The largest distance has the largest delta but for the rounding of weights, so it is searched
+    alone, and the rest are checked at the end.
+    """
     growth = float(exp_epsilon(loss.nano))
+    farthest, all_distances = range(steps, steps + 1), range(1, steps + 1)
     low, high = 0, 1
-    while _delta(high, steps, growth, bits) > loss.delta:
+    while _delta(high, farthest, growth, bits) > loss.delta:
         low, high = high, 2 * high
         deviation = math.sqrt(high / _UNIT)
         if steps * 18 * deviation > _MOST or 16 * deviation > 1 << bits:
@@ -313,4 +318,9 @@ def _least_spread(loss: Approximate, steps: int, bits: int) -> int:
                 f"discrete Gaussian noise for {loss} on {steps} steps takes too large a table or "
                 f"wider words than {bits} bits; give fewer steps"
             )
-    return least_whole(low, high, lambda spread: _delta(spread, steps, growth, bits) <= loss.delta)
+    spread = least_whole(
+        low, high, lambda spread: _delta(spread, farthest, growth, bits) <= loss.delta
+    )
+    while _delta(spread, all_distances, growth, bits) > loss.delta:
+        spread += 1
+    return spread
