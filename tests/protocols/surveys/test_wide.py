@@ -109,6 +109,7 @@ def test_labels_from_a_file(tmp_path: Path) -> None:
     assert f"{K - 40} more" in str(whole)
     assert str(whole).split("─\n")[1].startswith(WORDS[4000])
     assert sorted(count(labels_from_data=True).data["result"]["labels"]) == sorted(WORDS)
+    assert not set(WORDS) & (Frequency(column="word", labels=tuple(WORDS)).reads or set())
     file.write_text("\n".join(WORDS[3990:4010]), "utf-8")
     some = count(labels=file, other="category").data["result"]
     assert some["labels"] == [*WORDS[3990:4010], "(other)"]
@@ -118,13 +119,17 @@ def test_labels_from_a_file(tmp_path: Path) -> None:
 def test_refusals(tmp_path: Path) -> None:
     """One line each, with what to do."""
     count = partial(ldp.run, "frequency", {"word": WORDS}, column="word", epsilon=1)
-    message = Gone.model_construct(run="r", member="m" * MAX_BYTES)
-    round = cast(Any, SimpleNamespace(number=1, request=lambda: message))
+    long, many = (
+        cast(Any, SimpleNamespace(number=1, request=partial(Gone.model_construct, run=run)))
+        for run in ("r" * MAX_BYTES, ("r",) * ((1 << 16) + 1))
+    )
     refuse(
         ("heavy-hitters", count),
         ("one label on each line", lambda: count(labels=tmp_path / "none")),
         ("wide-hashing", lambda: count(labels=WORDS, randomizer="oue")),
         ('missing="category"', lambda: count(labels=WORDS, missing="exclude")),
         ("4194304", lambda: Frequency(k=(1 << 22) + 1)),
-        ("fewer labels", lambda: Round.check_size(round)),
+        ("1048576 is the most.*fewer labels", lambda: Round.check_size(long)),
+        ("65536.*fewer labels", lambda: Round.check_size(many)),
+        ("more than 1024 shares", lambda: ldp.compare("frequency", k=10**6)),
     )
