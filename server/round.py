@@ -23,7 +23,7 @@ from local_dp.server.quorum import CAUSES, Lack
 from local_dp.tallies import Tally
 from local_dp.verification.sources import plug_in_digest
 from local_dp.wire import (
-    MAX_BYTES,
+    CLIENT,
     TEXTS,
     Absent,
     Account,
@@ -34,6 +34,7 @@ from local_dp.wire import (
     Request,
     Span,
     checksum,
+    decode,
     encode,
     reason,
 )
@@ -236,13 +237,14 @@ class Round:
         )
 
     def check_size(self) -> None:
-        """Raises InputError for a request that no message can hold."""
-        if (size := len(encode(self.request()))) > MAX_BYTES:
+        """Raises InputError for a request that no member can read."""
+        try:
+            decode(encode(self.request()), CLIENT)
+        except WireError as error:
             raise InputError(
-                f"the request of round {self.number} has {size:,} bytes, and a message at most "
-                f"{MAX_BYTES:,}; list fewer labels, with other=category for the rest, or use "
-                "--tier population"
-            )
+                f"no member can read the request of round {self.number} ({error}); list fewer "
+                "labels, with other=category for the rest, or use --tier population"
+            ) from None
 
     def request_digest(self) -> bytes:
         """The digest that every request of this round must have: clients answer only one."""

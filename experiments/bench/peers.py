@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,7 @@ def peer_rows(one_call: Callable[..., Any], figure: Path | None = None) -> list[
         raise InputError("no peer is installed; pip install 'local-dp[peers]'")
     rows = [
         *(row for case in ASKED for row in _both_ends(one_call, *case)),
+        _labels(one_call),
         _one_bit(),
         _noise(),
         _histogram(),
@@ -114,6 +116,22 @@ def _both_ends(one_call: Callable[..., Any], ours: str, theirs: str, k: int) -> 
             servers,
         ),
     ]
+
+
+def _labels(one_call: Callable[..., Any]) -> Row:
+    """The shares of a million labels from reports of as many clients, the median of three runs;
+    beside the peers' oracle whose server is fast enough for so many labels."""
+    SCREEN.working("measuring a million labels, beside its peers")
+
+    def rate(estimate: Callable[[Any], object], reports: Any) -> float:
+        return ROWS / MILLION / median(_seconds(partial(estimate, reports)) for _ in range(3))
+
+    labels, own = np.arange(ROWS), one_call("wide-hashing", epsilon=1.0, length=20)
+    theirs = {
+        peer.library: rate(peer.estimate, peer.respond(labels))
+        for peer in peers(Task("hadamard-response", 1.0, ROWS))
+    }
+    return Row("10^6 labels: server", rate(own.estimate, own.privatize(labels, seed=1)), theirs)
 
 
 def _ends(peer: Peer, k: int) -> tuple[float, float]:

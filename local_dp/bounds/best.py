@@ -26,7 +26,7 @@ from local_dp.errors import InputError, unknown
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import Design
 from local_dp.randomizers.frequencies.best import best_choice, choices
-from local_dp.randomizers.frequencies.wide_hashing import best_parities
+from local_dp.randomizers.frequencies.wide_hashing import MAX_PARITIES, best_parities
 from local_dp.tallies import Tally
 
 
@@ -161,13 +161,10 @@ def _strings(epsilon: float, k: int) -> Best:
     b = best_parities(epsilon, k)
     others = (
         (f"{each} {'parity' if each == 1 else 'parities'}", parities_variance(epsilon, each, 0.0))
-        for each in range(1, min(k, 64 // k) + 1)
+        for each in range(1, min(k, MAX_PARITIES) + 1)
         if each != b
     )
-    reason = (
-        f"{b} random parities of a string: 2^{b} is next to e^eps + 1, as far as the coin's 64 "
-        "bits reach"
-    )
+    reason = f"{b} random parities of a string, at most {MAX_PARITIES}: 2^{b} is next to e^eps + 1"
     return Best(
         "wide-hashing",
         {"epsilon": epsilon, "length": k},

@@ -278,8 +278,7 @@ def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) 
 
 
 def best_schedule(epsilon: float, bits: int, share: float, beta: float) -> Schedule:
-    """The one that needs fewer clients: few long rounds, or, where more than the two or three
-    parities that a coin has room for would tell more, short ones."""
+    """The one that needs fewer clients: few long rounds, or for short strings many short ones."""
     return min((WIDE, NARROW), key=lambda schedule: schedule.clients(epsilon, bits, share, beta))
 
 

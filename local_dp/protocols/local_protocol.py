@@ -146,11 +146,12 @@ class LocalProtocol(ABC, Generic[R]):
         """The names of the columns that its queries may be about; a table's other columns are not
         read. None: any column.
 
-        Here, all names in the texts of its parameters, if one of these is `of_table`.
+        Here, all names in the texts of its parameters but labels, if one of these is `of_table`.
         """
         if not any(each.metadata.get("of_table") for each in fields(self)):
             return None
-        return names_in(*(getattr(self, each.name) for each in fields(self)))
+        names = {each.name for each in fields(self)} - {"labels"}
+        return names_in(*(getattr(self, name) for name in names))
 
     def describe(self, result: R) -> PlainData:
         """The result as plain data: an estimate with its interval, of several numbers with

@@ -304,36 +304,18 @@ def described(protocol: LocalProtocol[Any], result: Any) -> dict[str, Any]:
     data = protocol.describe(result)
     if "estimate" not in data:
         return data
-    rows = estimates(data)
     (least, most), (guess, noise) = protocol.possible, protocol.guess
     # a range that the run has found, or the grid of quantiles
     if np.any(np.isinf(noise)) and isinstance(data.get("high"), float):
         least, most = data["low"], data["high"]
         guess, noise = (least + most) / 2, (most - least) / 12**0.5
-    limits = [np.broadcast_to(each, len(rows)).tolist() for each in (least, most, guess, noise)]
-    labels = [
-        label
-        for (label, _, error, interval), *own in zip(rows, *limits, strict=True)
-        if _empty(interval, error, *own)
-    ]
+    ends = np.array(data["interval"], dtype=np.float64).reshape(-1, 2)  # None as NaN
+    low, high = np.where(np.isnan(ends), (-np.inf, np.inf), ends).T
+    errors = np.array(data.get("standard_error"), dtype=np.float64)
+    empty = (low <= least) & (high >= most)
+    empty |= (errors >= noise) & (low <= guess) & (guess <= high)
+    labels = [row[0] for row, is_empty in zip(estimates(data), empty, strict=True) if is_empty]
     return {**data, "uninformative": labels} if labels else data
-
-
-def _empty(
-    interval: Interval,
-    error: float | None,
-    least: float,
-    most: float,
-    guess: float,
-    noise: float,
-) -> bool:
-    """True if an interval has every possible value; or the guess, and the estimate is no nearer to
-    the truth."""
-    low = -np.inf if interval[0] is None else interval[0]
-    high = np.inf if interval[1] is None else interval[1]
-    if low <= least and high >= most:
-        return True
-    return error is not None and error >= noise and low <= guess <= high
 
 
 def estimates(result: dict[str, Any]) -> list[Shown]:

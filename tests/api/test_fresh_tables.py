@@ -112,9 +112,9 @@ SILENT = {
 
 
 @wrong(
-    "local_dp.simulation.outcome:_empty",
-    "error >= noise",
-    "error >= 9 * noise",
+    "local_dp.simulation.outcome:described",
+    "errors >= noise",
+    "errors >= 9 * noise",
     "an answer with more noise than a guess is shown without a warning",
     at="ldp.crosstab(airlines, ['carrier < \"C\"', 'name > \"M\"'], {how})",
 )

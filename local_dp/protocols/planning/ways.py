@@ -213,7 +213,8 @@ def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
     if aim is None:
         raise InputError(
             f"{protocol.name}, with these parameters, is no mean over clients that several "
-            "randomizers estimate: there is nothing to compare"
+            f"randomizers estimate, or has more than {_MAX_SHARES} shares: there is nothing to "
+            "compare"
         )
     return list(_reports(epsilon, aim, asked_of(protocol, epsilon)))
 

@@ -423,8 +423,8 @@ class HeavyHitters(FrequentStrings):
     each client answers once, epsilon-locally private. Utility: all listed intervals hold the truth
     together in 95 % of runs. The bias is at most 2^-20 on average over hash functions, by other
     strings of the same hash. `share` sets the default number of clients: all of ten such strings
-    are found in 95 % of runs (`bounds.frequencies.Schedule`). Cost: at most 3 bits a client, one
-    round; the server O(n + 2^21) a level.
+    are found in 95 % of runs (`bounds.frequencies.Schedule`). Cost: at most 10 bits a client, one
+    round; the server O(e^eps n + 2^21) a level.
     """
 
     name = "heavy-hitters"
@@ -505,12 +505,12 @@ class HeavyHittersAsked(FrequentStrings):
     hold each among uniform ones.
 
     The first clients report 20 bits by local hashing. Each further round reports which of the 511
-    best prefixes continues, and the next 12 bits. At a large epsilon the steps are 12 bits, 31
-    prefixes and 7 bits, by the best oracle for 4,096 symbols, where that needs fewer clients. The
-    last round asks other clients which of the 2 / `share` best strings they hold, at most 511 or
-    31, and estimates their shares. Scores, lengths of text and intervals are those of
-    `heavy-hitters`; nothing below half of `share` is listed. Beyond epsilon 4 this protocol needs
-    fewer clients. Privacy: each client answers once, epsilon-locally private. Utility: the
+    best prefixes continues, and the next 12 bits. For up to 12 bits, or by another randomizer, the
+    steps are 12 bits, 31 prefixes and 7 bits, by oracles for 4,096 symbols. The last round asks
+    other clients which of the 2 / `share` best strings they hold, at most 511 or 31, and estimates
+    their shares. Scores, lengths of text and intervals are those of `heavy-hitters`; nothing below
+    half of `share` is listed. By default it needs as many clients as `heavy-hitters`: the rounds
+    gain nothing. Privacy: each client answers once, epsilon-locally private. Utility: the
     estimates of the last round are unbiased, and all listed intervals hold the truth together in 95
     % of runs. `share` sets the default number of clients: all of ten strings with this share are
     found in 95 % of runs (`bounds.frequencies.Schedule`). Cost: at most 12 bits a client, three

@@ -101,12 +101,13 @@ class Launch:
 
     def refuse_other(self, policy: str, column: str, labels: tuple[str, ...], choices: str) -> None:
         """For values of a column that are neither listed nor missing."""
+        check_labels(column, self.types[column].dtype, labels)
+        listing = Listed(labels, self.records[column].dtype)  # one for all parts: it is large
 
         def is_other(part: Records) -> Bools:
             values = part[column]
-            return (Listed(labels, values.dtype).places(values) < 0) & ~absent(values)
+            return (listing.places(values) < 0) & ~absent(values)
 
-        check_labels(column, self.types[column].dtype, labels)
         what = f"{column!r} has a value that is not among the {len(labels)} labels"
         if self.types[column].dtype.kind == "b":
             what += " (the values are True and False)"

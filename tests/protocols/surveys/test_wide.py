@@ -11,6 +11,7 @@ import pytest
 import local_dp as ldp
 from local_dp.bounds.frequencies import frequency_clients, parities_variance
 from local_dp.bounds.tails import normal_tail
+from local_dp.cube import parity
 from local_dp.domains import MAX_SYMBOLS
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.randomizers.evidence import entries, exact_ratio
@@ -25,12 +26,34 @@ FAILURE = 1e-7
 WORDS = [f"http://x.org/{place};a" for place in range(K)]
 
 
-def test_a_million_labels_are_cheap_to_verify() -> None:
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 6.0])
+def test_a_million_labels_are_cheap_to_verify(epsilon: float) -> None:
     """Of 2^20 labels the channel of the codes alone is enumerated, and its ratio is at most
-    e^epsilon."""
-    oracle = WideHashing(1.0, length=20)
-    assert entries(oracle) <= 8**2
-    assert float(exact_ratio(oracle)) <= np.exp(1.0)
+    e^epsilon. The variance for a rare label is at most 8 % above 4 E / (E - 1)^2."""
+    oracle, growth = WideHashing(epsilon, length=20), np.exp(epsilon)
+    assert entries(oracle) <= 2**20
+    assert float(exact_ratio(oracle)) <= growth
+    variance = parities_variance(epsilon, oracle.parities, 0.0)
+    assert variance <= 1.08 * 4 * growth / (growth - 1) ** 2
+
+
+@wrong(
+    "local_dp.randomizers.frequencies.wide_hashing:WideHashing._rows",
+    "self._taps",
+    "np.uint64(1)",
+    "the later rows are rotations, which fix some labels",
+    at="9",
+)
+@pytest.mark.parametrize("length", [9, 20])
+def test_labels_share_a_code_under_one_coin_in_2_to_the_b(length: int) -> None:
+    """Codes are linear in the coin and in the label. No nonzero sum of bits of a difference's code
+    vanishes at all 64 unit coins, so codes of two labels are equal with probability 2^-b,
+    exactly."""
+    oracle, labels = WideHashing(6.0, length=length), np.linspace(1, (1 << length) - 1, 511)
+    units = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    codes = oracle.encode(labels.astype(np.int64)[:, None], units).astype(np.uint16)
+    for choice in range(1, 1 << oracle.parities):
+        assert parity(codes & np.uint16(choice)).any(axis=1).all()
 
 
 @wrong(
@@ -86,6 +109,7 @@ def test_labels_from_a_file(tmp_path: Path) -> None:
     assert f"{K - 40} more" in str(whole)
     assert str(whole).split("─\n")[1].startswith(WORDS[4000])
     assert sorted(count(labels_from_data=True).data["result"]["labels"]) == sorted(WORDS)
+    assert not set(WORDS) & (Frequency(column="word", labels=tuple(WORDS)).reads or set())
     file.write_text("\n".join(WORDS[3990:4010]), "utf-8")
     some = count(labels=file, other="category").data["result"]
     assert some["labels"] == [*WORDS[3990:4010], "(other)"]
@@ -95,13 +119,17 @@ def test_labels_from_a_file(tmp_path: Path) -> None:
 def test_refusals(tmp_path: Path) -> None:
     """One line each, with what to do."""
     count = partial(ldp.run, "frequency", {"word": WORDS}, column="word", epsilon=1)
-    message = Gone.model_construct(run="r", member="m" * MAX_BYTES)
-    round = cast(Any, SimpleNamespace(number=1, request=lambda: message))
+    long, many = (
+        cast(Any, SimpleNamespace(number=1, request=partial(Gone.model_construct, run=run)))
+        for run in ("r" * MAX_BYTES, ("r",) * ((1 << 16) + 1))
+    )
     refuse(
         ("heavy-hitters", count),
         ("one label on each line", lambda: count(labels=tmp_path / "none")),
         ("wide-hashing", lambda: count(labels=WORDS, randomizer="oue")),
         ('missing="category"', lambda: count(labels=WORDS, missing="exclude")),
         ("4194304", lambda: Frequency(k=(1 << 22) + 1)),
-        ("fewer labels", lambda: Round.check_size(round)),
+        ("1048576 is the most.*fewer labels", lambda: Round.check_size(long)),
+        ("65536.*fewer labels", lambda: Round.check_size(many)),
+        ("more than 1024 shares", lambda: ldp.compare("frequency", k=10**6)),
     )
