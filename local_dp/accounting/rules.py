@@ -228,7 +228,7 @@ def _optimal(losses: Losses) -> Curve | Summed:
     return Summed.of(exact)
 
 
-_TINY = 1e-70  # below it, laws that are cut off at a probability of 1e-88 say too much
+_TINY = 1e-20  # beside less, transforms, and laws cut off at a probability of 1e-88, say too much
 
 
 def _exact(losses: Losses, delta: float) -> float:
