@@ -128,7 +128,7 @@ def group_loss(loss: L, records: int) -> L:
     if isinstance(loss, Pure):
         return Pure(records * loss.nano)
     step = exp_epsilon(loss.nano)
-    whole = exp_epsilon(records * loss.nano)
+    whole = exp_epsilon(min(records * loss.nano, 100 * NANO))  # beyond it every delta is 1
     chain = (whole * _BEYOND - 1) / (step - 1) if step > 1 else Fraction(records)
     return Approximate(records * loss.nano, min(ATTO, -int(-loss.atto * chain // 1)))
 
