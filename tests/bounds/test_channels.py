@@ -182,14 +182,15 @@ def test_counts_are_true_to_the_last_digit(count: int) -> None:
     seed 52."""
     draw = random.Random(52)
     for _ in range(count):
-        squared, near = draw.randint(1, 10**12), 10 ** -draw.uniform(0.5, 15)
+        squared, near = draw.randint(1, 10 ** draw.choice((12, 60))), 10 ** -draw.uniform(0.5, 15)
         numbers = 10 ** draw.uniform(-9, 1.3), draw.choice((0.5 + near, 1 - near))
         with localcontext(prec=200):
             epsilon, p = (Decimal(str(number)) for number in numbers)
             cosh = ((epsilon / 2).exp() + (-epsilon / 2).exp()) / 2
             logs = p.ln() + (1 - p).ln() + Decimal(4).ln()
             clients = -squared * logs / ((epsilon.exp() + 1) * cosh.ln())
-        assert margin_clients(squared, *numbers) == math.ceil(clients)
+        missing = math.ceil(clients) - margin_clients(squared, *numbers)
+        assert 0 <= missing <= clients / 10**39
 
 
 def test_counts_of_votes() -> None:
@@ -237,7 +238,6 @@ def test_bad_input() -> None:
     refuse(
         *(("success", partial(bound, success)) for bound, success in product(bounds, successes)),
         ("margin complexity", lambda: margin_clients(math.nan, 1.0)),
-        ("epsilon", lambda: report_squares(0.0)),
         ("number of symbols is 17", lambda: staircase_columns(1.0, 17)),
         ("0 clients", lambda: pasting_constant(0)),
         ("total variation", lambda: distance_needed(1.1)),

@@ -269,7 +269,7 @@ def test_bad_cosets_are_refused() -> None:
 Data = dict[str, Any]
 LISTS = "odd-max-bit"
 KNOWN = [
-    (LISTS, 4, 2, 5.932), (LISTS, 8, 16, 88.975), ("majority", 7, 4, 14.0),
+    (LISTS, 4, 2, 5.932), (LISTS, 8, 16, 88.975),
     ("parity", 8, 4, 256.0),
     ("parity", 3, 1, 1.0),
 ]  # fmt: skip
