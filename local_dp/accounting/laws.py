@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice
+from local_dp.accounting.losses import DiscreteGaussian, Gaussian, Lattice, gaussian_epsilon
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.loss import ATTO, NANO, Approximate, Pure
@@ -330,7 +330,10 @@ class Summed:
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon (nats) beside this delta, or infinity; at most .001 too large for a
-        million parts and 10 nats."""
+        million parts and 10 nats. Normal noise alone has a closed form."""
+        (part, _), *others = self.parts
+        if isinstance(part, Gaussian) and not others:
+            return gaussian_epsilon(part.mu, delta)
         return self.curve(-math.log(delta)).epsilon(delta)
 
     def delta(self, epsilon: float) -> float:

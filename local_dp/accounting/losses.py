@@ -213,7 +213,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least epsilon (nats) beside this delta, by bisection, rounded up."""
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
-    most = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))  # the normal tail of the loss alone
+    most = mu**2 / 2 + mu * math.sqrt(-2 * math.log(delta))  # the normal tail of the loss alone
     return crossing(0.0, most, lambda epsilon: gaussian_delta(mu, epsilon) > delta, 200)[1]
 
 

@@ -128,7 +128,7 @@ def group_loss(loss: L, records: int) -> L:
     if isinstance(loss, Pure):
         return Pure(records * loss.nano)
     step = exp_epsilon(loss.nano)
-    whole = exp_epsilon(records * loss.nano)
+    whole = exp_epsilon(min(records * loss.nano, 100 * NANO))  # beyond it every delta is 1
     chain = (whole * _BEYOND - 1) / (step - 1) if step > 1 else Fraction(records)
     return Approximate(records * loss.nano, min(ATTO, -int(-loss.atto * chain // 1)))
 
@@ -228,12 +228,21 @@ def _optimal(losses: Losses) -> Curve | Summed:
     return Summed.of(exact)
 
 
+_TINY = 1e-20  # beside less, transforms, and laws cut off at a probability of 1e-88, say too much
+
+
+def _exact(losses: Losses, delta: float) -> float:
+    """The optimal composition; beside a tiny delta the least of the rules."""
+    least = _optimal(losses).epsilon(delta)
+    return least if delta > _TINY else min(least, _basic(losses, delta), _zcdp(losses, delta))
+
+
 RULES: dict[str, Callable[[Losses, float], float]] = {
     "basic": _basic,
     "advanced": lambda losses, delta: _spread(losses, delta, math.expm1),
     "tanh": lambda losses, delta: _spread(losses, delta, lambda eps: math.tanh(eps / 2)),
     "zcdp": _zcdp,
-    "exact": lambda losses, delta: _optimal(losses).epsilon(delta),
+    "exact": _exact,
 }
 """Each rule by its name: what losses come to beside a delta."""
 
@@ -283,11 +292,10 @@ def _alone(part: Part, delta: float) -> float:
     """The epsilon of one release beside this delta."""
     if isinstance(part, Gaussian):
         return gaussian_epsilon(part.mu, delta)
-    return (
-        conversion(part.rho, delta)
-        if isinstance(part, Concentrated)
-        else _optimal({part: 1}).epsilon(delta)
-    )
+    by_rho = conversion(_rho(part), delta)
+    if isinstance(part, Concentrated):
+        return by_rho
+    return min(by_rho, _optimal({part: 1}).epsilon(delta))
 
 
 def _rho(part: Part) -> float:

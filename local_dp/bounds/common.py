@@ -2,14 +2,17 @@
 locally, with a delta and without; and published records."""
 
 import math
+from decimal import Decimal, localcontext
 from functools import lru_cache
 
 import numpy as np
 from scipy import stats
 
 from local_dp.bounds.channels import report_capacity
+from local_dp.bounds.interaction import DIGITS, ROUNDING, decimal
 from local_dp.bounds.parity import entropy
-from local_dp.checks import check_shares, check_whole
+from local_dp.bounds.response import check_positive_epsilon
+from local_dp.checks import check_shares, check_success, check_whole
 from local_dp.optimise import least_clients
 
 LN2 = math.log(2)
@@ -18,29 +21,28 @@ _STEPS = 400
 
 def common_pure_least(bits: int, epsilon: float, success: float) -> int:
     """Proven: no epsilon-private curator names the L bits that all n records share, with this
-    probability, from fewer: ln((2^L - 1) p / (1 - p)) / eps.
-
-    By packing: where all records are u, each of the 2^L - 1 others is named with probability
-    e^(-eps n) p or more, and all together with 1 - p at most.
-    """
-    check_whole("bits", bits, 1, 1 << 20)
-    log_others = bits * LN2 + math.log1p(-(2.0**-bits))
-    log_odds = math.log(success / (1 - success))
-    return math.ceil((log_others + log_odds) / epsilon)
+    probability, from fewer: `common_approximate_least` without a delta."""
+    return common_approximate_least(bits, epsilon, 0.0, success)
 
 
 def common_approximate_least(bits: int, epsilon: float, delta: float, success: float) -> int:
     """Proven: the same of (eps, delta)-private curators, by n steps of x -> min(e^eps x + delta, 1
-    - e^-eps (1 - x - delta)) from (1 - p) / (2^L - 1)."""
+    - e^-eps (1 - x - delta)) from (1 - p) / (2^L - 1), in closed form.
+
+    With c = delta / (e^eps - 1), x + c grows by e^eps up to x = (1 - delta) / (e^eps + 1); from
+    there on 1 - x + c falls by it.
+    """
     check_whole("bits", bits, 1, 1 << 20)
-    growth = math.exp(epsilon)
-    share = math.exp(-bits * LN2)
-    chance = (1 - success) * share / -math.expm1(-bits * LN2)
-    records = 0
-    while chance < success:
-        chance = min(growth * chance + delta, 1 - (1 - chance - delta) / growth)
-        records = records + 1
-    return records
+    check_positive_epsilon(epsilon)
+    check_success(success, 0.0)
+    with localcontext(prec=DIGITS):
+        eps, leak, p = map(decimal, (epsilon, delta, success))
+        turn = (1 - leak) / (eps.exp() + 1)
+        leak /= eps.exp() - 1
+        start = (1 - p) / (Decimal(2) ** bits - 1) + leak
+        rise = max(0, math.ceil(((min(turn, p) + leak) / start).ln() / eps - ROUNDING))
+        rest = 1 + 2 * leak - start * (rise * eps).exp()  # 1 - x + c
+        return rise + max(0, math.ceil((rest / (1 - p + leak)).ln() / eps - ROUNDING))
 
 
 @lru_cache(maxsize=256)

@@ -4,6 +4,7 @@ or private coins."""
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, combinations, pairwise
@@ -241,24 +242,32 @@ def _least(d: int, epsilon: float, plan: Plan, beta: float) -> int:
     )
 
 
-ROUNDING = Fraction(
-    1,
-    10**12,
-    # more than floating point errs by in the constant; taken off, so that a bound is never rounded
-    # up
-)
+DIGITS = 300  # of decimal numbers, whose exp and ln are correctly rounded
+# of a bound: more than the rounding of its operations where differences of numbers of 80 digits are
+# squared
+ROUNDING = Decimal("1e-40")
+
+
+def decimal(number: float) -> Decimal:
+    """The number as it is written: 0.9 is 9/10."""
+    return Decimal(str(float(number)))
 
 
 def margin_constant(epsilon: float, success: float = 0.9) -> float:
     """K, n >= K MC^2 in one round: -2 ln(2 sqrt(p (1 - p))) / ((E + 1) ln cosh(eps / 2)), 2.2875 at
     p = .9, epsilon 1; pure randomizers (limits 12.4)."""
+    return float(_least_constant(epsilon, success))
+
+
+def _least_constant(epsilon: float, success: float) -> Fraction:
+    """K, rounded down by 1e-40 of it."""
     check_positive_epsilon(epsilon)
     check_success(success, 0.5)
-    # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
-    half = math.sinh(epsilon / 4) ** 2
-    squared = 4 * success * (1 - success)
-    size = (math.exp(epsilon) + 1) * math.log1p(2 * half)
-    return -math.log(squared) / size
+    p = decimal(success)
+    with localcontext(prec=DIGITS):
+        growth = decimal(epsilon).exp()
+        size = (growth + 1) * ((growth + 1) / (2 * growth.sqrt())).ln()
+        return Fraction(-(4 * p * (1 - p)).ln() / size * (1 - ROUNDING))
 
 
 def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
@@ -266,12 +275,10 @@ def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0
     public coins or not, learns barely with fewer clients.
 
     Barely: for every concept of a class closed under negation and every law of x, right more often
-    than wrong with probability `success`. K rounded down.
+    than wrong with probability `success`. K rounded down; epsilon and success as they are written.
     """
     check_positive("the squared margin complexity", float(squared))
-    return math.ceil(
-        Fraction(margin_constant(epsilon, success)) * (1 - ROUNDING) * Fraction(squared)
-    )
+    return math.ceil(_least_constant(epsilon, success) * Fraction(squared))
 
 
 def vote_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:

@@ -11,16 +11,16 @@ local protocol needs, by exact arithmetic.
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import ROUND_FLOOR, Decimal, localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.bounds.interaction import margin_clients
+from local_dp.bounds.interaction import DIGITS, ROUNDING, decimal, margin_clients
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import BlockClass, ConceptClass, Signs, build_class
@@ -33,7 +33,7 @@ MAX_WORK = 1 << 33  # queries x domain: some minutes
 MAX_LABELS = 1 << 28  # survivors x points
 MAX_SURVIVORS = 1 << 12
 MAX_WEIGHT = 1 << 60
-MAX_EPSILON = 8  # of the bound for parity: beyond it another one is larger (limits 12.3)
+MIN_EPSILON, MAX_EPSILON = 1e-9, 8  # of parity: beyond it another bound is larger (limits 12.3)
 _FRACTION = re.compile(r"-?[0-9]{1,80}(/[0-9]{1,80})?")
 
 
@@ -72,15 +72,7 @@ def verify_certificate(data: Mapping[str, Any]) -> Verdict:
     try:
         if data["kind"] in VERIFIERS:
             return VERIFIERS[data["kind"]](data)
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        ZeroDivisionError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-    ) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise InputError(
             f"the certificate is malformed: {type(error).__name__} {error}; give a file that "
             "local-dp wrote"
@@ -106,11 +98,16 @@ def _queries(data: Mapping[str, Any]) -> list[StatisticalQuery]:
 
 
 def _fraction(value: Any) -> Fraction:
-    """A number, or the text of a fraction of whole numbers; no exponents, which could stand for
-    numbers of any size."""
+    """A number as it is written, so that 0.1 is 1/10, or the text of a fraction of whole numbers;
+    no exponents in a text, which could stand for numbers of any size."""
     if isinstance(value, str) and not _FRACTION.fullmatch(value):
         raise ValueError(f"{value[:40]!r} is no fraction")
-    return Fraction(value)
+    return Fraction(str(value))
+
+
+def _tolerances(queries: Sequence[StatisticalQuery]) -> str:
+    least, *_, most = sorted(query.tolerance for query in (*queries, queries[0]))
+    return f"tolerance {least}" if least == most else f"tolerances from {least} to {most}"
 
 
 def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
@@ -145,7 +142,7 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
             expectation = Fraction(
                 int((concepts.weights * values).sum()), concepts.total * query.span
             )
-            if abs(expectation - answer) > Fraction(query.tolerance):
+            if abs(expectation - answer) > _fraction(query.tolerance):
                 return Verdict(
                     False,
                     f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its "
@@ -163,9 +160,9 @@ def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
     figures = {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)}
     return Verdict(
         True,
-        f"{len(queries)} answers are legal for {len(rows)} concepts of {concepts.name}, of which "
-        f"no hypothesis has error below {float(alpha):g} for more than {nearest}: with the target "
-        f"uniform among them, success is at most {most}",
+        f"{len(queries)} answers with {_tolerances(queries)} are legal for {len(rows)} concepts of "
+        f"{concepts.name}, of which no hypothesis has error below {data['alpha']} for more than "
+        f"{nearest}: with the target uniform among them, success is at most {most}",
         figures,
     )
 
@@ -206,11 +203,14 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
             "says otherwise",
         )
     figures = {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)}
-    return Verdict(True, _hidden_statement(len(queries), d, rho), figures)
+    return Verdict(True, _hidden_statement(queries, d, rho), figures)
 
 
-def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
-    what = f"these {queries} queries of masked parity (d = {d}), asked at once"
+def _hidden_statement(queries: Sequence[StatisticalQuery], d: int, rho: Fraction) -> str:
+    what = (
+        f"these {len(queries)} queries of masked parity (d = {d}) with {_tolerances(queries)}, "
+        "asked at once"
+    )
     if rho == 0:
         return f"for every r, one of {what}, distinguishes a = 0 and a = 1 with any legal answers"
     return (
@@ -236,7 +236,7 @@ def _hides(query: StatisticalQuery, d: int) -> Bools:
     square = gaps.reshape(1 << (d - low), 1 << low).astype(np.float64)
     transform = _characters(d - low) @ square @ _characters(low)
     sums = np.rint(transform).astype(np.int64).ravel()
-    return np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
+    return np.abs(sums) <= int(2 * _fraction(query.tolerance) * 2 * query.span * d * 2**d)
 
 
 def _characters(bits: int) -> Floats:
@@ -284,15 +284,20 @@ def _verify_margin(data: Mapping[str, Any]) -> Verdict:
                 f"{name.replace('_', ' ')} is {value}, and the certificate says "
                 f"{str(data[name])[:80]}",
             )
-    complexity = math.sqrt(1 / margin)
+    complexity = _places(math.isqrt(int(10**8 / margin)))
     statement = (
         f"{concepts.function} and its negation, of one variable of each of {concepts.t} blocks of "
-        f"{concepts.b}, xor a bit, have margin complexity {complexity:.6g} or more, so "
-        f"no one-round protocol of epsilon {epsilon:g} with fewer than {clients:,} clients is "
-        f"right more often than wrong with probability {success:g} for each of these functions of "
+        f"{concepts.b}, xor a bit, have margin complexity {complexity} or more, so "
+        f"no one-round protocol of epsilon {epsilon} with fewer than {clients:,} clients is "
+        f"right more often than wrong with probability {success} for each of these functions of "
         f"{concepts.variables} variables and every law of them"
     )
     return Verdict(True, statement, figures | {"squared_margin_at_most": str(margin)})
+
+
+def _places(number: int) -> str:
+    """So many ten-thousandths, in digits: rounding down is the caller's."""
+    return f"{number // 10**4}.{number % 10**4:04}"
 
 
 def _transform(values: list[int]) -> list[int]:
@@ -305,10 +310,6 @@ def _transform(values: list[int]) -> list[int]:
     return [a + b for a, b in zip(low, high, strict=True)] + [
         a - b for a, b in zip(low, high, strict=True)
     ]
-
-
-DIGITS = 60
-LEAST_OFF = Decimal(10) ** -40  # of a figure: more than the rounding of all its operations
 
 
 def parity_certificate(d: int, epsilon: float, success: str) -> dict[str, Any]:
@@ -327,30 +328,35 @@ def parity_certificate(d: int, epsilon: float, success: str) -> dict[str, Any]:
 
 
 def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Fraction]:
-    """kl(2^-d || p) 2^d / (c G) clients, and in units of C^2 2^d to ten places: in decimal numbers
-    of 60 digits, whose exp and ln are correctly rounded."""
+    """kl(2^-d || p) 2^d / (c G) clients, and in units of C^2 2^d to ten places: rounded down, in
+    decimal numbers."""
     if (
         type(d) is not int
         or not 1 <= d <= MAX_D
-        or not 0 < epsilon <= MAX_EPSILON
+        or not MIN_EPSILON <= epsilon <= MAX_EPSILON
         or not Fraction(1, 1 << d) < success < 1
+        or success.denominator >= 10**80
     ):
         raise InputError(
-            f"d is {d!r}, epsilon {epsilon!r} and success {success}; give d to {MAX_D}, epsilon "
-            f"to {MAX_EPSILON}, a success below 1 above a guess"
+            f"d is {d!r}, epsilon {epsilon!r} and success {success}; give d to {MAX_D}, "
+            f"epsilon from {MIN_EPSILON} to {MAX_EPSILON}, a success below 1 above a guess, of 80 "
+            "digits at most"
         )
     with localcontext(prec=DIGITS):
-        growth = Decimal(epsilon).exp()
-        p = Decimal(success.numerator) / success.denominator
+        growth = decimal(epsilon).exp()
+        p, miss = (Decimal(each.numerator) / each.denominator for each in (success, 1 - success))
         guess = Decimal(1) / (1 << d)
         shrink = (growth - 1) / (growth + 1)
         curvature = (-(1 - shrink).ln() - shrink) / shrink**2
         squares = shrink**2 if growth <= 3 else (growth - 1) / 8
         other = 1 - guess
-        divergence = guess * (guess / p).ln() + other * (other / (1 - p)).ln()
-        clients = divergence / (curvature * squares * guess) * (1 - LEAST_OFF)
-        units = (clients * shrink**2 * guess).quantize(Decimal("1e-10"), ROUND_FLOOR)
-        return {"clients_at_least": Fraction(math.ceil(clients)), "units_at_least": Fraction(units)}
+        divergence = guess * (guess / p).ln() + other * (other / miss).ln()
+        bound = divergence / (curvature * squares * guess) * (1 - ROUNDING)
+        units = int(bound * shrink**2 * guess * 10**10)
+    return {
+        "clients_at_least": Fraction(math.ceil(bound)),
+        "units_at_least": Fraction(units, 10**10),
+    }
 
 
 def _verify_parity(data: Mapping[str, Any]) -> Verdict:
@@ -365,13 +371,13 @@ def _verify_parity(data: Mapping[str, Any]) -> Verdict:
                 f"{str(data[name])[:80]}",
             )
     clients = int(figures["clients_at_least"])
-    units = float(figures["units_at_least"])
+    units = _places(int(figures["units_at_least"] * 10**4))
     return Verdict(
         True,
-        f"no purely local protocol of epsilon {epsilon:g} finds a parity of {data['d']} bits from "
+        f"no purely local protocol of epsilon {epsilon} finds a parity of {data['d']} bits from "
         f"uniform examples with probability {success} and fewer than {clients:,} clients, even if "
-        f"it asks them again and again: {units:.4f} C^2 2^{data['d']}",
-        {"clients_at_least": clients, "units_at_least": round(units, 6)},
+        f"it asks them again and again: {units} C^2 2^{data['d']}",
+        {"clients_at_least": clients, "units_at_least": float(units)},
     )
 
 

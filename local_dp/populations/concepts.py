@@ -206,7 +206,12 @@ def sign_matrix(labels: Ints, weights: Ints | None = None) -> ConceptClass:
     if weights is None:
         weights = np.ones(labels.shape[1], dtype=np.int64)
     shares = np.asarray(weights).astype(np.int64)
-    if shares.shape != labels.shape[1:] or shares.min() < 0 or not 0 < int(shares.sum()) < 1 << 40:
+    if (
+        shares.shape != labels.shape[1:]
+        or np.any(shares != weights)
+        or shares.min() < 0
+        or not 0 < sum(shares.tolist()) < 1 << 40  # in Python's whole numbers, which do not wrap
+    ):
         raise InputError(
             f"give one whole, non-negative weight for each of the {labels.shape[1]} points, not "
             "all zero and below 2^40 in sum"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.accounting.laws import Summed, binomial_curve
+from local_dp.accounting.laws import Exact, Summed, binomial_curve
 from local_dp.accounting.losses import (
     DiscreteGaussian,
     Gaussian,
@@ -81,9 +81,9 @@ def test_exact_is_the_closed_gaussian_price(sigma: float, rare: float) -> None:
     """At most .001 above and never below, for one answer and for 16 of four times the noise, which
     are the same; delta within a thousandth."""
     closed = gaussian_epsilon(1 / sigma, rare)
-    exact_price = epsilon({Gaussian.of_sigma(sigma): 1}, rare)
-    assert closed <= exact_price <= closed + ABOVE
-    assert epsilon({Gaussian.of_sigma(sigma * 4): 16}, rare) == pytest.approx(exact_price, rel=1e-9)
+    curve = Summed.of({Gaussian.of_sigma(sigma): 1}).curve(-math.log(rare))
+    assert closed <= curve.epsilon(rare) <= closed + ABOVE
+    assert epsilon({Gaussian.of_sigma(sigma * 4): 16}, rare) == pytest.approx(closed, rel=1e-9)
     exact = gaussian_delta(1 / sigma, closed)
     assert exact * (1 - 1e-9) <= delta({Gaussian.of_sigma(sigma): 1}, closed) <= exact * (1 + ABOVE)
 
@@ -215,6 +215,15 @@ def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> No
     assert all(least <= epsilon(losses, rare, rule) + ABOVE for rule in RULES)
     for rule in RULES:
         assert delta(losses, epsilon(losses, rare, rule), rule) <= rare * 1.01
+
+
+@pytest.mark.parametrize("part", [DiscreteGaussian.of_sigma(5), Pure(NANO)])
+def test_a_tiny_delta_has_a_price(part: Exact) -> None:
+    """Beside 1e-120 that of normal noise is closed, and a sum's the least of all rules."""
+    noise = Gaussian.of_sigma(9)
+    assert epsilon({noise: 9}, 1e-120) == pytest.approx(gaussian_epsilon(1 / 3, 1e-120))
+    prices = [epsilon({noise: 1, part: 3}, 1e-120, rule) for rule in RULES]
+    assert prices[-1] == min(prices) < math.inf
 
 
 def test_losses_of_nothing_cost_nothing() -> None:

@@ -196,7 +196,7 @@ def test_pure_and_concentrated_groups() -> None:
     """k eps, k^2 rho; delta is at most 1."""
     assert group_loss(Pure(3), 4) == Pure(12)
     assert group_loss(Concentrated(3), 4) == Concentrated(48)
-    assert group_loss(Approximate(20 * NANO, HUNDREDTH), 3).atto == ATTO
+    assert group_loss(Approximate(24 * NANO, HUNDREDTH), 10**6).atto == ATTO
 
 
 GROWTH = exp_epsilon(3 * NANO // 10)

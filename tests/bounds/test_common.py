@@ -4,6 +4,7 @@ mechanism over all partitions, and hashing beside its bound."""
 import math
 from collections import Counter
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ DELTA = 1e-9
 
 @pytest.mark.parametrize(
     ("bits", "pure", "local", "approximate", "hashing"),
-    [(16, 14, 79, 79, 144), (256, 180, 1293, 1292, 1785), (1024, 712, 5179, 5173, 6783)],
+    [(16, 15, 79, 79, 144), (256, 181, 1293, 1292, 1785), (1024, 713, 5179, 5173, 6783)],
 )
 def test_the_counts_at_epsilon_1_and_90_percent(
     bits: int, pure: int, local: int, approximate: int, hashing: int
@@ -38,6 +39,16 @@ def test_the_counts_at_epsilon_1_and_90_percent(
     assert common_local_least(bits, 1.0, 0.9, DELTA) == approximate
     assert common_hashing_clients(bits, 1.0, 0.9) == hashing
     assert common_approximate_least(bits, 1.0, DELTA, 0.9) == (15 if bits == 16 else 22)
+
+
+def test_the_closed_form_is_the_recursion() -> None:
+    axes = (1, 4, 64), (0.03, 1.0, 20.0), (0, 1e-9, 0.9), (0.5, 0.9, 1 - 1e-12)
+    for bits, epsilon, delta, success in product(*axes):
+        growth, chance, records = math.exp(epsilon), (1 - success) / (2**bits - 1), 0
+        while chance < success * (1 - 1e-15):
+            chance = min(growth * chance + delta, 1 - (1 - chance - delta) / growth)
+            records += 1
+        assert common_approximate_least(bits, epsilon, delta, success) == records
 
 
 @wrong(
