@@ -74,6 +74,30 @@ def threshold_records(bits: int, epsilon: float, alpha: float, beta: float) -> i
     )
 
 
+def k_point_records(bits: int, k: int, epsilon: float, alpha: float, beta: float) -> int:
+    """For a pure proper learner of sets of k points, k even: 92, 174, 332, 641 for k = 2, 4, 8, 16
+    at 64 bits (alpha = beta = .1, eps 1).
+
+    The kinds: just over 5 alpha / k on each point of A, the rest on 0, so K ~ Bin(m, 5 alpha). The
+    sets A meet in fewer than k / 2 points. There are at least ((2^bits - 1) / (4 e^2 k))^(k / 2) of
+    them (Beimel, Nissim, Stemmer 2013, Lemma 5.7; erratum E11): a set within alpha has 4 k / 5
+    points of A.
+    """
+    check_whole("k", k, 2, 1 << 20)
+    if k % 2:
+        raise InputError(
+            f"k is {k}; give an even number: the family is of sets that meet in half of their "
+            "points"
+        )
+    log_family = k / 2 * (_log_below(bits, 1) - math.log(4 * math.e**2 * k))
+    if log_family <= math.log(2):
+        raise InputError(f"there are too few sets of {k} points among 2^{bits}; give more bits")
+    log_others = log_family + math.log1p(-math.exp(-log_family))
+    return least_not_excluded(
+        log_others, lambda m: CountLaw.binomial(m, 5 * _share(alpha, 5)), epsilon, beta
+    )
+
+
 def sanitizer_records(bits: int, epsilon: float, alpha: float, beta: float) -> int:
     """For a pure sanitizer of any class that separates all points (points, thresholds): 65, 120,
     230, 450, 895 at 16, 32, 64, 128, 256 bits.

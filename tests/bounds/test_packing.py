@@ -1,6 +1,7 @@
 """Packing bounds of purely private algorithms, and the bounds of RSPM."""
 
 import math
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -21,6 +22,7 @@ from local_dp.bounds.packing import (
     best_by_records,
     best_within,
     is_excluded,
+    k_point_records,
     least_error,
     least_records,
     least_replaced,
@@ -97,6 +99,7 @@ def test_rows_of_lower_bounds() -> None:
     points, in logarithms; counts, where packing is too low."""
     assert [point_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [155, 278, 520, 993, 1924]
     assert [threshold_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [73, 134, 254, 490, 954]
+    assert [k_point_records(64, k, 1.0, 0.1, 0.1) for k in (2, 4, 8, 16)] == [92, 174, 332, 641]
     proven = {bits: sanitizer_records(bits, 1.0, 0.1, 0.1) for bits in (*BITS, 65536)}
     assert list(proven.values()) == [65, 120, 230, 450, 895, 227_140]
     for bits, m in proven.items():
@@ -238,7 +241,17 @@ def test_the_safe_scale_is_linear_in_m() -> None:
 
 
 def test_bad_input() -> None:
+    sets = (
+        (3, 64, 0.1, "even"),
+        (2, 4, 0.1, "too few"),
+        (2, 64, 0.3, "5 alpha is 1.5"),
+        (0, 64, 0.1, "k is 0"),
+    )
     refuse(
+        *(
+            (word, partial(k_point_records, bits, k, 1.0, alpha, 0.1))
+            for k, bits, alpha, word in sets
+        ),
         ("bits is 65537", lambda: point_records(65537, 1.0, 0.1, 0.1)),
         ("epsilon is 0", lambda: point_records(8, 0.0, 0.1, 0.1)),
         ("2 alpha is 1", lambda: threshold_records(8, 1.0, 0.5, 0.1)),
