@@ -1,6 +1,7 @@
 """Shares of symbols by the best frequency oracle: labels, intervals, or combinations, with a test
 of independence; among all or among those present."""
 
+import math
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -112,6 +113,7 @@ class OfShares(LocalProtocol[R]):
     among those present. Subclasses are dataclasses."""
 
     missing: str
+    randomizer: str
     tolerance: float
 
     @property
@@ -144,6 +146,13 @@ class OfShares(LocalProtocol[R]):
     def need(self) -> Need:
         return Need(self.query.domain, joint=self.excluded)
 
+    def times(self, epsilon: float, joint: bool) -> float:
+        """How many times the clients of the best randomizer the one that is plugged in takes."""
+        if (k := self.query.value_count) > MAX_SYMBOLS:
+            return 1.0
+        usual = frequency_randomizer(epsilon, k, joint=joint)
+        return self.need.times(self.randomizer, usual, self.name)
+
     def aim(self) -> Aim | None:
         few = self.query.value_count <= MAX_SYMBOLS
         return Aim.shares(self.query.value_count) if few and not self.excluded else None
@@ -157,7 +166,6 @@ class Shares(OfShares[Estimate]):
     """The shares of symbols by any randomizer for them. Subclasses are dataclasses with these
     fields."""
 
-    randomizer: str
     of: str = "population"
 
     def of_shares(self, estimate: Estimate) -> Estimate:
@@ -178,9 +186,9 @@ class Shares(OfShares[Estimate]):
         return self.need.randomizer(self.randomizer, epsilon, self.name)
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(
-            epsilon, self.query.value_count, self.tolerance, BETA, joint=self.excluded
-        )
+        k, joint = self.query.value_count, self.excluded
+        clients = frequency_clients(epsilon, k, self.tolerance, BETA, joint=joint)
+        return math.ceil(clients * self.times(epsilon, joint))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle, k = self.oracle(epsilon), self.query.value_count
@@ -381,7 +389,9 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
         return guess_of_shares(len(self.conditional.parts))
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)
+        k = self.query.domain.size
+        clients = frequency_clients(epsilon, k, self.tolerance, BETA, joint=True)
+        return math.ceil(clients * self.times(epsilon, True))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[CrossTable]:
         query = self.query
