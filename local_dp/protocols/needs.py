@@ -13,7 +13,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import MAX_TABLE, report_laws
 from local_dp.domains import MAX_SYMBOLS, Domain, Parameter, Vectors, symbols
 from local_dp.errors import InputError, RefusedError
-from local_dp.randomizers.finite import FiniteChannel, of_moments
+from local_dp.randomizers.finite import FiniteChannel, of_moments, single_estimates
 from local_dp.randomizers.frequencies.base import FrequencyOracle, joint_of_reports
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS, made_for
@@ -129,7 +129,9 @@ class Need:
         if made.estimates != self.estimates or self.estimates != "averages":
             return made.estimates == self.estimates
         if made.domain == self.domain and type(made).truths is Randomizer.truths:
-            return True  # also where all shares of many symbols are no table
+            # of two symbols some estimate the share of ones alone
+            is_pair = isinstance(made, FiniteChannel) and made.domain.size == 2 and not self.ones
+            return not is_pair or single_estimates(made).shape[-1] > 1
         values = self.domain.some(64)
         truths, right = made.truths(values), self.domain.truths(values)
         return np.array_equal(truths, right[:, 1:] if self.ones else right) or (
