@@ -130,8 +130,9 @@ class Need:
             return made.estimates == self.estimates
         if made.domain == self.domain and type(made).truths is Randomizer.truths:
             # of two symbols some estimate the share of ones alone
-            is_pair = isinstance(made, FiniteChannel) and made.domain.size == 2 and not self.ones
-            return not is_pair or single_estimates(made).shape[-1] > 1
+            if isinstance(made, FiniteChannel) and made.domain.size == 2 and not self.ones:
+                return single_estimates(made).shape[-1] > 1
+            return True
         values = self.domain.some(64)
         truths, right = made.truths(values), self.domain.truths(values)
         return np.array_equal(truths, right[:, 1:] if self.ones else right) or (

@@ -199,7 +199,7 @@ def _check_repeats(randomizer: Randomizer) -> Finding:
                 f"the same inputs, words and coins give other reports {manner}: it keeps a state, "
                 "or has a randomness of its own that nobody can check"
             )
-            difference = _differing(originals[0], part, np.ascontiguousarray(reports))
+            difference = differing(originals[0], part, np.ascontiguousarray(reports))
             return Finding("repeats", False, True, sentence, difference)
     sentence = (
         f"{n} reports are the same when asked again, in other order, in batches of other sizes, "
@@ -208,7 +208,7 @@ def _check_repeats(randomizer: Randomizer) -> Finding:
     return Finding("repeats", True, False, sentence)
 
 
-def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
+def differing(values: Ints, first: Words, second: Words) -> Witness | None:
     """The first client with two reports."""
     if first.shape != second.shape:
         return None
@@ -236,7 +236,7 @@ def _check_narrow(randomizer: Randomizer) -> Finding:
             if short.shape != wide.shape or short.tobytes() != wide.tobytes():
                 kind = np.dtype(dtype)
                 sentence = f"values that are {kind} give other reports than the same as int64"
-                witness = _differing(values, wide, short)
+                witness = differing(values, wide, short)
                 return Finding("narrow values", False, True, sentence, witness)
     return Finding("narrow values", True, False, "values of fewer bits give the same reports")
 

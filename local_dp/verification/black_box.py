@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Vectors
 from local_dp.optimise import crossing
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
-from local_dp.verification.behaviour import REPEATED, coins_for, some_clients
+from local_dp.verification.behaviour import REPEATED, coins_for, differing, some_clients
 from local_dp.verification.findings import Finding, Witness, within, words_for
 
 REPORTS = (
@@ -63,10 +63,11 @@ def check_memory(randomizer: Randomizer, seed: int = 12) -> tuple[Finding, ...]:
         return ()
     values, words, coins = some_clients(randomizer, REPEATED)
     outcomes = randomizer.lasting(values, words, coins)
-    reports = randomizer.again(outcomes, words, coins), randomizer.respond(values, words, coins)
-    if not np.array_equal(*reports):
+    answers = randomizer.again(outcomes, words, coins), randomizer.respond(values, words, coins)
+    again, once = map(np.ascontiguousarray, answers)
+    if not np.array_equal(again, once):
         sentence = "`again` of `lasting` is not `respond` by the same words"
-        return (Finding("memory", False, True, sentence),)
+        return (Finding("memory", False, True, sentence, differing(values, again, once)),)
     return (check_black_box(randomizer, seed, "lasting"),)
 
 

@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "plugins"
 
 RUNS = {
     "shrug": f"survey --randomizer {FOLDER}/shrug.py:Shrug(share=0.1)",
-    "diary": f"survey --randomizer {FOLDER}/diary.py",
+    "diary": f"longitudinal --changes 0 --randomizer {FOLDER}/diary.py",
     "two_rounds": f"{FOLDER}/two_rounds.py --width 2",
 }
 
@@ -71,6 +71,8 @@ def test_python_takes_any_form() -> None:
     forms = (kind(1.0), kind, f"{FOLDER}/shrug.py", f"{FOLDER}/shrug.py:Shrug(share=0.25)", "shrug")
     results = [ldp.run("survey", clients=2000, seed=1, randomizer=form) for form in forms]
     assert len({json.dumps(each.to_dict()["rounds"][0]["digest"]) for each in results}) == 1
+    # an estimate of the ones alone, where both shares are asked for
+    assert len(ldp.run("frequency", clients=2000, k=2, randomizer=f"{FOLDER}/diary.py").value) == 2
     with pytest.raises(InputError, match="has epsilon 2"):
         ldp.run("survey", clients=2000, randomizer=kind(2.0))
     with pytest.raises(InputError, match="shrug has no parameter 'shar'; did you mean 'share'"):
