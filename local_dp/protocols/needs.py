@@ -131,7 +131,7 @@ class Need:
         if made.domain == self.domain and type(made).truths is Randomizer.truths:
             # of two symbols some estimate the share of ones alone
             if isinstance(made, FiniteChannel) and made.domain.size == 2 and not self.ones:
-                return single_estimates(made).shape[-1] > 1
+                return bool(single_estimates(made).shape[-1] > 1)
             return True
         values = self.domain.some(64)
         truths, right = made.truths(values), self.domain.truths(values)

@@ -146,12 +146,14 @@ class OfShares(LocalProtocol[R]):
     def need(self) -> Need:
         return Need(self.query.domain, joint=self.excluded)
 
-    def times(self, epsilon: float, joint: bool) -> float:
-        """How many times the clients of the best randomizer the one that is plugged in takes."""
-        if (k := self.query.value_count) > MAX_SYMBOLS:
-            return 1.0
+    def _clients(self, epsilon: float, joint: bool) -> int:
+        """Those of the best randomizer, times the ratio of the variance that is plugged in."""
+        k = self.query.value_count
+        clients = frequency_clients(epsilon, k, self.tolerance, BETA, joint=joint)
+        if k > MAX_SYMBOLS:
+            return clients
         usual = frequency_randomizer(epsilon, k, joint=joint)
-        return self.need.times(self.randomizer, usual, self.name)
+        return math.ceil(clients * self.need.times(self.randomizer, usual, self.name))
 
     def aim(self) -> Aim | None:
         few = self.query.value_count <= MAX_SYMBOLS
@@ -186,9 +188,7 @@ class Shares(OfShares[Estimate]):
         return self.need.randomizer(self.randomizer, epsilon, self.name)
 
     def clients(self, epsilon: float) -> int:
-        k, joint = self.query.value_count, self.excluded
-        clients = frequency_clients(epsilon, k, self.tolerance, BETA, joint=joint)
-        return math.ceil(clients * self.times(epsilon, joint))
+        return self._clients(epsilon, self.excluded)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle, k = self.oracle(epsilon), self.query.value_count
@@ -389,9 +389,7 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
         return guess_of_shares(len(self.conditional.parts))
 
     def clients(self, epsilon: float) -> int:
-        k = self.query.domain.size
-        clients = frequency_clients(epsilon, k, self.tolerance, BETA, joint=True)
-        return math.ceil(clients * self.times(epsilon, True))
+        return self._clients(epsilon, joint=True)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[CrossTable]:
         query = self.query
