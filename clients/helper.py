@@ -23,7 +23,7 @@ from local_dp.bus.children import allow_open_files
 from local_dp.bus.interface import CONNECTED, Connected, Delivery, SealedBus
 from local_dp.clients.member import never_heard, serve
 from local_dp.clients.process import MemberConfig, RunConfig, introduce, live
-from local_dp.errors import RefusedError
+from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.query import QUERIES
 from local_dp.queries.tables import Question
@@ -122,8 +122,11 @@ def main() -> None:
     allow_open_files(0)
     QUERIES.load_all()
     RANDOMIZERS.load_all()
-    for place in sys.argv[4:]:
-        load(place)
+    try:
+        for place in sys.argv[4:]:
+            load(place)
+    except InputError as error:  # a file that moved
+        sys.exit(f"local-dp: {error}")
     verify_first(bytes.fromhex(sys.argv[3]))
     code_digest(())  # the source is read once, and not by each child
     for _ in range(_TURNS):

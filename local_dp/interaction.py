@@ -71,6 +71,8 @@ class Game(Generic[Q, A, R]):
                 f"a round is a tuple of queries, and this one is a {type(self.queries).__name__}; "
                 "write (query,) for one query"
             )
+        if self.queries == ():
+            raise InputError("a round asks nothing; ask a query, or return the result")
 
 
 def as_play(algorithm: Algorithm[Q, A, R]) -> Play[Q, A, R]:

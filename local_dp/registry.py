@@ -5,7 +5,7 @@ asked for."""
 import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import import_module
@@ -56,10 +56,12 @@ class Registry(Mapping[str, type[T]]):
     def plug_ins(self) -> dict[str, type[T]]:
         """The plug-ins by name: those that loaded modules define or import, and those that were
         given."""
+        return {vars(kind)["name"]: kind for kind in self._plug_ins()}
+
+    def _plug_ins(self) -> list[type[T]]:
         modules = [sys.modules[name] for name in PLUG_INS if name in sys.modules]
         kinds = [kind for module in modules for kind in self._classes_in(module)]
-        kinds += filter(self._is_kind, _CLASSES)
-        return {vars(kind)["name"]: kind for kind in kinds}
+        return [*kinds, *filter(self._is_kind, _CLASSES)]
 
     def _classes_in(self, module: ModuleType) -> list[type[T]]:
         """The classes of this kind in a module, other than ours, with a name of their own."""
@@ -109,7 +111,10 @@ class Registry(Mapping[str, type[T]]):
 
     def _at(self, place: str) -> Any:
         """The object at a place."""
-        home, separator, attribute = place.rpartition(":")
+        # of a path with a colon too
+        home, separator, attribute = (
+            ("", "", "") if place.endswith(".py") else place.rpartition(":")
+        )
         module = load(home or place)
         if separator and hasattr(module, attribute):
             return getattr(module, attribute)
@@ -173,9 +178,10 @@ class Registry(Mapping[str, type[T]]):
             )
         if name not in self._points:
             self.check(kind)
-            before = self.plug_ins.get(name, kind)
-            home = kind.__module__, kind.__qualname__
-            if (before.__module__, before.__qualname__) == home:
+            alike = [each for each in self._plug_ins() if vars(each)["name"] == name]
+            if {(each.__module__, each.__qualname__) for each in [*alike, kind]} == {
+                (kind.__module__, kind.__qualname__)
+            }:
                 note_module(kind)
                 if self.plug_ins.get(name) is not kind:
                     _CLASSES.append(kind)  # defined again, it replaces the first
@@ -303,7 +309,8 @@ def load(place: str) -> ModuleType:
     if folder not in sys.path:
         sys.path.append(folder)  # last: an installed module of the same name comes first
     try:
-        module = import_module(file.stem if is_file else place)
+        with redirect_stdout(sys.stderr):  # what it prints is no part of a result
+            module = import_module(file.stem if is_file else place)
     # the code is somebody else's, and may raise anything
     except (Exception, SystemExit) as error:  # noqa: BLE001
         raise InputError(f"{place!r} cannot be imported: {cause_of(error)}") from None

@@ -7,12 +7,11 @@ local-dp run longitudinal --randomizer 'examples/plugins/diary.py(first=0.3)' --
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.randomizers.finite import FiniteChannel, flip_weight
 from local_dp.randomizers.repeated.memoised import TwoSteps
 from local_dp.tallies import Estimate, Tally
@@ -22,14 +21,10 @@ from local_dp.tallies import Estimate, Tally
 class Diary(TwoSteps, FiniteChannel):
     """All reports of a client together lose epsilon at most, and one alone `first` times that."""
 
-    name: ClassVar[str] = "diary"
-    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014"
-    summary: ClassVar[str] = "Randomizes a bit for good, and each report again"
-    alphabet = 2
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
+    name = "diary"
+    source = "Erlingsson, Pihur, Korolova 2014"
+    summary = "Randomizes a bit for good, and each report again"
+    domain, alphabet = symbols(2), 2
 
     @cached_property
     def flips(self) -> tuple[int, int]:

@@ -6,14 +6,13 @@ refuse unless they are told otherwise; the audit can find a violation, and no pr
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Domain, levels
 from local_dp.randomizers.finite import of_moments
-from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate, Tally
 
 GRID = 1 << 10  # a report of 1
@@ -23,10 +22,10 @@ GRID = 1 << 10  # a report of 1
 class FloatLaplace(Randomizer):
     """Adds Laplace noise of scale 1 / epsilon to a number in [0, 1], rounded to 2^-10."""
 
-    name: ClassVar[str] = "float-laplace"
-    source: ClassVar[str] = "Dwork, McSherry, Nissim, Smith 2006"
-    summary: ClassVar[str] = "Adds Laplace noise to a number"
-    evidence: ClassVar[Evidence] = "density"
+    name = "float-laplace"
+    source = "Dwork, McSherry, Nissim, Smith 2006"
+    summary = "Adds Laplace noise to a number"
+    evidence = "density"
     steps: int = 1 << 16
 
     @property
@@ -40,7 +39,8 @@ class FloatLaplace(Randomizer):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         uniform = (words.astype(np.float64) + 0.5) / self.total - 0.5
         noise = -np.sign(uniform) * np.log1p(-2 * np.abs(uniform)) / self.epsilon
-        return np.rint((values / self.steps + noise) * GRID).astype(self.report_dtype)
+        reports: Words = np.rint((values / self.steps + noise) * GRID).astype(self.report_dtype)
+        return reports
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         sums = reports.astype(np.int64)

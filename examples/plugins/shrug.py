@@ -6,7 +6,6 @@ local-dp run survey --randomizer 'examples/plugins/shrug.py(share=0.1)'
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
 
 from local_dp.checks import check_share
 from local_dp.domains import Domain, symbols
@@ -17,9 +16,9 @@ from local_dp.randomizers.table import Law, TableChannel
 class Shrug(TableChannel):
     """Randomized response with no answer in a `share` of the reports."""
 
-    name: ClassVar[str] = "shrug"
-    source: ClassVar[str] = "the tutorial on randomizers"
-    summary: ClassVar[str] = "Reports a bit, or shrugs"
+    name = "shrug"
+    source = "the tutorial on randomizers"
+    summary = "Reports a bit, or shrugs"
     share: float = 0.25
 
     def check(self) -> None:

@@ -13,7 +13,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import MAX_TABLE, report_laws
 from local_dp.domains import MAX_SYMBOLS, Domain, Parameter, Vectors, symbols
 from local_dp.errors import InputError, RefusedError
-from local_dp.randomizers.finite import FiniteChannel, of_moments
+from local_dp.randomizers.finite import FiniteChannel, of_moments, single_estimates
 from local_dp.randomizers.frequencies.base import FrequencyOracle, joint_of_reports
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS, made_for
@@ -53,7 +53,7 @@ class Deconvolution:
 @dataclass(frozen=True)
 class Need:
     """Averages of the values of `domain`: shares of symbols, means of vectors; with `joint` also
-    their covariances, with `ones` the share of ones of two symbols.
+    their covariances, with `ones` the share of ones of two symbols, with `bit` from one bit.
 
     `estimates` is the quantity, as a randomizer names it; `own` are the parameters of a randomizer
     for it, if they do not follow from the domain; `others` are needs that will do as well.
@@ -62,6 +62,7 @@ class Need:
     domain: Domain
     joint: bool = False
     ones: bool = False
+    bit: bool = False
     estimates: str = "averages"
     own: tuple[tuple[str, Parameter], ...] = ()
     others: tuple["Need", ...] = ()
@@ -117,13 +118,21 @@ class Need:
         return None if rank == self.domain.size else f", and {rank} shares at most"
 
     def _has_estimate(self, made: Randomizer) -> bool:
-        return self._is_average(made) and (not self.joint or isinstance(made, FrequencyOracle))
+        is_bit = isinstance(made, FiniteChannel) and made.alphabet == 2 and made.cells == 1
+        return (
+            self._is_average(made)
+            and (is_bit or not self.bit)
+            and (not self.joint or isinstance(made, FrequencyOracle))
+        )
 
     def _is_average(self, made: Randomizer) -> bool:
         if made.estimates != self.estimates or self.estimates != "averages":
             return made.estimates == self.estimates
         if made.domain == self.domain and type(made).truths is Randomizer.truths:
-            return True  # also where all shares of many symbols are no table
+            # of two symbols some estimate the share of ones alone
+            if isinstance(made, FiniteChannel) and made.domain.size == 2 and not self.ones:
+                return bool(single_estimates(made).shape[-1] > 1)
+            return True
         values = self.domain.some(64)
         truths, right = made.truths(values), self.domain.truths(values)
         return np.array_equal(truths, right[:, 1:] if self.ones else right) or (
@@ -142,23 +151,34 @@ class Need:
 
         A table decides how many symbols there are, if not the protocol: then these are 8 at most.
         """
-        need, size = self, self.domain.size
-        if self.domain.kind == "symbols" and size < MAX_SYMBOLS and not self.own:
-            need = replace(self, domain=symbols(min(size, 8)))
-        try:
-            made = need.randomizer(which, epsilon, "")
-        except (InputError, RefusedError):
-            return None
-        if self.domain.kind == "symbols" and size > MAX_SYMBOLS:
+        for need in (self, *self.others):
+            if need.domain.kind == "symbols" and need.domain.size < MAX_SYMBOLS and not need.own:
+                need = replace(need, domain=symbols(min(need.domain.size, 8)))
+            with suppress(InputError, RefusedError):
+                return need.spread(need._build(which, epsilon, "", {}))
+        return None
+
+    def spread(self, made: Randomizer) -> float:
+        """The `variance` of this randomizer."""
+        if self.domain.kind == "symbols" and self.domain.size > MAX_SYMBOLS:
             return math.inf  # all shares of so many symbols are no table
         values = made.domain.some(256)
         law = np.full(len(values), 1 / len(values))
-        if isinstance(reader := need.reader(made), Deconvolution):
+        if isinstance(reader := self.reader(made), Deconvolution):
             reports = law @ reader.laws
             return float(np.mean(reports @ reader.stands**2 - (reports @ reader.stands) ** 2))
         with suppress(NotImplementedError):
             return float(np.mean(made.variance(values, law)))
         return math.inf
+
+    def times(self, which: str, usual: Randomizer, protocol: str) -> float:
+        """How many times as many clients the randomizer `which` takes as `usual`: the ratio of
+        their variances; 1 for the best, and where one is not known."""
+        if which == "best":
+            return 1.0
+        own = self.randomizer(which, usual.epsilon, protocol)
+        ratio = self.spread(own) / self.spread(usual)
+        return ratio if math.isfinite(ratio) else 1.0
 
 
 def _is_small(channel: FiniteChannel) -> bool:

@@ -23,7 +23,7 @@ from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.behaviour import check_behaviour
-from local_dp.verification.black_box import check_black_box
+from local_dp.verification.black_box import check_black_box, check_memory
 from local_dp.verification.decoding import check_decoding
 from local_dp.verification.findings import Audit, Finding, Grade
 from local_dp.verification.sampler import check_sampler
@@ -58,6 +58,7 @@ def audit(randomizer: Randomizer, seed: int = 7, *, draws: bool = True) -> Audit
     findings += _safely("answers", lambda: check_behaviour(randomizer))
     if findings[-1].holds:
         findings += _safely("sampler", check_reports)
+        findings += _safely("memory", lambda: check_memory(randomizer))
         findings += _safely("tally", lambda: check_decoding(randomizer, seed))
     again = _safely("claims", lambda: (check_claims(randomizer),))  # a loss may change with use
     findings += [each for each in again if not each.holds]

@@ -140,7 +140,7 @@ def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
     return values
 
 
-def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
+def some_clients(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
     """Inputs, words and coins of n clients."""
     values = np.random.default_rng(9).choice(randomizer.domain.some(VALUES), n)
     return values, words_for(randomizer, n), coins_for(randomizer, n)
@@ -148,7 +148,7 @@ def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
 
 def _check_calls(randomizer: Randomizer) -> Finding:
     """While it answers it calls nothing with input or output of its own."""
-    values, words, coins = _some(randomizer, max(1, min(VALUES, CHUNK // randomizer.words)))
+    values, words, coins = some_clients(randomizer, max(1, min(VALUES, CHUNK // randomizer.words)))
     singles = [slice(place, place + 1) for place in range(min(REPEATED, len(values)))]
     randomizer.respond(values, words, coins)  # what is imported when it is first used is not meant
     for part in (*singles, slice(0, len(values))):
@@ -171,7 +171,7 @@ def _check_repeats(randomizer: Randomizer) -> Finding:
     """The same words and coins give the same reports: again, in other order, in batches of other
     sizes, and one client by itself."""
     n = max(REPEATED, within(randomizer, CHUNK // randomizer.words))
-    values, words, coins = inputs = _some(randomizer, n)
+    values, words, coins = inputs = some_clients(randomizer, n)
     originals = [each.copy() for each in inputs]
 
     def respond(*parts: Ints) -> Words:
@@ -199,7 +199,7 @@ def _check_repeats(randomizer: Randomizer) -> Finding:
                 f"the same inputs, words and coins give other reports {manner}: it keeps a state, "
                 "or has a randomness of its own that nobody can check"
             )
-            difference = _differing(originals[0], part, np.ascontiguousarray(reports))
+            difference = differing(originals[0], part, np.ascontiguousarray(reports))
             return Finding("repeats", False, True, sentence, difference)
     sentence = (
         f"{n} reports are the same when asked again, in other order, in batches of other sizes, "
@@ -208,7 +208,7 @@ def _check_repeats(randomizer: Randomizer) -> Finding:
     return Finding("repeats", True, False, sentence)
 
 
-def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
+def differing(values: Ints, first: Words, second: Words) -> Witness | None:
     """The first client with two reports."""
     if first.shape != second.shape:
         return None
@@ -227,7 +227,7 @@ def _twice(values: Ints, place: int, first: str, second: str) -> Witness:
 
 def _check_narrow(randomizer: Randomizer) -> Finding:
     """Values in narrower types, as queries give them, are the same values."""
-    values, words, coins = _some(randomizer, REPEATED)
+    values, words, coins = some_clients(randomizer, REPEATED)
     wide = np.asarray(randomizer.respond(values, words, coins))
     for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32):
         span = np.iinfo(dtype)
@@ -236,7 +236,7 @@ def _check_narrow(randomizer: Randomizer) -> Finding:
             if short.shape != wide.shape or short.tobytes() != wide.tobytes():
                 kind = np.dtype(dtype)
                 sentence = f"values that are {kind} give other reports than the same as int64"
-                witness = _differing(values, wide, short)
+                witness = differing(values, wide, short)
                 return Finding("narrow values", False, True, sentence, witness)
     return Finding("narrow values", True, False, "values of fewer bits give the same reports")
 
@@ -260,7 +260,14 @@ OUTSIDE = frozenset(
     }
 )
 _NAMES = frozenset(
-    ["builtins.print", "builtins.input", "sys._getframe", "sys.getprofile", "sys.gettrace"]
+    [
+        "builtins.print",
+        "builtins.input",
+        "sys._getframe",
+        "sys.getprofile",
+        "sys.gettrace",
+        "_thread.start_new_thread",
+    ]
 )
 
 
@@ -271,7 +278,10 @@ def watched() -> Iterator[list[str]]:
     calls: list[str] = []
 
     def look(frame: FrameType, event: str, function: Any) -> None:
-        if event == "c_call" and frame.f_globals.get("__name__") != __name__:
+        place = frame.f_globals.get("__name__")
+        if event == "call" and place == "os":
+            calls.append(f"os.{frame.f_code.co_name}")
+        if event == "c_call" and place != __name__:
             home = _home(function)
             name = f"{home}.{function.__name__}"
             if home in OUTSIDE or name in _NAMES:

@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Vectors
 from local_dp.optimise import crossing
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
-from local_dp.verification.behaviour import coins_for
+from local_dp.verification.behaviour import REPEATED, coins_for, differing, some_clients
 from local_dp.verification.findings import Finding, Witness, within, words_for
 
 REPORTS = (
@@ -55,9 +55,25 @@ class Bet:
         return crossing(0.0, _MOST, lambda epsilon: self.wealth(epsilon) >= bar, 40)[0]
 
 
-def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
-    """Whether the reports contradict the claimed loss, wrongly with probability ALPHA; and the
-    largest loss that they show."""
+def check_memory(randomizer: Randomizer, seed: int = 12) -> tuple[Finding, ...]:
+    """Of one that keeps outcomes: each report is of its outcome alone, by the same words; and the
+    outcomes do not contradict the claimed loss, which is charged once for all reports of them."""
+    kind = type(randomizer)
+    if kind.lasting is Randomizer.lasting and kind.again is Randomizer.again:
+        return ()
+    values, words, coins = some_clients(randomizer, REPEATED)
+    outcomes = randomizer.lasting(values, words, coins)
+    answers = randomizer.again(outcomes, words, coins), randomizer.respond(values, words, coins)
+    again, once = map(np.ascontiguousarray, answers)
+    if not np.array_equal(again, once):
+        sentence = "`again` of `lasting` is not `respond` by the same words"
+        return (Finding("memory", False, True, sentence, differing(values, again, once)),)
+    return (check_black_box(randomizer, seed, "lasting"),)
+
+
+def check_black_box(randomizer: Randomizer, seed: int = 11, step: str = "respond") -> Finding:
+    """Whether the reports, or what is kept for them, contradict the claimed loss, wrongly with
+    probability ALPHA; and the largest loss that they show."""
     coins: list[int] = coins_for(randomizer, 2).tolist() if randomizer.uses_coins else [0]
     cases = [(pair, coin) for pair in _pairs(randomizer) for coin in coins]
     bar = math.log(2 * len(cases) / ALPHA)
@@ -67,8 +83,8 @@ def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
         low, high = inputs
         own_seed = seed + 2 * place
         reports = [
-            _reports(randomizer, low, n, coin, own_seed),
-            _reports(randomizer, high, n, coin, own_seed + 1),
+            _reports(randomizer, step, low, n, coin, own_seed),
+            _reports(randomizer, step, high, n, coin, own_seed + 1),
         ]
         first, second = _symbols(np.concatenate(reports)).reshape(2, -1)
         for one, other, pair in ((first, second, inputs), (second, first, inputs[::-1])):
@@ -77,8 +93,9 @@ def check_black_box(randomizer: Randomizer, seed: int = 11) -> Finding:
                 shown_pair = np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()
                 witness = Witness(shown_pair, "some set of reports", coin, math.exp(loss))
                 best, worst = loss, witness
+    what = "reports" if step == "respond" else "lasting outcomes"
     evidence = (
-        f"{2 * n * len(cases):,} reports show a loss of at least {best:.4g} nats with confidence "
+        f"{2 * n * len(cases):,} {what} show a loss of at least {best:.4g} nats with confidence "
         f"{1 - ALPHA:g}"
     )
     if best <= claim.epsilon:
@@ -99,11 +116,11 @@ def _pairs(randomizer: Randomizer) -> list[tuple[Any, Any]]:
     return list(dict.fromkeys(pair for pair in some if pair[0] != pair[1]))
 
 
-def _reports(randomizer: Randomizer, value: Any, n: int, coin: int, seed: int) -> Words:
+def _reports(randomizer: Randomizer, step: str, value: Any, n: int, coin: int, seed: int) -> Words:
     """n reports of one input under one coin."""
     values = np.repeat(np.asarray(value)[None], n, axis=0)
     coins = np.full(n, coin, dtype=np.uint64) if randomizer.uses_coins else NO_COIN
-    return np.asarray(randomizer.respond(values, words_for(randomizer, n, seed), coins))
+    return np.asarray(getattr(randomizer, step)(values, words_for(randomizer, n, seed), coins))
 
 
 def _symbols(reports: Words) -> Ints:

@@ -174,7 +174,21 @@ def _exact_fault(randomizer: Any, values: Ints, parameters: int, tally: Tally) -
         return ""
     else:
         moments = _moments_of_bits(randomizer, values, every)
-    return _fault(randomizer, every, tally, *moments)
+    return _fault(randomizer, every, tally, *moments) or _variance_fault(
+        randomizer, values, moments[1]
+    )
+
+
+def _variance_fault(randomizer: Randomizer, values: Ints, variance: Floats) -> str:
+    """Of its method `variance`, by which clients are planned."""
+    try:
+        stated = np.broadcast_to(randomizer.variance(values, np.array(SHARES)), variance.shape)
+    except NotImplementedError:
+        return ""
+    if np.allclose(stated, variance, rtol=1e-5, atol=1e-9 * max(1.0, float(variance.max()))):
+        return ""
+    place = int(abs(stated - variance).argmax())
+    return f"`variance` is {stated[place]:.6g} where {variance[place]:.6g} is true (number {place})"
 
 
 def _moments_of_table(

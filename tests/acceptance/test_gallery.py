@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "plugins"
 
 RUNS = {
     "shrug": f"survey --randomizer {FOLDER}/shrug.py:Shrug(share=0.1)",
-    "diary": f"survey --randomizer {FOLDER}/diary.py",
+    "diary": f"longitudinal --changes 0 --randomizer {FOLDER}/diary.py",
     "two_rounds": f"{FOLDER}/two_rounds.py --width 2",
 }
 
@@ -54,6 +54,16 @@ def test_a_file_runs_in_every_tier(name: str) -> None:
     assert len(digests) == 1
 
 
+def test_a_continuous_randomizer_is_simulated_and_audited() -> None:
+    """Its mean is within five standard errors (but 6e-7); clients do not take such evidence."""
+    place = f"{FOLDER}/float_laplace.py"
+    run = f"run mean --randomizer {place} --seed 1 --json"
+    assert "the loss of float-laplace is density" in local_dp(*run.split()).stderr
+    result = json.loads(local_dp(*run.split(), "--unverified").stdout)["result"]
+    assert abs(result["estimate"] - result["truth"]) < 5 * result["standard_error"]
+    assert "epsilon 1: no fault was found" in local_dp("audit", place).stdout
+
+
 def test_python_takes_any_form() -> None:
     """An object, a class, a file and a module, with parameters or without, are the same
     randomizer; an object of another epsilon than the clients' is refused."""
@@ -61,6 +71,8 @@ def test_python_takes_any_form() -> None:
     forms = (kind(1.0), kind, f"{FOLDER}/shrug.py", f"{FOLDER}/shrug.py:Shrug(share=0.25)", "shrug")
     results = [ldp.run("survey", clients=2000, seed=1, randomizer=form) for form in forms]
     assert len({json.dumps(each.to_dict()["rounds"][0]["digest"]) for each in results}) == 1
+    # an estimate of the ones alone, where both shares are asked for
+    assert len(ldp.run("frequency", clients=2000, k=2, randomizer=f"{FOLDER}/diary.py").value) == 2
     with pytest.raises(InputError, match="has epsilon 2"):
         ldp.run("survey", clients=2000, randomizer=kind(2.0))
     with pytest.raises(InputError, match="shrug has no parameter 'shar'; did you mean 'share'"):
@@ -116,10 +128,20 @@ BROKEN = {
 )
 @pytest.mark.parametrize("value", BROKEN)
 def test_a_query_that_breaks_its_promise_is_one_line(value: str, tmp_path: Path) -> None:
-    text = (FOLDER / "two_rounds.py").read_text().replace('"at-least"', f'"broken-{len(value)}"')
-    right = "(records.whole(self.column) >= self.least).view(np.uint8)"
+    text, right = (FOLDER / "two_rounds.py").read_text(), 'Question(f"number >= {'
     assert right in text
-    text = text.replace(f"return {right}", f"x = records[self.column]\n        return {value}")
+    text = (
+        text.replace(right, 'Broken(f"number >= {').replace("MedianQuarter", "Quarter")
+        + f"""
+
+class Broken(Question):
+    name = "broken-{len(value)}"
+
+    def __call__(self, records):
+        x = records["number"]
+        return {value}
+"""
+    )
     file = tmp_path / f"broken_{list(BROKEN).index(value)}.py"
     file.write_text(text)
     done = local_dp(*f"run {file} --clients 400 --seed 1".split())
@@ -142,10 +164,10 @@ def test_a_majority_conforms() -> None:
         loss = Pure(5 * 10**8)
 
     class Always(majority.NoisyMajority):  # type: ignore[misc]
-        def release(self, database: tuple[int, int], draws: Draws) -> bool:
+        def release(self, database: int, draws: Draws) -> bool:
             return True
 
-    databases = SmallDatabases(((0,), (1,)), 5, lambda rows: (rows.count((0,)), rows.count((1,))))
+    databases = SmallDatabases(((-1,), (1,)), 5, lambda rows: sum(sign for (sign,) in rows))
     conform_mechanism(majority.NoisyMajority(1.0), databases)
     with pytest.raises(AssertionError, match="Half: on two neighbours it needs a delta"):
         conform_mechanism(Half(1.0), databases)

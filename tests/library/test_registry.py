@@ -137,7 +137,9 @@ def test_a_class_is_found_wherever_it_is(tmp_path: Path, monkeypatch: pytest.Mon
     sys.modules.pop("found_there")
 
 
-def test_a_plug_in_has_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plug_in_has_a_name_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Given once, a class is known by its name, with parameters as they are typed; a class that is
     defined again replaces itself, and none takes the name of another."""
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -164,4 +166,12 @@ def test_a_plug_in_has_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.Mon
     ):
         with pytest.raises(InputError, match=re.escape(words)):
             RANDOMIZERS.resolve(wrong)  # type: ignore[arg-type]
-    sys.modules.pop("two_here")
+    Path("a:b").mkdir()
+    Path("a:b", "two:there.py").write_text(f"print('hello'){OWN.replace('mine', 'apart')}")
+    assert RANDOMIZERS.resolve("a:b/two:there.py")[0].name == "apart"
+    assert capsys.readouterr().out == ""
+    Path("thrice.py").write_text(OWN.replace("mine", "apart"))
+    with pytest.raises(InputError, match="is named 'apart', as another randomizer is"):
+        RANDOMIZERS.resolve("thrice.py")
+    for name in ("two_here", "two:there", "thrice"):
+        sys.modules.pop(name)

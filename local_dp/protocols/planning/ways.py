@@ -297,7 +297,7 @@ def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | 
     local = [_search(protocol, epsilon, population)]
     reach = one_round_error(epsilon, protocol.excess, count, 1, BETA)
     if math.isfinite(reach):
-        default = not protocol.searches()
+        default = not protocol.searches(epsilon=epsilon)
         local.append(Direct("one round of prefix signs", "local", 1, default, reach))
     local.sort(key=lambda way: way.clients(protocol.tolerance))
     shares = np.sort(protocol.shares)
@@ -314,11 +314,12 @@ def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | 
 def _search(protocol: Quantiles, epsilon: float, population: Population | None) -> Way:
     """The search; of any population, as on the finest grid and at the median, where everything is
     hardest."""
-    name, default = "a search over several rounds", protocol.searches()
+    name, default = "a search over several rounds", protocol.searches(epsilon=epsilon)
+    times = protocol.times(epsilon) if default else 1.0
     if population is None:
-        reach = search_error(epsilon, len(protocol.shares), 1, BETA)
+        reach = times * search_error(epsilon, len(protocol.shares), 1, BETA)
         return Direct(name, "local", 1, default, reach)
-    gain = response_gain(epsilon)
+    gain = times * response_gain(epsilon)
     ends, present = protocol.ranks(population)
     errors = {
         share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present

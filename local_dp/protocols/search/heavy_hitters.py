@@ -4,6 +4,7 @@ then a count of the candidates by other clients."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
+from math import ceil
 from typing import Self
 
 import numpy as np
@@ -539,7 +540,9 @@ class HeavyHittersAsked(FrequentStrings):
         return WideHashing(epsilon, length=domain.size.bit_length() - 1)
 
     def clients(self, epsilon: float) -> int:
-        return self.schedule(epsilon).clients(epsilon, self.size, self.share, BETA)
+        usual = WideHashing(epsilon, length=NARROW.width)
+        times = self.need.times(self.randomizer, usual, self.name)
+        return ceil(times * self.schedule(epsilon).clients(epsilon, self.size, self.share, BETA))
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Found]:
         schedule = self.schedule(epsilon)

@@ -4,9 +4,10 @@ threshold questions, by the smaller rank error."""
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise, starmap
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -19,9 +20,10 @@ from local_dp.bounds.quantiles import (
     search_error,
     search_rounds,
 )
-from local_dp.bounds.response import binomial_tail
+from local_dp.bounds.response import binomial_tail, response_gain
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_share, real_number
+from local_dp.domains import levels, symbols
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
 from local_dp.loss import nano_epsilon
@@ -34,6 +36,8 @@ from local_dp.protocols.surveys.policies import Launch, ends_of
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.labels import apart
 from local_dp.queries.query import STEPS
+from local_dp.queries.tables import Question
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
@@ -63,7 +67,7 @@ class Search:
     law, moves each end.
     """
 
-    def __init__(self, randomizer: OneBitMean, symbols: int, level: int) -> None:
+    def __init__(self, randomizer: FiniteChannel, symbols: int, level: int) -> None:
         self.randomizer = randomizer
         self.symbols = symbols
         self.share = level / STEPS
@@ -71,15 +75,19 @@ class Search:
         self._belief: Floats = np.zeros(symbols)  # ln of the weight of each symbol
         # of the answers at each threshold: S times clients, clients
         self._sums: dict[int, tuple[float, int]] = {}
-        weight = randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]
-        self._one = float(weight) / randomizer.total  # Pr[a reported 1] where S = 0
+        no, yes = randomizer.rows(np.array([0, randomizer.domain.high]), 0).tolist()
+        self._report = int(yes[1] > no[1])  # the likelier one of who is below a threshold
+        low, gap = no[self._report], yes[self._report] - no[self._report]
+        one = float(low + Fraction(gap * level, STEPS))
+        self._one = one / randomizer.total  # the probability of that report where S = 0
+        self._gain: float = randomizer.total / gap
 
     def thresholds(self, clients: int) -> tuple[int, int, int]:
         """The thresholds of a round: REACH standard errors of `clients` reports below the quantile,
         where belief is halved, and as far above."""
         weights = np.exp(self._belief - self._belief.max())
         halves = np.abs(np.cumsum(weights)[:-1] / weights.sum() - 0.5)
-        reach = REACH * self._standard_error(clients)
+        reach = REACH * self.standard_error(clients)
         last = self.symbols - 2
         below = math.floor(self._crossing(-min(reach, self.share / 2)))
         above = math.ceil(self._crossing(min(reach, (1 - self.share) / 2)))
@@ -97,18 +105,19 @@ class Search:
             self._believe(threshold, tally)
         for place, level in ((0, 0.75 * alpha), (1, 0.25 * alpha)):
             n = tallies[place].answered
-            zeros = n - int(tallies[place].counts[0, 1])
+            zeros = n - int(tallies[place].counts[0, self._report])
             if binomial_tail(n, zeros, 1 - self._one) <= level:  # too few ones
                 self.low = max(self.low, thresholds[place] + 1)
         for place, level in ((2, 0.75 * alpha), (1, 0.25 * alpha)):
-            ones = int(tallies[place].counts[0, 1])
+            ones = int(tallies[place].counts[0, self._report])
             if binomial_tail(tallies[place].answered, ones, self._one) <= level:  # too many
                 self.high = min(self.high, thresholds[place])
 
     def _believe(self, threshold: int, tally: Tally) -> None:
         n = tally.answered
-        margin = float(self.randomizer.estimate(tally).value) - self.share
-        z = margin / self._standard_error(n)
+        # some estimate the share of zeros before that of ones
+        margin = float(self.randomizer.estimate(tally).value.ravel()[-1]) - self.share
+        z = margin / self.standard_error(n)
         self._belief[: threshold + 1] += _log_cdf(z)
         self._belief[threshold + 1 :] += _log_cdf(-z)
         total, clients = self._sums.get(threshold, (0.0, 0))
@@ -120,9 +129,9 @@ class Search:
         high = max(self.low, self.high)
         return min(max(math.ceil(self._crossing(0.0)), low), high), low, high
 
-    def _standard_error(self, clients: int) -> float:
-        gain = self.randomizer.total / (self.randomizer.slope * STEPS)
-        return gain * math.sqrt(self._one * (1 - self._one) / clients)
+    def standard_error(self, clients: int) -> float:
+        """That of the answer of so many clients where S = 0."""
+        return self._gain * math.sqrt(self._one * (1 - self._one) / clients)
 
     def _crossing(self, level: float) -> float:
         """The place where S reaches a level between -q and 1 - q: isotonic regression of the
@@ -210,8 +219,8 @@ class Quantiles(LocalProtocol[Located]):
     missing: str = policy("missing numbers", exclude="quantiles of those present")
     randomizer: str = parameter(
         "best",
-        "Randomizer of symbols, in one round; best: prefix-signs",
-        help="A search over several rounds is by one-bit-mean",
+        "Randomizer of symbols, or in a search of one bit",
+        help="best: prefix-signs, or one-bit-mean",
     )
     tolerance: float = parameter(
         0.02,
@@ -224,11 +233,6 @@ class Quantiles(LocalProtocol[Located]):
             raise InputError(
                 "there is no quantile to estimate; give at least one share, such as 0.5 for the "
                 "median"
-            )
-        if self.rounds == "several" and self.randomizer != "best":
-            raise InputError(
-                f"randomizer is {self.randomizer}, and a search over several rounds is by "
-                "one-bit-mean; leave out one of them"
             )
         if self.grid.domain.size > MAX_K and self.rounds == "one":
             raise InputError(
@@ -277,27 +281,54 @@ class Quantiles(LocalProtocol[Located]):
         k = self.grid.domain.size
         return excess(1 << (k - 1).bit_length()) if k <= MAX_K else math.inf
 
-    def searches(self, clients: float = math.inf) -> bool:
+    def searches(self, clients: float = math.inf, epsilon: float = 1.0) -> bool:
         """True if the protocol takes the search over several rounds."""
+        if self.rounds == "best" and self.randomizer != "best":
+            made = self.need.randomizer(self.randomizer, epsilon, self.name)
+            return not made.domain.takes(self.grid.domain)
         enough = clients >= LEAST * len(self.shares)
         better = math.isinf(self.excess) or (
             enough and prefers_search(self.excess, len(self.shares), BETA)
         )
-        better = better and self.randomizer == "best"
         return self.rounds == "several" or (self.rounds == "best" and better)
 
     @property
     def need(self) -> Need:
+        own, search = self._prefixes, self._questions
+        return replace(own, others=(*own.others, search, *search.others))
+
+    @property
+    def _prefixes(self) -> Need:
         prefixes = Need(self.grid.domain, estimates=PrefixSigns.estimates)
         return Need(self.grid.domain, joint=True, others=(prefixes,))
 
+    @property
+    def _questions(self) -> Need:
+        """Of the bit that a search asks for; a missing number lies between yes and no."""
+        yes_no = (Need(symbols(2), ones=True, bit=True),) if self.missing == "refuse" else ()
+        return Need(levels(STEPS), ones=True, bit=True, others=yes_no)
+
     def clients(self, epsilon: float) -> int:
-        excess = math.inf if self.searches() else self.excess
-        return quantile_clients(epsilon, excess, len(self.shares), self.tolerance, BETA)
+        searches = self.searches(epsilon=epsilon)
+        excess = math.inf if searches else self.excess
+        clients = quantile_clients(epsilon, excess, len(self.shares), self.tolerance, BETA)
+        return math.ceil(clients * self.times(epsilon) ** 2) if searches else clients
+
+    def times(self, epsilon: float) -> float:
+        """How many times the standard error of the best is that of the search's randomizer."""
+        if self.randomizer == "best":
+            return 1.0
+        errors = [search.standard_error(1) for search in self._searches(epsilon)]
+        return max(errors) * 2 / response_gain(epsilon)
+
+    def _searches(self, epsilon: float) -> list[Search]:
+        which = OneBitMean.name if self.randomizer == "best" else self.randomizer
+        randomizer: Any = self._questions.randomizer(which, epsilon, self.name)
+        return [Search(randomizer, self.symbols, round(share * STEPS)) for share in self.shares]
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Located]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        play = self._search if self.searches(clients) else self._one_round
+        play = self._search if self.searches(clients, epsilon) else self._one_round
         return Adaptive(lambda: play(epsilon, clients))
 
     def _errors(self, epsilon: float, clients: int) -> dict[str, float]:
@@ -311,7 +342,7 @@ class Quantiles(LocalProtocol[Located]):
     def _one_round(self, epsilon: float, clients: int) -> LocalPlay[Located]:
         randomizer: Randomizer = PrefixSigns(epsilon, k=self.grid.domain.size)
         if self.randomizer != "best":
-            randomizer = self.need.randomizer(self.randomizer, epsilon, self.name)
+            randomizer = self._prefixes.randomizer(self.randomizer, epsilon, self.name)
         (tally,) = yield (LocalQuery(self.grid, randomizer, Cohort(0, clients)),)
         margins = [self._margins(randomizer, tally, share) for share in self.shares]
         places = [_invert(*each) for each in margins]
@@ -328,12 +359,11 @@ class Quantiles(LocalProtocol[Located]):
         if isinstance(randomizer, PrefixSigns):
             return _margins(randomizer, tally, share, self.symbols)
         weights = np.tri(self.symbols - 1, k) - (np.arange(k) < self.symbols) * share
-        joint: Joint = self.need.reader(randomizer).joint(tally, weights)
+        joint: Joint = self._prefixes.reader(randomizer).joint(tally, weights)
         return joint.value, np.sqrt(np.maximum(np.diag(joint.covariance), 0.0))
 
     def _search(self, epsilon: float, clients: int) -> LocalPlay[Located]:
-        randomizer = OneBitMean(epsilon, steps=STEPS)
-        searches = [Search(randomizer, self.symbols, round(share * STEPS)) for share in self.shares]
+        searches = self._searches(epsilon)
         rounds, n = list(self._cohorts(clients)), 0
         for left, cohorts in zip(range(len(rounds), 0, -1), rounds, strict=True):
             thresholds = [
@@ -341,19 +371,16 @@ class Quantiles(LocalProtocol[Located]):
                 for search, cut in zip(searches, cohorts, strict=True)
             ]
             tallies = yield tuple(
-                LocalQuery(self._below(threshold, search), randomizer, cohort)
+                LocalQuery(self._below(threshold, search), search.randomizer, cohort)
                 for search, own, cut in zip(searches, thresholds, cohorts, strict=True)
                 for threshold, cohort in zip(own, cut, strict=True)
             )
             n += sum(tally.n for tally in tallies)
             for place, (search, own) in enumerate(zip(searches, thresholds, strict=True)):
                 search.update(own, tallies[3 * place : 3 * place + 3], 0.05 / 2**left)
-        return Located(
-            tuple(search.place() for search in searches),
-            n,
-            "several",
-            self._errors(epsilon, clients),
-        )
+        errors = self._errors(epsilon, clients)
+        errors["several"] = min(errors["several"] * self.times(epsilon), 1.0)
+        return Located(tuple(search.place() for search in searches), n, "several", errors)
 
     def _cohorts(self, clients: int) -> Iterator[Sequence[tuple[Cohort, ...]]]:
         """For each round and quantile the cohorts below, at and above it."""
@@ -374,11 +401,13 @@ class Quantiles(LocalProtocol[Located]):
         for start in range(0, len(threes), count):
             yield threes[start : start + count]
 
-    def _below(self, threshold: int, search: Search) -> Below:
+    def _below(self, threshold: int, search: Search) -> Below | Question:
         """Whether a number is among the symbols up to the threshold."""
         edges = self.grid.edges
         # the last interval holds both its ends
         end = edges[threshold] if threshold < self.grid.bins else np.nextafter(edges[-1], math.inf)
+        if search.randomizer.domain.high == 1:
+            return Question(f"`{self.column}` < {float(end)!r}")
         return Below(self.column, float(end), round(search.share * STEPS))
 
     def synthetic(self, clients: int, seed: int) -> Population:

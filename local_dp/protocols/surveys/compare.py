@@ -31,6 +31,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Ratio, Tally
 
@@ -180,8 +181,15 @@ class OfGroups(MeanProtocol):
 
     def clients(self, epsilon: float) -> int:
         if self.whole:
-            return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
+            clients = rr_clients(epsilon, 2 * self.tolerance, BETA)
+            return max(math.ceil(clients * self.times(epsilon)), levelled_clients(epsilon))
         return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
+
+    def times(self, epsilon: float) -> float:
+        """How many times the clients of one optimal bit the randomizer that is plugged in takes."""
+        if self.need is None:
+            return 1.0
+        return self.need.times(vars(self)["randomizer"], BinaryRR(epsilon), self.name)
 
     def aim(self) -> Aim | None:
         return super().aim() if self.whole else None

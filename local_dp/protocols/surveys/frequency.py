@@ -1,6 +1,7 @@
 """Shares of symbols by the best frequency oracle: labels, intervals, or combinations, with a test
 of independence; among all or among those present."""
 
+import math
 from abc import abstractmethod
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -112,6 +113,7 @@ class OfShares(LocalProtocol[R]):
     among those present. Subclasses are dataclasses."""
 
     missing: str
+    randomizer: str
     tolerance: float
 
     @property
@@ -144,6 +146,15 @@ class OfShares(LocalProtocol[R]):
     def need(self) -> Need:
         return Need(self.query.domain, joint=self.excluded)
 
+    def _clients(self, epsilon: float, joint: bool) -> int:
+        """Those of the best randomizer, times the ratio of the variance that is plugged in."""
+        k = self.query.value_count
+        clients = frequency_clients(epsilon, k, self.tolerance, BETA, joint=joint)
+        if k > MAX_SYMBOLS:
+            return clients
+        usual = frequency_randomizer(epsilon, k, joint=joint)
+        return math.ceil(clients * self.need.times(self.randomizer, usual, self.name))
+
     def aim(self) -> Aim | None:
         few = self.query.value_count <= MAX_SYMBOLS
         return Aim.shares(self.query.value_count) if few and not self.excluded else None
@@ -157,7 +168,6 @@ class Shares(OfShares[Estimate]):
     """The shares of symbols by any randomizer for them. Subclasses are dataclasses with these
     fields."""
 
-    randomizer: str
     of: str = "population"
 
     def of_shares(self, estimate: Estimate) -> Estimate:
@@ -178,9 +188,7 @@ class Shares(OfShares[Estimate]):
         return self.need.randomizer(self.randomizer, epsilon, self.name)
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(
-            epsilon, self.query.value_count, self.tolerance, BETA, joint=self.excluded
-        )
+        return self._clients(epsilon, self.excluded)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         oracle, k = self.oracle(epsilon), self.query.value_count
@@ -381,7 +389,7 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
         return guess_of_shares(len(self.conditional.parts))
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)
+        return self._clients(epsilon, joint=True)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[CrossTable]:
         query = self.query

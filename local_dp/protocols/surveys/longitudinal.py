@@ -1,7 +1,7 @@
 """A survey that is repeated on changing records, within one budget for life, and its methods."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Self, TypeAlias
@@ -307,10 +307,12 @@ class Longitudinal(LocalProtocol[Course]):
         return 0.0, 1.0
 
     def clients(self, epsilon: float) -> int:
-        asking = self.asking
-        return longitudinal_clients(
-            self.choice(epsilon).worst, len(asking.waves), asking.k, self.tolerance, BETA
-        )
+        asking, way = self.asking, self.choice(epsilon)
+        waves, worst = len(asking.waves), way.worst
+        if way.name != "tracked":
+            usual = METHODS[way.name](replace(asking, randomizer="best"), epsilon, waves)[0][0]
+            worst *= self.need.times(self.randomizer, usual.randomizer, self.name)
+        return longitudinal_clients(worst, waves, asking.k, self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Course]:
         way = self.choice(epsilon)

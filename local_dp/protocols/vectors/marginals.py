@@ -447,7 +447,9 @@ class Marginals(OfColumns[Margins]):
         cells = sum(map(self.task.cells, self.task.sets))
         design = self.variances(epsilon)[0]
         z = normal_quantile(BETA / (2 * cells))
-        return max(len(design.sets), math.ceil(design.variance * (z / self.tolerance) ** 2))
+        usual = frequency_randomizer(epsilon, self.need.domain.size, joint=True)
+        variance = design.variance * self.need.times(self.randomizer, usual, self.name)
+        return max(len(design.sets), math.ceil(variance * (z / self.tolerance) ** 2))
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Margins]:
         design, variances = self.variances(epsilon)

@@ -168,6 +168,13 @@ class Mean(OfGroups):
     def aim(self) -> Aim | None:
         return Aim.mean(STEPS, self.of) if self.whole else None
 
+    def times(self, epsilon: float) -> float:
+        if self.randomizer == "best":
+            return 1.0
+        made = self.randomizer_for(epsilon), OneBitMean(epsilon)
+        own, usual = (Need(each.domain).spread(each) for each in made)
+        return own / usual if math.isfinite(own) else 1.0
+
     def reason(self, epsilon: float) -> str:
         name = best_mean(epsilon, self.of)
         if not self.whole or self.randomizer != "best" or name == OneBitMean.name:

@@ -1,7 +1,8 @@
 """Quantiles: rank errors beside references, and intervals that hold."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from scipy import stats
 
 from local_dp.api.tables import sample_rows
 from local_dp.bounds.quantiles import prefers_search
+from local_dp.bounds.response import response_gain
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.populations.finite import Resampled
 from local_dp.protocols.planning.ways import plan_of
@@ -16,11 +19,14 @@ from local_dp.protocols.search.quantiles import Quantiles, Search
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.table import Law, TableChannel
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.long import short
 from tests.support.runs.protocols import by_law
 from tests.support.theory.quantiles import by_protocol, laws, located, upper_error
+from tests.support.wrong import wrong
 
 
 @pytest.mark.long
@@ -94,6 +100,37 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
         assert max(chances.values()) <= 0.75 * alpha + 1e-12
         wrong.append(max(chances.values()))
     assert wrong[-1] > 0.01
+
+
+@dataclass(frozen=True)
+class Lopsided(TableChannel):
+    """Who says yes is likelier to report 0."""
+
+    name = "lopsided"
+    domain = symbols(2)
+
+    def law(self) -> Law:
+        return [[Fraction(3, 10), Fraction(7, 10)], [Fraction(6, 10), Fraction(4, 10)]]
+
+
+@wrong(
+    "local_dp.protocols.search.quantiles:Search.__init__",
+    "int(yes[1] > no[1])",
+    "1",
+    "a search takes a reported 0 for no, whatever the law",
+)
+def test_a_search_takes_any_bit() -> None:
+    """Its interval holds the quantile, and the default clients grow with its variance: at 0.3,
+    0.39 * 0.61 / 0.09 beside C^2 / 4 at most."""
+    usual = Quantiles(at=("0.3",), rounds="several")
+    protocol = replace(usual, randomizer=RANDOMIZERS.text(Lopsided))
+    ratio = 0.39 * 0.61 / 0.09 / (response_gain(1.0) ** 2 / 4)
+    assert protocol.clients(1.0) == pytest.approx(usual.clients(1.0) * ratio, rel=1e-4)
+    population = protocol.synthetic(protocol.clients(1.0), 1)
+    result = by_law(protocol, population, 1.0, 1)
+    _, low, high = result.places[0]
+    assert protocol.true_error(result, population) < 0.02
+    assert high - low < 100
 
 
 @pytest.mark.parametrize("rounds", ["one", "several"])

@@ -6,11 +6,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Thread
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Bools, Ints, Words
+from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import Loss, Pure
 from local_dp.oracles.local.asked import CHUNK
@@ -320,3 +321,32 @@ class WideWords(GRR):  # cannot be built with words of fewer than 64 bits, and f
     def prepare(self) -> None:
         super().prepare()
         self.k.to_bytes(self.word_bits // 32, "big")  # OverflowError below 64 bits
+
+
+class Keeps(BinaryRR):  # keeps the value itself for its later reports
+    def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
+        return values.astype(np.uint8)
+
+    def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
+        return self.respond(outcomes, words, cells)
+
+
+class Contrary(BinaryRR):  # of what it keeps it reports the contrary
+    def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
+        return 1 - outcomes
+
+
+class OtherVariance(BinaryRR):
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return super().variance(values, law) * 0.9
+
+
+class Threads(BinaryRR):  # a thread of its own may do anything
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        Thread(target=len, args=(values,)).start()
+        return super().respond(values, words, cells)
+
+
+class Environment(BinaryRR):
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return super().respond(values, words, cells) | ("LEAK" in os.environ)
