@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from traceback import extract_tb
 from typing import ClassVar
 
 import numpy as np
@@ -65,9 +67,11 @@ class Query(ABC):
         except LocalDPError:
             raise
         except Exception as error:
+            where = extract_tb(error.__traceback__)[:2][-1]  # its own text may show cells
             raise InputError(
-                f"query {self.name!r} fails with {type(error).__name__}: {error}"
-            ) from error
+                f"query {self.name!r} fails with {type(error).__name__} in line {where.lineno} of "
+                f"{Path(where.filename).name}"
+            ) from None
 
     def params(self) -> dict[str, Parameter]:
         return parameters(self)

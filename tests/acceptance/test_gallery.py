@@ -115,7 +115,7 @@ BROKEN = {
     "np.random.randint(0, 2, len(x))": "asked again, it answers otherwise",
     "(x > 9) * 1.0": "its values are float64; give whole numbers",
     "np.array([1])": "64 records gave values of shape (1,)",
-    "1 / 0": "fails with ZeroDivisionError",
+    "int(f'cell {x[0]}')": "fails with ValueError in line",
 }
 
 
@@ -146,6 +146,7 @@ class Broken(Question):
     file.write_text(text)
     done = local_dp(*f"run {file} --clients 400 --seed 1".split())
     assert (done.returncode, BROKEN[value] in done.stderr) == (2, True), done.stderr
+    assert "cell" not in done.stderr
 
 
 @wrong(
