@@ -25,6 +25,7 @@ from local_dp.queries.grammar import parse
 from local_dp.queries.questions import answers_of
 from local_dp.queries.tables import Question as Asked
 from local_dp.records import Records, absent
+from local_dp.tallies import ANY
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -171,7 +172,7 @@ class Threshold(Labelled[LabelledMultiset, int]):
             "columns": [f"{self.column} from", "label"],
             "rows": [[start, 1]],
             "explanation": rule,
-            **measured(start),
+            **measured(start, ANY),
             **error,
         }
 
@@ -220,7 +221,7 @@ class Point(Labelled[LabelledMultiset, int | None]):
             "columns": [self.column, "label"],
             "rows": [] if result is None else [[value, 1]],
             "explanation": rule,
-            **measured(value),
+            **measured(value, ANY),
             **self._error(result, len(records)),
         }
 
@@ -310,7 +311,7 @@ class Rectangles(Labelled[LabelledPoints, Rectangle]):
             "columns": ["column", "from", "to"],
             "rows": rows,
             "explanation": rule if rows else nothing,
-            **measured([row[1:] for row in rows]),
+            **measured([row[1:] for row in rows], ANY),
             **error,
         }
 

@@ -28,6 +28,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records, absent
+from local_dp.tallies import ANY, Possible
 
 MISSING = "(missing)"
 
@@ -143,16 +144,24 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
         absentees = counts.pop(column.nothing, 0) if self.missing == "exclude" else 0
         cells = self.mechanism()
         rare = cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
-        present = max(1, size - absentees)  # an estimate: their number is protected too
         ordered = sorted(counts.items(), key=lambda row: -row[1])  # ties as they come
+        ends = {count: cells.noise.interval(count, size) for count in counts.values()}
+        numbers = measured(
+            [count for _, count in ordered],
+            Possible(0, size, ()),
+            laplace_error(noise)[0],
+            ends=np.array([ends[count] for _, count in ordered]).reshape(-1, 2).T,
+            raw=self.raw,
+        )
+        # an estimate: their number is protected too; they are all that are listed or more
+        present = max(1, size - absentees, sum(numbers["value"]))
         rows = [
-            [column.value(point), min(count, size), min(1.0, count / present)]
-            for point, count in ordered
+            [column.value(point), count, count / present]
+            for (point, _), count in zip(ordered, numbers["value"], strict=True)
         ]
         strangers = ""
         if isinstance(cells, PerCellHistogram):
             strangers = f" Noise alone lists {cells.nobodys:.2g} values on average that nobody has."
-        ends = {count: list(cells.noise.interval(count, size)) for count in set(counts.values())}
         return {
             "columns": [self.column, "count", "share"],
             "rows": rows,
@@ -162,18 +171,17 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
             ),
             **bounded(rare, f"a withheld value has at most {rare:,} records."),
             "drawn": {"axis": "records", "rows": self.column},
-            **measured([row[1] for row in rows], laplace_error(noise)[0]),
-            "interval": [ends[count] for _, count in ordered],
+            **numbers,
         }
 
     def truth(self, result: NoisyCounts, records: Records) -> PlainData:
         database = self.database(records)
         if self.missing == "exclude":
             nothing = coded(records, self.column).nothing
-            real, present = result.values != nothing, database.values != nothing
-            result = replace(result, values=result.values[real], counts=result.counts[real])
-            database = replace(
-                database, values=database.values[present], counts=database.counts[present]
+            result, database = (
+                replace(each, values=each.values[real], counts=each.counts[real])
+                for each in (result, database)
+                for real in (each.values != nothing,)
             )
         order = np.argsort(-result.counts, kind="stable")
         true = look_up(database.values, database.counts, result.values)[order].tolist()
@@ -245,7 +253,7 @@ class Quantiles(OfNumbers[Steps]):
             "columns": ["share at most", self.column],
             "rows": [[share, value] for share, value in zip(self.shares, values, strict=True)],
             "explanation": f"{_PURE}{_BEYOND if None in values else ''}",
-            **measured(values),
+            **measured(values, ANY),
             "interval": ends,
             **bounded(most if most < size // 2 else None, text),
             "drawn": {"axis": self.column, "rows": "share of the records at most"},
@@ -297,7 +305,7 @@ class Median(OfNumbers[int]):
             "rows": [[self.column, value]],
             "explanation": f"{_PURE}{_BEYOND if value is None else ''}",
             "drawn": {"axis": self.column, "rows": ""},
-            **measured(value),
+            **measured(value, ANY),
             **bounded(most if most < len(records) // 2 else None, text),
         }
 
