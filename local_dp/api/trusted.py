@@ -25,7 +25,6 @@ from local_dp.api.release_text import (
     within,
 )
 from local_dp.api.tables import Dates, Notice, Schema, Table, records_of
-from local_dp.arrays import Floats
 from local_dp.checks import check_choices, check_whole
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Mechanism, Neighbours
@@ -58,7 +57,7 @@ MOST_SHOWN = 40  # rows in a summary, or in a figure
 def measured(
     value: Any,
     possible: Possible,
-    standard_error: float | Floats | None = None,
+    standard_error: Any = None,
     reach: float | None = None,
     *,
     ends: Any = None,

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -145,12 +146,12 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
         cells = self.mechanism()
         rare = cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
         ordered = sorted(counts.items(), key=lambda row: -row[1])  # ties as they come
-        ends = {count: cells.noise.interval(count, size) for count in counts.values()}
+        interval = cache(cells.noise.interval)
         numbers = measured(
             [count for _, count in ordered],
             Possible(0, size, ()),
             laplace_error(noise)[0],
-            ends=np.array([ends[count] for _, count in ordered]).reshape(-1, 2).T,
+            ends=np.array([interval(count, size) for _, count in ordered]).reshape(-1, 2).T,
             raw=self.raw,
         )
         # an estimate: their number is protected too; they are all that are listed or more
@@ -178,10 +179,10 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
         database = self.database(records)
         if self.missing == "exclude":
             nothing = coded(records, self.column).nothing
-            result, database = (
-                replace(each, values=each.values[real], counts=each.counts[real])
-                for each in (result, database)
-                for real in (each.values != nothing,)
+            real, present = result.values != nothing, database.values != nothing
+            result = replace(result, values=result.values[real], counts=result.counts[real])
+            database = replace(
+                database, values=database.values[present], counts=database.counts[present]
             )
         order = np.argsort(-result.counts, kind="stable")
         true = look_up(database.values, database.counts, result.values)[order].tolist()
