@@ -162,12 +162,11 @@ ENDS: dict[str, Any] = {
     "mean-found": (-512, 2048),
     "logistic": (-1e99, 1e99),
 }
-WORDS: dict[str, Any] = {"share": 0.9, "bits": 8, "epsilon": 4}
 OPTIONS: dict[str, dict[str, Any]] = {
     "sets": {"low": 0, "high": 1},
     "mean-found": {"clients": 600, "epsilon": 4},
-    "heavy-hitters": WORDS,
-    "heavy-hitters-asked": WORDS,
+    "heavy-hitters": {"share": 0.9, "bits": 8, "epsilon": 4},
+    "heavy-hitters-asked": {"share": 0.9, "bits": 8, "epsilon": 2},
 }
 # of how many wholes the numbers are the parts
 WHOLES = {"marginals": 15, "crosstab": 1, "frequency": 1, "histogram": 1, "heavy-hitters-asked": 1}
