@@ -1,7 +1,7 @@
 """Tallies of reports, and estimates from them with their intervals."""
 
 from dataclasses import dataclass, field, replace
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -58,6 +58,41 @@ class Tally:
                 "different randomizers; add like to like"
             )
         return Tally(self.counts + other.counts, self.n + other.n)
+
+
+class Possible(NamedTuple):
+    """The least and the greatest value of each number. With `wholes` the numbers from 0 on, and
+    from each of these places on, are disjoint parts: together at most `most`."""
+
+    least: Floats | float = -np.inf
+    most: Floats | float = np.inf
+    wholes: tuple[int, ...] | None = None
+
+    def nearest(self, value: Floats) -> Floats:
+        """Each number moved to the nearest possible one. Parts of a whole that exceed it stay from
+        the largest on, and the others share nothing but the rest.
+
+        So large parts stay unbiased, and small ones, mostly noise, become 0 (Norm-Cut: Wang et al.
+        2020). Parts add up to the whole up to its 10^-9.
+        """
+        inside = np.clip(value, *self[:2])
+        for parts in () if self.wholes is None else np.split(np.atleast_1d(inside), self.wholes):
+            order = np.argsort(-parts, kind="stable")
+            before = np.cumsum(parts[order]) - parts[order]
+            rest = np.maximum(self.most * (1 + 1e-9) - before, 0)
+            parts[order] = np.minimum(parts[order], rest)
+        return inside
+
+    def interval(self, value: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """The possible part of an interval, and where there is none half of its width beside the
+        nearest possible value; it has the moved `value`."""
+        half = (high - low) / 2
+        low_end = np.clip(np.where(low > self.most, self.most - half, low), *self[:2])
+        high_end = np.clip(np.where(high < self.least, self.least + half, high), *self[:2])
+        return np.fmin(low_end, value), np.fmax(high_end, value)
+
+
+ANY = Possible()  # any number
 
 
 @dataclass(frozen=True)
@@ -125,15 +160,13 @@ class Estimate:
         error = self.standard_error[place]
         return Estimate(self.value[place], error, self.n, ends, sample=self.sample, bias=self.bias)
 
-    def within(self, least: Floats | float, most: Floats | float) -> "Estimate":
+    def within(self, possible: Possible) -> "Estimate":
         """The estimate moved to the nearest possible value, its interval cut there; no longer
         unbiased."""
-        if np.all(np.isneginf(least)) and np.all(np.isposinf(most)):
+        if possible is ANY:
             return self
-        value = np.clip(self.value, least, most)
-        return Within(
-            value, self.standard_error, self.n, self.ends, raw=self, least=least, most=most
-        )
+        value = possible.nearest(self.value)
+        return Within(value, self.standard_error, self.n, self.ends, raw=self, possible=possible)
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Estimate":
         """The same estimate after 0 is moved to `low` and 1 to `high`: numbers, or one for each
@@ -160,21 +193,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Within(Estimate):
-    """An estimate between `least` and `most`. Its interval covers whenever the raw one does."""
+    """A possible estimate. Its interval covers whenever the raw one does."""
 
     raw: Estimate = field(kw_only=True)
-    least: Floats | float = field(kw_only=True)
-    most: Floats | float = field(kw_only=True)
+    possible: Possible = field(kw_only=True)
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
-        """The possible part of the raw interval; where there is none, half of its width beside the
-        nearest possible value."""
-        low, high = self.raw.interval(z)
-        half = (high - low) / 2
-        low_end = np.where(low > self.most, self.most - half, low)
-        high_end = np.where(high < self.least, self.least + half, high)
-        ends = (low_end, high_end)
-        return np.clip(ends[0], self.least, self.most), np.clip(ends[1], self.least, self.most)
+        return self.possible.interval(self.value, *self.raw.interval(z))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ _TRUE = {
     "score": "true score {}",
     "trivial": "{} for a trivial rule",
 }
+MOVED = "Impossible estimates were moved to the nearest possible value; the option raw shows them."
 _LIKE_IT = ("median", "mean", "score", "trivial")  # have the digits of the answer
 
 
@@ -68,9 +69,8 @@ def within(result: PlainData, fine: Sequence[float | None]) -> str:
     ends = result.get("interval")
     if not ends or isinstance(ends[0], Sequence) or "value" not in result:
         return ""
-    return (
-        f"With probability 95 % the number of these records lies in {interval_of(ends, fine[0])}."
-    )
+    what = _TRUE.get(result["columns"][-1], "true value {}").format("of these records")
+    return f"With probability 95 % the {what} lies in {interval_of(ends, fine[0])}."
 
 
 def interval_of(ends: Sequence[float | None], fine: float | None) -> str:

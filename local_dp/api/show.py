@@ -3,7 +3,7 @@
 from itertools import compress
 from typing import Any
 
-from local_dp.api.release_text import interval_of
+from local_dp.api.release_text import MOVED, interval_of
 from local_dp.bounds.attacks import ALPHA
 from local_dp.domains import MAX_SYMBOLS
 from local_dp.protocols.local_protocol import PlainData
@@ -38,7 +38,7 @@ def summary(data: PlainData, width: int) -> str:
         _faults(data["faults"]) if "faults" in data else "",
         _LABELS if data["parameters"].get("labels_from_data") else "",
         result.get("choice", {}).get("explanation", ""),
-        _MOVED if result.get("moved") else "",
+        MOVED if result.get("moved") else "",
         f"{withheld(data)}." if "withheld" in result else "",
         _independence(result["independence"]) if "independence" in result else "",
         _error(result),
@@ -64,7 +64,6 @@ _LARGEST = (
     "The largest estimates, which noise has made larger: an interval of one that was picked so "
     "covers its share less often. The others are smaller."
 )
-_MOVED = "Impossible estimates were moved to the nearest possible value; the option raw shows them."
 
 
 def withheld(data: PlainData) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from local_dp.api.declare import CSV, DATES, WIDTH, Tabular, option
 from local_dp.api.release_text import (
     DRAWN,
+    MOVED,
     cell_of,
     grains,
     has_intervals,
@@ -40,6 +41,7 @@ from local_dp.simulation.installation import installed_version
 from local_dp.simulation.outcome import STAMP
 from local_dp.simulation.settings import Randomness
 from local_dp.storage.budget_file import KeptBudget
+from local_dp.tallies import ANY, Possible
 from local_dp.text.layout import held, number, paragraph, python_errors
 from local_dp.text.widgets import table
 
@@ -54,31 +56,30 @@ MOST_SHOWN = 40  # rows in a summary, or in a figure
 
 def measured(
     value: Any,
-    standard_error: float | None = None,
+    standard_error: Any = None,
     reach: float | None = None,
-    ends: tuple[float, float] = (-math.inf, math.inf),
+    *,
+    possible: Possible = ANY,
+    ends: Any = None,
+    raw: bool = False,
 ) -> PlainData:
     """The numbers of a release, one or a list: each with its standard error and the interval that
-    the noise reaches with probability 95 %, where known.
+    the noise reaches with probability 95 %, or from `ends[0]` to `ends[1]`, where known.
 
-    The noise does not depend on the records, so that both are public. `ends` are those that the
-    truth lies between.
+    The noise does not depend on the records, so that both are public. Numbers and intervals are
+    moved to what is `possible` unless they are to be `raw`.
     """
-    many = isinstance(value, list)
-    intervals: Any = None
+    data, numbers = PlainData(), np.array(value)
     if reach is not None:
-        intervals = [
-            [min(max(end, ends[0]), ends[1]) for end in (each - reach, each + reach)]
-            for each in (value if many else [value])
-        ]
-    errors: Any = standard_error
-    if many and standard_error is not None:
-        errors = [standard_error] * len(value)
-    return {
-        "value": value,
-        "standard_error": errors,
-        "interval": intervals if many or intervals is None else intervals[0],
-    }
+        ends = numbers - reach, numbers + reach
+    if not raw and possible is not ANY:
+        near = possible.nearest(numbers)
+        ends = None if ends is None else possible.interval(near, *ends)
+        data = {} if np.array_equal(near, numbers) else {"moved": True}
+        value = near.tolist()
+    errors = None if standard_error is None else np.full(numbers.shape, standard_error).tolist()
+    interval = None if ends is None else np.stack(ends, -1).astype(numbers.dtype).tolist()
+    return {"value": value, "standard_error": errors, "interval": interval, **data}
 
 
 def bounded(
@@ -172,6 +173,7 @@ class Question(ABC, Generic[D, R]):
     )
     csv: str = option("", **CSV)
     dates: Dates = option(None, **DATES)
+    raw: bool = option(False, "Show the unbiased numbers, also impossible ones")
     person: str | None = option(
         None,
         "Column that names the person of each row",
@@ -322,6 +324,7 @@ class Release(Tabular):
         rows, columns = listing["rows"], listing["columns"]
         fine = grains(result, len(rows))
         lines = [within(result, fine), result.get("error"), result["explanation"]]
+        lines.append(MOVED if result.get("moved") else "")
         lines.append(_PROTECTS.get(data["neighbours"]))
         if len(rows) > MOST_SHOWN:
             lines.insert(0, f"and {len(rows) - MOST_SHOWN:,} more rows; --json prints all")

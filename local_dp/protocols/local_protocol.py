@@ -4,6 +4,7 @@ result beside the truth; and every protocol by name."""
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import repeat
 from typing import (
     Any,
     ClassVar,
@@ -34,7 +35,7 @@ from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry, is_place
-from local_dp.tallies import Estimate, Tally, Within
+from local_dp.tallies import ANY, Estimate, Possible, Tally, Within
 
 T = TypeVar("T")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
@@ -166,20 +167,15 @@ class LocalProtocol(ABC, Generic[R]):
         """The numbers of the result that stand beside `truth`: here, those of its estimate."""
         return np.asarray(getattr(result, "estimate", cast(Any, result)).value)
 
-    @property
-    def possible(self) -> tuple[Floats | float, Floats | float]:
-        """The least and the greatest value that each number of the result may have; by default
-        any."""
-        return -np.inf, np.inf
+    def possible(self, result: R) -> Possible | list[Possible]:
+        """What the numbers of the result may be, or those of each of its estimates: here, any."""
+        return ANY
 
     @property
-    def guess(self) -> tuple[Floats | float, Floats | float]:
+    def guess(self) -> tuple[float, float] | None:
         """The best constant guess of each number and its root mean square error, if every possible
-        answer is equally likely."""
-        least, most = self.possible
-        if not np.all(np.isfinite(least)):
-            return 0.0, np.inf
-        return np.asarray(least + most) / 2, np.asarray(most - least) / 12**0.5
+        answer is equally likely; None, as here, where numbers are so one by one."""
+        return None
 
     def true_error(self, result: R, population: Population) -> float:
         """The distance of the result from the truth: here, the largest of any number."""
@@ -288,9 +284,8 @@ class MeanProtocol(LocalProtocol[Estimate]):
         """What the lowest and the highest value of the query count as."""
         return 0.0, 1.0
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return self.scale
+    def possible(self, result: Estimate) -> Possible:
+        return Possible(*self.scale)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
@@ -383,16 +378,17 @@ _ESTIMATES = {"estimate", "estimates"}  # fields of results
 def possible_result(protocol: LocalProtocol[R], result: Any) -> Any:
     """The result with each number moved to the nearest possible value, and each interval cut there:
     what a person reads, unless raw numbers are asked for."""
-    if isinstance(result, Estimate):
-        return result.within(*protocol.possible)
+    return result if protocol.figureless else _moved(result, protocol.possible(result))
+
+
+def _moved(result: Any, possible: Any) -> Any:
     if isinstance(result, tuple):
-        return tuple(possible_result(protocol, each) for each in result)
-    if not np.all(np.isfinite(protocol.possible[0])):
-        return result
+        each = possible if isinstance(possible, list) else repeat(possible)
+        return tuple(map(_moved, result, each))
+    if isinstance(result, Estimate):
+        return result.within(possible)
     names = vars(result).keys() & _ESTIMATES
-    return replace(
-        result, **{name: possible_result(protocol, vars(result)[name]) for name in names}
-    )
+    return replace(result, **{name: _moved(vars(result)[name], possible) for name in names})
 
 
 def was_moved(result: Any) -> bool:

@@ -218,17 +218,17 @@ def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
         return None
     estimate: Estimate = outcome.result
     missing = outcome.counts.asked - outcome.counts.answered
-    low, high = influence.had_all_answered(estimate.value, estimate.n, missing)
-    if judged(settings, outcome).signs:
-        low, high = (np.clip(end, influence.least, influence.most) for end in (low, high))
+    limits = (-np.inf, np.inf) if settings.raw else (influence.least, influence.most)
+    ends = influence.had_all_answered(estimate.value, estimate.n, missing)
     data = {
         "missing": missing,
-        "had_all_answered": plain(np.stack((low, high), axis=-1)),
+        "had_all_answered": plain(np.clip(ends, *limits).T),
         "of_one_per_cent": plain(influence.of_share(0.01)),
     }
     if settings.worst_case is not None:
-        interval = np.stack(influence.interval(estimate, missing, settings.worst_case), axis=-1)
-        data["worst_case"] = {"lying": settings.worst_case, "interval": plain(interval)}
+        ends = influence.interval(estimate, missing, settings.worst_case)
+        interval = plain(np.clip(ends, *limits).T)
+        data["worst_case"] = {"lying": settings.worst_case, "interval": interval}
     return data
 
 
@@ -302,13 +302,10 @@ def described(protocol: LocalProtocol[Any], result: Any) -> dict[str, Any]:
     one with every possible value.
     """
     data = protocol.describe(result)
-    if "estimate" not in data:
+    if "estimate" not in data or isinstance(possible := protocol.possible(result), list):
         return data
-    (least, most), (guess, noise) = protocol.possible, protocol.guess
-    # a range that the run has found, or the grid of quantiles
-    if np.any(np.isinf(noise)) and isinstance(data.get("high"), float):
-        least, most = data["low"], data["high"]
-        guess, noise = (least + most) / 2, (most - least) / 12**0.5
+    least, most, _ = possible
+    guess, noise = protocol.guess or ((least + most) / 2, (most - least) / 12**0.5)
     ends = np.array(data["interval"], dtype=np.float64).reshape(-1, 2)  # None as NaN
     low, high = np.where(np.isnan(ends), (-np.inf, np.inf), ends).T
     errors = np.array(data.get("standard_error"), dtype=np.float64)

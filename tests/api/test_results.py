@@ -6,7 +6,9 @@ import math
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,12 @@ import pytest
 import local_dp as ldp
 import local_dp.sklearn
 from local_dp.api.curate import QUESTIONS
-from local_dp.api.trusted import measured
 from local_dp.curator.clipped import laplace_error, laplace_tail
 from local_dp.loss import NANO
+from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.storage.columns import values_of
 from tests.support.inputs.documents import ROOT, blocks
+from tests.support.long import short
 from tests.support.runs.people import people
 from tests.support.wrong import wrong
 
@@ -152,53 +155,85 @@ def test_parameters_are_written_as_python_writes_them() -> None:
         ldp.marginals(TABLE, ["town"], 1)  # type: ignore[call-arg]
 
 
-def test_no_share_is_printed_that_cannot_be() -> None:
-    """Of every protocol of shares, at an epsilon where some estimates are negative: moved and said
-    so, unless raw numbers are asked for."""
-    how: dict[str, Any] = {**HOW, "epsilon": 0.05, "tier": "population"}
-    table = {"columns": ["town", "yes == 1"], "labels": {"town": ["a", "b", "c"]}}
-    groups = {"by": "town", "labels": ["a", "b"], "other": "exclude"}
-    questions: dict[str, Any] = {
-        "crosstab": table,
-        "marginals": table,
-        "compare": {"question": "yes == 1", **groups},
-    }
-    beyond = {}
-    for name, question in questions.items():
-        raw, plain = (ldp.run(name, TABLE, raw=each, **question, **how) for each in (True, False))
-        least = np.array([0.0, 0.0, -1.0]) if name == "compare" else 0.0
-        estimate = np.array(raw.estimate, dtype=float)
-        beyond[name] = bool(np.any((estimate < least) | (estimate > 1)))
-        assert "moved" not in raw.data["result"], name
-        assert ("moved" in plain.data["result"]) == beyond[name], name
-        assert ("Impossible estimates" in str(plain)) == beyond[name], name
-        value, (low, high) = np.array(plain.estimate, dtype=float), np.array(plain.interval).T
-        is_possible = (low >= least) & (low <= value) & (value <= high) & (high <= 1)
-        assert np.all(np.isnan(value) | is_possible), name
-    assert beyond["crosstab"]
+# of other protocols 0 and 1
+ENDS: dict[str, Any] = {
+    "compare": ([0, 0, -1], 1),
+    "sq": (-1, 1),
+    "mean-found": (-512, 2048),
+    "logistic": (-1e99, 1e99),
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "sets": {"low": 0, "high": 1},
+    "mean-found": {"clients": 600, "epsilon": 4},
+    "heavy-hitters": {"share": 0.9, "bits": 8, "epsilon": 4},
+    "heavy-hitters-asked": {"share": 0.9, "bits": 8, "epsilon": 2},
+}
+# of how many wholes the numbers are the parts
+WHOLES = {"marginals": 15, "crosstab": 1, "frequency": 1, "histogram": 1, "heavy-hitters-asked": 1}
+FEW = {"some": [None, "a", "b", "c"] * 5, "age": [*range(20)], "yes": [0, 1] * 10}
+# options, the most, and how many wholes
+RELEASES: dict[str, tuple[dict[str, Any], int, int]] = {
+    "mean": ({"column": "age", "bounds": (0, 5), "outside": "exclude"}, 5, 0),
+    "histogram": ({"column": "some", "missing": "exclude", "delta": 0.04}, 20, 1),
+    "intervals": ({"column": "age", "bounds": (0, 19), "bins": 8}, 20, 1),
+    "marginals": ({"columns": ["yes", "age"], "other": "category", "ways": 1, "epsilon": 9}, 20, 2),
+    "triangles": ({"source": "age", "target": "yes", "nodes": 5, "other": "exclude"}, 10, 0),
+}
+# a rule and its score, records, or any number
+FREE = {"median", "quantiles", "synthetic", "threshold", "point", "rectangle", "learn"}
 
 
-@wrong(
-    "local_dp.api.trusted:measured",
-    "[min(max(end, ends[0]), ends[1]) for end in (each - reach, each + reach)]",
-    "[max(ends[0], each - reach), min(ends[1], each + reach)]",
-    "an interval goes from 0 to -15",
+def check_possible(
+    ask: Callable[..., Any], least: float, most: float, wholes: int, value: str = "estimate"
+) -> None:
+    """At a tiny epsilon, numbers and intervals are in their range exactly, and each holds its
+    number; parts of a whole add up to it at most, up to 1e-9 of it. Raw numbers are not moved."""
+    for seed in range(4):
+        raw, plain = (ask(seed=seed, raw=each).data["result"] for each in (True, False))
+        unbiased, numbers = (np.array(each[value], dtype=float, ndmin=1) for each in (raw, plain))
+        low, high = np.array(plain["interval"], dtype=float).reshape(-1, 2).T
+        assert not np.any((low < least) | (low > numbers) | (numbers > high) | (high > most))
+        if wholes:
+            assert np.all(numbers.reshape(wholes, -1).sum(axis=1) <= most * (1 + 2e-9))
+        else:
+            assert np.array_equal(numbers, np.clip(unbiased, least, most), equal_nan=True)
+        assert ("moved" in plain) == (not np.array_equal(unbiased, numbers, equal_nan=True))
+        assert "moved" not in raw
+
+
+@wrong("local_dp.tallies:Possible.nearest", "1 + 1e-09", "3", "shares add up to 3", "frequency")
+@pytest.mark.parametrize(
+    "name",
+    short(
+        [name for name in PROTOCOLS.usable() if not PROTOCOLS[name].figureless],
+        lambda name: name != "heavy-hitters",
+    ),
 )
-def test_no_interval_of_a_release_is_upside_down() -> None:
-    """Where the noise leads out of what can be, both ends are cut there; and the printed numbers
-    are those of the data."""
-    assert measured([-80.0, 5.0, 300.0], 1.0, 20.0, (0, 100))["interval"] == [
-        [0, 0],
-        [0, 25],
-        [100, 100],
-    ]
+def test_every_number_of_a_run_can_be(name: str) -> None:
+    least, most = ENDS.get(name, (0, 1))
+    how = {"clients": 50, "epsilon": 0.05, "notice": str, **OPTIONS.get(name, {})}
+    check_possible(partial(ldp.run, name, **how), least, most, WHOLES.get(name, 0))
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_every_number_of_a_release_can_be(name: str) -> None:
+    """No question is left out."""
+    assert RELEASES.keys() | FREE == QUESTIONS.keys()
+    options, most, wholes = RELEASES[name]
+    ask = partial(getattr(ldp.curate, name), FEW, **{"epsilon": 0.05, **options})
+    check_possible(ask, 0, most, wholes, "value")
+    if name == "histogram":
+        assert sum(row[2] for row in ask(seed=0).rows) <= 1 + 1e-9
+
+
+def test_the_sentence_of_an_interval_names_what_it_holds() -> None:
+    """And the printed numbers are those of the data."""
     release = ldp.curate.mean(
         {"x": [2.0, 2.0, 2.0, 3.0]}, "x", bounds=(15, 45), outside="clip", epsilon=0.01, seed=1
     )
-    assert release.value == 15.0
-    assert release.interval == [15.0, 45.0]
-    assert "15 .. 45" in release.text().replace("\xa0", " ")
-    assert "True mean 15" in release.text().replace("\xa0", " ")
+    text = release.text().replace("\xa0", " ")
+    assert "the true mean of these records lies in 15 .. 45." in text.replace("\n", " ")
+    assert "True mean 15" in text
     assert "0.7" in ldp.survey({"x": [1, 0, 1]}, "x == 1", epsilon=0.01, seed=1).text().split()
 
 

@@ -15,7 +15,16 @@ from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate, Steadied, Tally, score_interval, steadied
+from local_dp.tallies import (
+    ANY,
+    Z95,
+    Estimate,
+    Possible,
+    Steadied,
+    Tally,
+    score_interval,
+    steadied,
+)
 from tests.support.wrong import wrong
 
 
@@ -171,10 +180,17 @@ def test_a_number_beyond_the_possible_is_moved_and_covers_as_before() -> None:
     truth that the raw ones cover; none has a width of 0."""
     generator = np.random.default_rng(4)
     raw = Estimate(generator.normal(0.01, 0.1, 10_000), np.full(10_000, 0.05), 400)
-    inside = raw.within(0.0, 1.0)
+    inside = raw.within(Possible(0.0, 1.0))
     (low, high), ends = inside.interval(), raw.interval()
     assert np.all((low >= 0) & (low <= inside.value) & (inside.value <= high) & (high > low))
     assert np.any(ends[1] < 0)  # where cutting alone would leave no width
     for truth in (0.0, 0.01, 0.3, 1.0):
         assert np.all((low <= truth) & (truth <= high) | (truth < ends[0]) | (truth > ends[1]))
-    assert raw.within(-np.inf, np.inf) is raw
+    assert raw.within(ANY) is raw
+
+
+@wrong("local_dp.tallies:Possible.interval", "np.fmin(low_end, value)", "low_end", "beside it")
+def test_small_parts_of_a_whole_give_way() -> None:
+    """The largest part stays; the interval of another has the moved number."""
+    parts = Estimate(np.array([0.5, 0.6]), np.full(2, 0.01), 400).within(Possible(0.0, 1.0, ()))
+    assert [*parts.value, *parts.interval()[0]] == pytest.approx([0.4, 0.6, 0.4, 0.58], abs=1e-3)

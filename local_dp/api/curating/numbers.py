@@ -37,14 +37,13 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import equal_edges
 from local_dp.queries.tables import Bounded, labels_of
 from local_dp.records import Records, absent
-from local_dp.tallies import Z95
+from local_dp.tallies import Z95, Possible
 
 D = TypeVar("D")
 R = TypeVar("R")
 _SHOWN = 16  # intervals in a summary
-_CONSERVATIVE = (
-    "The intervals are conservative: they hold the number with probability 95 % or more."
-)
+_OF_MEAN = "The interval is conservative: it holds the mean with probability 95 % or more."
+_OF_COUNTS = "The intervals are conservative: they hold the number with probability 95 % or more."
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,8 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
             float(self.bounded.in_units(np.asarray(share)))
             for share in (mean.value, mean.low, mean.high)
         )
-        width = self.bounded.high - self.bounded.low
+        error = mean.standard_error * (self.bounded.high - self.bounded.low)
+        possible = Possible(*ends_of(self.bounds))
         return {
             "columns": ["column", "mean"],
             "rows": [[self.column, value]],
@@ -133,10 +133,8 @@ class Mean(BetweenBounds[Records | Population, SumAndNumber]):
                 "of records. The release is pure, also with a delta."
             ),
             "drawn": {"axis": f"mean of {self.column}", "rows": ""},
-            "value": value,
-            "standard_error": mean.standard_error * width,
-            "interval": [low, high],
-            "error": _CONSERVATIVE if self.excludes else None,
+            **measured(value, error, possible=possible, ends=(low, high)),
+            "error": _OF_MEAN if self.excludes else None,
         }
 
     def truth(self, result: SumAndNumber, records: Records) -> PlainData:
@@ -219,25 +217,25 @@ class Intervals(BetweenBounds[Multiset, IntervalCounts]):
         edges = np.unique(
             np.linspace(0, self.bins, min(_SHOWN, self.bins) + 1).round().astype(np.int64)
         )
-        counts = result.count(edges[:-1], edges[1:])
+        counts = result.count(edges[:-1], edges[1:]).tolist()
         ends = self._edges[edges].tolist()
         deviation, quantile = self._error
-        rows = [
-            [low, high, float(count)]
-            for low, high, count in zip(ends[:-1], ends[1:], counts, strict=True)
-        ]
+        possible = Possible(0.0, len(records), ())
+        numbers = measured(counts, deviation, quantile * deviation, possible=possible, raw=self.raw)
+        below = result.below[: self.bins + 1]
+        rows = [*map(list, zip(ends[:-1], ends[1:], numbers["value"], strict=True))]
         return {
             "columns": [f"{self.column} from", "to", "records"],
             "rows": rows,
             "drawn": {"axis": "records", "rows": self.column, "labels": 2},
-            **measured(counts.tolist(), deviation, quantile * deviation, (0, len(records))),
-            "error": _CONSERVATIVE if isinstance(self.mechanism(), CountTree) else None,
+            **numbers,
+            "error": _OF_COUNTS if isinstance(self.mechanism(), CountTree) else None,
             "explanation": (
                 f"The counts of all intervals of {self.bins:,} equal bins are published; --json "
                 "prints the count below each bin. A number at the edge of two bins counts in the "
                 "upper one."
             ),
-            "below": result.below[: self.bins + 1].tolist(),
+            "below": (below if self.raw else np.clip(below, 0, len(records))).tolist(),
         }
 
     def truth(self, result: IntervalCounts, records: Records) -> PlainData:
@@ -336,6 +334,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
     def to_data(self, result: Counted, records: Records) -> PlainData:
         ladder, local = self._parts
         reach = ladder.reach(self.nodes, local.at_most(result.local, _OF_LOCAL), 0.05 - _OF_LOCAL)
+        possible = Possible(0, math.comb(self.nodes, 3))
         return {
             "columns": ["", "triangles"],
             "rows": [["graph", result.triangles]],
@@ -344,7 +343,7 @@ class CountTriangles(Question[Graph | Triangles, Counted], Task[Graph | Triangle
                 "One edge more or less is hidden; the number of nodes is public. The release is "
                 "pure, also with a delta."
             ),
-            **measured(result.triangles, None, reach, (0, math.comb(self.nodes, 3))),
+            **measured(result.triangles, reach=reach, possible=possible),
         }
 
     def truth(self, result: Counted, records: Records) -> PlainData:

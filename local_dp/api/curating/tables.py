@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +36,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import question_in
 from local_dp.queries.labels import Listed
 from local_dp.records import Records, absent
-from local_dp.tallies import Z95
+from local_dp.tallies import Z95, Possible
 
 OTHER = "(other)"
 _MOST_VALUES = 1 << 10
@@ -253,16 +253,14 @@ class Cells:
     reason: str
     noisy: NoisyCharacters | None = None
 
-    def interval(self, places: Ints) -> list[list[float]] | None:
+    def ends(self, places: Ints) -> tuple[Floats, Floats] | None:
         """The 95 % intervals of these cells: the noise of a cell is normal around its unbiased
         count. An estimate that is moved from it is held too."""
         if self.noisy is None:
             return None
         raw, reach = self.noisy.cells[places], Z95 * self.noisy.spread[places]
         counts = self.counts[places]
-        pairs = [np.minimum(raw - reach, counts), np.maximum(raw + reach, counts)]
-        ends: list[list[float]] = np.clip(np.stack(pairs, axis=1), 0, self.noisy.size).tolist()
-        return ends
+        return np.minimum(raw - reach, counts), np.maximum(raw + reach, counts)
 
 
 @dataclass(frozen=True)
@@ -399,18 +397,29 @@ class MarginalCounts(OfAttributes[Cells]):
         cells, noisy = self.attributes.cells(self.ways), result.noisy
         places = np.array([place for place, _ in cells])
         is_raw = noisy is not None and np.array_equal(result.counts, noisy.cells)
-        rows = [[*values, float(result.counts[place])] for place, values in cells]
+        sizes = [
+            math.prod(len(self.attributes.every[number].values) for number in group)
+            for group in self.attributes.groups(self.ways)
+        ]
+        numbers = measured(
+            result.counts[places].tolist(),
+            noisy.spread[places] if noisy and is_raw else None,
+            possible=Possible(0.0, len(records), tuple(accumulate(sizes))[:-1]),
+            ends=result.ends(places),
+            raw=self.raw,
+        )
+        rows = [
+            [*values, count] for (_, values), count in zip(cells, numbers["value"], strict=True)
+        ]
         return {
             "columns": [*(each.column for each in self.attributes.every), "records"],
             "rows": rows,
             "explanation": (
-                f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be "
-                "negative or a fraction."
+                f"Reason for this mechanism: {result.reason}. A count is an estimate: it may be a "
+                "fraction."
             ),
             "drawn": self.drawn,
-            **measured([row[-1] for row in rows]),
-            "interval": result.interval(places),
-            "standard_error": noisy.spread[places].tolist() if noisy and is_raw else None,
+            **numbers,
             "error": None if noisy else _BY_TABLE,
         }
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records, absent
+from local_dp.tallies import Possible
 
 MISSING = "(missing)"
 
@@ -143,16 +145,24 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
         absentees = counts.pop(column.nothing, 0) if self.missing == "exclude" else 0
         cells = self.mechanism()
         rare = cells.noise.least + least_tail(noise, Fraction(1, 20)) - 2
-        present = max(1, size - absentees)  # an estimate: their number is protected too
         ordered = sorted(counts.items(), key=lambda row: -row[1])  # ties as they come
+        interval = cache(cells.noise.interval)
+        numbers = measured(
+            [count for _, count in ordered],
+            laplace_error(noise)[0],
+            possible=Possible(0, size, ()),
+            ends=np.array([interval(count, size) for _, count in ordered]).reshape(-1, 2).T,
+            raw=self.raw,
+        )
+        # an estimate: their number is protected too; they are all that are listed or more
+        present = max(1, size - absentees, sum(numbers["value"]))
         rows = [
-            [column.value(point), min(count, size), min(1.0, count / present)]
-            for point, count in ordered
+            [column.value(point), count, count / present]
+            for (point, _), count in zip(ordered, numbers["value"], strict=True)
         ]
         strangers = ""
         if isinstance(cells, PerCellHistogram):
             strangers = f" Noise alone lists {cells.nobodys:.2g} values on average that nobody has."
-        ends = {count: list(cells.noise.interval(count, size)) for count in set(counts.values())}
         return {
             "columns": [self.column, "count", "share"],
             "rows": rows,
@@ -162,8 +172,7 @@ class Histogram(ByMechanism[Multiset, NoisyCounts]):
             ),
             **bounded(rare, f"a withheld value has at most {rare:,} records."),
             "drawn": {"axis": "records", "rows": self.column},
-            **measured([row[1] for row in rows], laplace_error(noise)[0]),
-            "interval": [ends[count] for _, count in ordered],
+            **numbers,
         }
 
     def truth(self, result: NoisyCounts, records: Records) -> PlainData:

@@ -56,7 +56,7 @@ from local_dp.queries.strings import (
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate, Tally, exact_interval
+from local_dp.tallies import Z95, Estimate, Possible, Tally, exact_interval
 
 
 def read(query: LocalQuery, tally: Tally) -> Estimate:
@@ -208,10 +208,12 @@ class Chosen(Estimate):
 
 @dataclass(frozen=True)
 class Found:
-    """The frequent strings as numbers, the most frequent first, and their shares."""
+    """The frequent strings as numbers, the most frequent first, and their shares; out of how many
+    candidates."""
 
     strings: tuple[int, ...]
-    estimate: Chosen
+    estimate: Estimate
+    candidates: int
 
 
 def counted(search: Search, level: Level, least: float) -> Found:
@@ -245,7 +247,7 @@ def counted(search: Search, level: Level, least: float) -> Found:
     else:
         estimate = Chosen(shares[places], counts.standard_error[places], level.n)
     estimate = replace(estimate, candidates=len(strings))
-    return Found(tuple(numbers[place] for place in order), estimate)
+    return Found(tuple(numbers[place] for place in order), estimate, len(strings))
 
 
 @dataclass(frozen=True)
@@ -330,6 +332,9 @@ class FrequentStrings(LocalProtocol[Found]):
         table.refuse_missing(self.missing, self.column, "missing=category (a string of its own)")
         return replace(self, text=values.dtype.kind == "U")
 
+    def possible(self, result: Found) -> Possible:
+        return Possible(0.0, 1.0, ())
+
     def shown(self, strings: Sequence[int]) -> list[str]:
         """Each string as text, with an ellipsis where it was cut, or as a whole number in
         hexadecimal digits."""
@@ -340,7 +345,7 @@ class FrequentStrings(LocalProtocol[Found]):
     def describe(self, result: Found) -> PlainData:
         explanation = (
             "All intervals hold together in 95 % of runs: they allow for the choice among "
-            f"{result.estimate.candidates} candidates."
+            f"{result.candidates} candidates."
         )
         text: PlainData = {}
         if self.text:

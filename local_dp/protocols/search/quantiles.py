@@ -42,7 +42,7 @@ from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
 from local_dp.records import Records
-from local_dp.tallies import Z95, Joint, Tally
+from local_dp.tallies import Z95, Joint, Possible, Tally
 
 # distance of the outer thresholds from the quantile, in standard errors: such a test decides four
 # times in five
@@ -430,6 +430,9 @@ class Quantiles(LocalProtocol[Located]):
             self.missing, self.column, "missing=exclude (quantiles of those present)"
         )
         return replace(self, whole=self.whole or table.types[self.column].dtype.kind in "biu")
+
+    def possible(self, result: Located) -> Possible:
+        return Possible(*self.bounds)
 
     def describe(self, result: Located) -> PlainData:
         low, high = self.bounds

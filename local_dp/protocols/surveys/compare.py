@@ -33,7 +33,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate, Ratio, Tally
+from local_dp.tallies import Z95, Estimate, Possible, Ratio, Tally
 
 
 @dataclass(frozen=True)
@@ -120,8 +120,8 @@ class Shown(Estimate):
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
         return self.estimate.interval(z)
 
-    def within(self, least: Floats | float, most: Floats | float) -> "Shown":
-        return Shown.of(self.estimate.within(least, most), self.places)
+    def within(self, possible: Possible) -> "Shown":
+        return Shown.of(self.estimate.within(possible), self.places)
 
 
 class OfGroups(MeanProtocol):
@@ -296,9 +296,8 @@ class Compare(LocalProtocol[Combined]):
         """The shares of yes among the cells of each group."""
         return pairs(2, self.query.domain.size)
 
-    @property
-    def possible(self) -> tuple[Floats, Floats]:
-        return np.array([0.0, 0.0, -1.0]), np.ones(3)
+    def possible(self, result: Combined) -> Possible:
+        return Possible(np.array([0.0, 0.0, -1.0]), np.ones(3))
 
     def clients(self, epsilon: float) -> int:
         return grouped_clients(epsilon, 2, self.tolerance, BETA)

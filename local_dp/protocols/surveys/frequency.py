@@ -47,7 +47,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
-from local_dp.tallies import Estimate, OneReport, Ratio, Tally
+from local_dp.tallies import Estimate, OneReport, Possible, Ratio, Tally
 
 
 def frequency_randomizer(epsilon: float, k: int, *, joint: bool = False) -> FiniteOracle:
@@ -134,9 +134,8 @@ class OfShares(LocalProtocol[R]):
     def excluded(self) -> bool:
         return self.missing == "exclude"
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return 0.0, 1.0
+    def possible(self, result: R) -> Possible:
+        return Possible(0.0, 1.0, ())
 
     @property
     def guess(self) -> tuple[float, float]:

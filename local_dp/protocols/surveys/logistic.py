@@ -25,7 +25,7 @@ from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch
 from local_dp.queries.cells import Crossed
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import ANY, Estimate, Possible, Tally
 
 _STEPS = 60
 _FAR = 25.0  # log odds; beyond, the answers of a cell are as good as all alike
@@ -119,6 +119,9 @@ class Logistic(OfColumns[Estimate]):
             return Estimate(nothing, nothing, joint.n)
         covariance = sandwich(traits, cells, joint.covariance, coefficients)
         return Estimate(coefficients, np.sqrt(np.diag(covariance)), joint.n)
+
+    def possible(self, result: Estimate) -> Possible:
+        return ANY
 
     @property
     def guess(self) -> tuple[float, float]:

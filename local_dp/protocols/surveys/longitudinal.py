@@ -42,7 +42,7 @@ from local_dp.queries.tables import Category, ChangeInterval, Question, asked_in
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Steadied, Tally
+from local_dp.tallies import Estimate, Possible, Steadied, Tally
 
 LABEL = "longitudinal"
 
@@ -302,9 +302,8 @@ class Longitudinal(LocalProtocol[Course]):
         )
         raise InputError(f"method {self.method} needs {needs}")
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return 0.0, 1.0
+    def possible(self, result: Course) -> Possible:
+        return Possible(0.0, 1.0, ())
 
     def clients(self, epsilon: float) -> int:
         asking, way = self.asking, self.choice(epsilon)

@@ -36,7 +36,7 @@ from local_dp.randomizers.sets.padding_sampling import (
     PaddingSampling,
 )
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Possible, Tally
 
 STEPS = 1 << 10  # of a number in a row
 
@@ -145,14 +145,16 @@ class Sets(LocalProtocol[Holdings]):
         def read(tally: Tally) -> Holdings:
             every, k = made.estimate(tally), len(self.items)
             shares = Estimate(every.value[:k], every.standard_error[:k], every.n, every.ends)
-            means = (made.means(tally),) if isinstance(made, PCKV | PCKVUE) else ()
-            return Holdings((shares, *means[: self.has_numbers]))
+            if not (self.has_numbers and isinstance(made, PCKV | PCKVUE)):
+                return Holdings((shares,))
+            low, high = ends_of(self.low, self.high)  # of -1 and 1
+            return Holdings((shares, made.means(tally).on_scale((low + high) / 2, high)))
 
         return ask_all(query, made, clients, read)
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return (-math.inf, math.inf) if self.has_numbers else (0.0, 1.0)
+    def possible(self, result: Holdings) -> Possible | list[Possible]:
+        shares = Possible(0.0, 1.0)
+        return [shares, Possible(*ends_of(self.low, self.high))] if self.has_numbers else shares
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Sets of `limit` neighbouring items, or fewer: the j-th has weight 1 / j, and numbers rise
@@ -186,21 +188,12 @@ class Sets(LocalProtocol[Holdings]):
         )
         return self
 
-    def _in_units(self, place: int, numbers: Floats) -> Floats:
-        """Shares as they are; means, which are from -1 to 1, between the bounds."""
-        low, high = ends_of(self.low, self.high)
-        return low + (high - low) * (1 + numbers) / 2 if place else numbers
-
     def values(self, result: Holdings) -> Floats:
-        parts = enumerate(result.estimates)
-        return np.concatenate([self._in_units(place, each.value) for place, each in parts])
+        return np.concatenate([each.value for each in result.estimates])
 
     def describe(self, result: Holdings) -> PlainData:
-        rows, errors = [], []
-        for place, each in enumerate(result.estimates):
-            rows.append(self._in_units(place, np.stack(each.interval(), axis=-1)))
-            half = np.diff(self._in_units(place, np.array([0.0, 1.0])))
-            errors.append(half * each.standard_error)
+        rows = [np.stack(each.interval(), axis=-1) for each in result.estimates]
+        errors = [each.standard_error for each in result.estimates]
         means = [f"mean of {item}" for item in self.items]
         return {
             "column": self.column,
@@ -223,4 +216,5 @@ class Sets(LocalProtocol[Holdings]):
         with np.errstate(all="ignore"):
             present = weights @ (digits > 0)
             means = weights @ np.maximum(digits - 1, 0) / present / query.steps
-        return np.concatenate([shares, self._in_units(1, 2 * means - 1)])
+        low, high = ends_of(self.low, self.high)
+        return np.concatenate([shares, low + (high - low) * means])

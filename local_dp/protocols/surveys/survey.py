@@ -35,7 +35,7 @@ from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Estimate
+from local_dp.tallies import Estimate, Possible
 from local_dp.theorems.from_sq import enough_clients, local_from_sq
 
 MAX_SYNTHETIC = 10
@@ -96,9 +96,8 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         clients_for = enough_clients(epsilon, BETA / len(self.texts))
         return [clients_for(query) for query in self.statistical]
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return -1.0, 1.0
+    def possible(self, result: tuple[Estimate, ...]) -> Possible:
+        return Possible(-1.0, 1.0)
 
     def clients(self, epsilon: float) -> int:
         return sum(self.needs(epsilon))

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain, combinations, pairwise, product
+from itertools import accumulate, chain, combinations, pairwise, product
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from local_dp.randomizers.frequencies.best import NEAR, best_choice
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Joint, Steadied, Tally
+from local_dp.tallies import Estimate, Joint, Possible, Steadied, Tally
 
 MAX_SETS = 4096  # as many questions as one request of a round holds
 MAX_CELLS = 1 << 16
@@ -439,9 +439,9 @@ class Marginals(OfColumns[Margins]):
     def need(self) -> Need:
         return Need(symbols(self.task.cells(self.task.sets[0])), joint=True)
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return 0.0, 1.0
+    def possible(self, result: Margins) -> Possible:
+        sizes = map(self.task.cells, self.task.sets)
+        return Possible(0.0, 1.0, tuple(accumulate(sizes))[:-1])
 
     def clients(self, epsilon: float) -> int:
         cells = sum(map(self.task.cells, self.task.sets))

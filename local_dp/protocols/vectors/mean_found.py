@@ -37,7 +37,7 @@ from local_dp.queries.cells import Cell
 from local_dp.queries.labels import apart
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate
+from local_dp.tallies import Z95, Estimate, Possible
 
 PARTS = 60  # of a finer grid
 MAGNITUDES = tuple(
@@ -238,6 +238,9 @@ class MeanFound(LocalProtocol[FoundMean]):
             question=f"`{self.column}` < {bounds.low!r} or `{self.column}` > {bounds.high!r}",
             missing="exclude",
         )
+
+    def possible(self, result: FoundMean) -> Possible:
+        return Possible(result.bounds.low, result.bounds.high)
 
     def describe(self, result: FoundMean) -> PlainData:
         bounds = {**asdict(result.bounds), "most_outside": result.most_outside}

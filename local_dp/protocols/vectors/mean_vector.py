@@ -50,7 +50,7 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS, made_for
 from local_dp.randomizers.table import NumberTable
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Possible, Tally
 
 _SYNTHETIC_STEPS = 100
 # the lattice of a number within its group: every client can enumerate the channel of many groups
@@ -336,9 +336,9 @@ class MeanVector(LocalProtocol[FoundVector]):
             )
         return (low + high) / 2, (high - low) / 2
 
-    @property
-    def guess(self) -> tuple[Floats, Floats]:
-        return self.box[0], np.asarray(2 * self.box[1] / 12**0.5)
+    def possible(self, result: FoundVector) -> Possible:
+        centres, reaches = self.box
+        return Possible(centres - reaches, centres + reaches)
 
     def _ends(self, name: str, texts: tuple[str, ...], default: str) -> Floats:
         numbers = numbers_in(name, texts or (default,))

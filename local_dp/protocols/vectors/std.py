@@ -25,7 +25,7 @@ from local_dp.queries.cells import Grouped
 from local_dp.queries.tables import Bounded
 from local_dp.randomizers.numbers.twice import TwiceRounded
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate, Tally
+from local_dp.tallies import Z95, Estimate, Possible, Tally
 from local_dp.text.layout import number
 
 _GRID = 32  # standard deviations, and means on either side of the estimate, that are tested
@@ -196,9 +196,8 @@ class Std(LocalProtocol[Deviation]):
         own = self.bounded
         return own if self.missing != "exclude" else Grouped(own.column, own.low, own.high)
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return 0.0, (self.bounded.high - self.bounded.low) / 2
+    def possible(self, result: Deviation) -> Possible:
+        return Possible(0.0, (self.bounded.high - self.bounded.low) / 2)
 
     def randomizer_for(self, epsilon: float) -> TwiceRounded:
         return TwiceRounded(epsilon, none=int(self.missing == "exclude"))

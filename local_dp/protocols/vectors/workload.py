@@ -50,7 +50,7 @@ from local_dp.randomizers.signs.prefix_signs import (
     sylvester,
 )
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Steadied, Tally, steadied
+from local_dp.tallies import Estimate, Possible, Steadied, Tally, steadied
 
 MAX_QUERIES = 1 << 16
 
@@ -275,9 +275,8 @@ class PrefixSums(LocalProtocol[Estimate]):
     def category(self) -> Category:
         return Category(self.column, tuple(map(str, range(self.k))))
 
-    @property
-    def possible(self) -> tuple[float, float]:
-        return 0.0, 1.0
+    def possible(self, result: Estimate) -> Possible:
+        return Possible(0.0, 1.0)
 
     def clients(self, epsilon: float) -> int:
         size = PrefixSigns(epsilon, k=self.k).size
@@ -450,9 +449,8 @@ class Workload(OfColumns[Answers]):
         """The sign rows and what bounds them."""
         return _design(self.queries, self.symbols)
 
-    @property
-    def possible(self) -> tuple[Floats, Floats]:
-        return self.matrix.min(axis=1), self.matrix.max(axis=1)
+    def possible(self, result: Answers) -> Possible:
+        return Possible(self.matrix.min(axis=1), self.matrix.max(axis=1))
 
     def variances(self, epsilon: float) -> Variances:
         return Variances(
