@@ -201,8 +201,8 @@ class Bounded(Query):
         share = (records.numbers(self.column) - self.low) / (self.high - self.low)
         return np.clip(np.nan_to_num(share, nan=0.5, posinf=1.0, neginf=0.0), 0.0, 1.0)
 
-    def __call__(self, records: Records) -> Ints:
-        return np.rint(self.share(records) * self.lattice).astype(np.int64)
+    def __call__(self, records: Records) -> Floats:
+        return self.share(records) * self.lattice
 
     def in_units(self, share: Floats) -> Floats:
         """A mean of shares of the range, in the column's own units."""

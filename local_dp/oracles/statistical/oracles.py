@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats
+from local_dp.arrays import Column, Counts, Floats
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Play, R, Watched
 from local_dp.populations.finite import Finite, Population
@@ -54,11 +54,12 @@ class StatisticalQuery:
         """The whole number that `numerators` is divided by."""
         return self.query.domain.size - 1
 
-    def numerators(self, records: Records) -> Counts:
-        """span times the value of each record on the [-1, 1] scale: whole numbers, so that sums
-        over records are exact. Shape (n,)."""
-        domain = self.query.domain
-        return 2 * self.query.values(records).astype(np.int64) - (domain.low + domain.high)
+    def numerators(self, records: Records) -> Column:
+        """span times the value of each record on the [-1, 1] scale: of symbols whole numbers, so
+        that sums over records are exact. Shape (n,)."""
+        domain, values = self.query.domain, self.query.values(records)
+        wide = values.astype(np.promote_types(values.dtype, np.int64))
+        return 2 * wide - (domain.low + domain.high)
 
 
 Statistical: TypeAlias = Nonadaptive[StatisticalQuery, float, R]
@@ -167,7 +168,7 @@ class RealQuery(StatisticalQuery):
         """span times the function of each record, rounded to whole numbers, so that sums over
         records are exact. Shape (n,)."""
         numerators = np.rint(self.scale * SPAN).astype(np.int64)
-        places = self.query.values(records).astype(np.int64) - self.query.domain.low
+        places = np.rint(self.query.values(records)).astype(np.int64) - self.query.domain.low
         return np.asarray(numerators[places])
 
 

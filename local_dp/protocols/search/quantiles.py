@@ -63,16 +63,16 @@ class Search:
     law, moves each end.
     """
 
-    def __init__(self, randomizer: OneBitMean, symbols: int, level: int) -> None:
+    def __init__(self, randomizer: OneBitMean, symbols: int, share: float) -> None:
         self.randomizer = randomizer
         self.symbols = symbols
-        self.share = level / STEPS
+        self.share = share
         self.low, self.high = 0, symbols - 1
         self._belief: Floats = np.zeros(symbols)  # ln of the weight of each symbol
         # of the answers at each threshold: S times clients, clients
         self._sums: dict[int, tuple[float, int]] = {}
-        weight = randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]
-        self._one = float(weight) / randomizer.total  # Pr[a reported 1] where S = 0
+        # Pr[a reported 1] where S = 0
+        self._one = (randomizer.base + randomizer.slope * STEPS * share) / randomizer.total
 
     def thresholds(self, clients: int) -> tuple[int, int, int]:
         """The thresholds of a round: REACH standard errors of `clients` reports below the quantile,
@@ -333,7 +333,7 @@ class Quantiles(LocalProtocol[Located]):
 
     def _search(self, epsilon: float, clients: int) -> LocalPlay[Located]:
         randomizer = OneBitMean(epsilon, steps=STEPS)
-        searches = [Search(randomizer, self.symbols, round(share * STEPS)) for share in self.shares]
+        searches = [Search(randomizer, self.symbols, share) for share in self.shares]
         rounds, n = list(self._cohorts(clients)), 0
         for left, cohorts in zip(range(len(rounds), 0, -1), rounds, strict=True):
             thresholds = [

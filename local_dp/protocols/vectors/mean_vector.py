@@ -159,11 +159,7 @@ class Mean(OfGroups):
 
     def read(self, randomizer: Randomizer, tally: Tally) -> Estimate:
         estimate: Estimate = randomizer.estimate(tally)
-        if self.of == "records":
-            estimate = of_records(randomizer, tally, estimate)
-        steps = randomizer.domain.high
-        # on a coarse lattice each number moves by half a step at most
-        return estimate if steps == STEPS else replace(estimate, bias=1 / (2 * steps))
+        return of_records(randomizer, tally, estimate) if self.of == "records" else estimate
 
     def aim(self) -> Aim | None:
         return Aim.mean(STEPS, self.of) if self.whole else None
@@ -344,9 +340,7 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     def _query(self, body: Body, shrunk: float) -> Coordinates:
         centres, reaches = self.box
-        return Coordinates(
-            self.named, written(centres), written(reaches / shrunk), body, self.steps
-        )
+        return Coordinates(self.named, written(centres), written(reaches), body, self.steps, shrunk)
 
     def chosen(self, epsilon: float) -> VectorChoice:
         """The randomizer, by closed form or by name; of one without a form the error is that of the
@@ -384,6 +378,8 @@ class MeanVector(LocalProtocol[FoundVector]):
         query = self.asked(epsilon, clients)
         choice = self.chosen(epsilon)
         centres, reaches = self.box
+        assert isinstance(query.query, Coordinates)
+        ends = centres, centres + reaches / query.query.scale
 
         def decode(tallies: tuple[Tally, ...]) -> FoundVector:
             estimate = query.randomizer.estimate(tallies[0])
@@ -392,9 +388,7 @@ class MeanVector(LocalProtocol[FoundVector]):
             value = np.where(missing, np.nan, estimate.value)
             error = np.where(missing, np.nan, estimate.standard_error)
             estimate = replace(estimate, value=value, standard_error=error)
-            return FoundVector(
-                estimate.on_scale(centres, centres + reaches / choice.shrunk), choice
-            )
+            return FoundVector(estimate.on_scale(*ends), choice)
 
         return Nonadaptive((query,), decode)
 
@@ -460,5 +454,6 @@ class MeanVector(LocalProtocol[FoundVector]):
         shape (d,)."""
         records, weights = weighted_records(population)
         centres, reaches = self.box
-        levels = self._query(self.body, 1.0).values(records)
-        return centres + reaches * np.average(levels, axis=0, weights=weights) / self.steps
+        query = self._query(self.body, 1.0)
+        places = weights @ query.values(records) / weights.sum()
+        return np.asarray(centres + reaches * places / query.scale / self.steps)
