@@ -53,13 +53,8 @@ class Query(ABC):
         steps."""
 
     def discretize(self, places: Column, random: Floats) -> Ints:
-        """Moves places to one of their two neighbours, the mean kept; `random` has a uniform number
-        in [0, 1) for each record. Privacy: that of the neighbours, whose laws it mixes. Variance:
-        at most 1/4 of a step squared."""
-        if places.dtype.kind != "f" or not self.domain.has_places:
-            return places
-        shift = random.reshape(-1, *[1] * (places.ndim - 1))
-        return self.domain.clip(np.floor(places + shift).astype(np.int32))
+        """The values of the domain that randomizers take, by `Domain.discretize`."""
+        return self.domain.discretize(places, random)
 
     def values(self, records: Records) -> Column:
         """What each record has inside the domain, before it is rounded; shape (n,): total, silent,

@@ -203,15 +203,18 @@ class Asking:
         for first, last in chunks(start, start + len(inputs), most):
             part = inputs[first - start : last - start]
             if part.dtype.kind == "f":
-                part = self.query.query.discretize(part, self._random(which, first, last))
+                random = dither(randomizer, self.noise, which, first, last)
+                part = self.query.query.discretize(part, random)
             batches.append(work(first, part, cells_of(randomizer, self.coins, first, last)))
         return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
-    def _random(self, which: Draw, start: int, stop: int) -> Floats:
-        """A number in [0, 1) for each client: by words of the width that no report of it takes."""
-        width = 96 - self.query.randomizer.width
-        words = self.noise.words(which, start, stop, width)
-        return np.asarray((words >> words.dtype.type(width - 32)) * 2.0**-32)
+
+def dither(randomizer: Randomizer, noise: Noise, which: Draw, start: int, stop: int) -> Floats:
+    """A number in [0, 1) for each of the clients start..stop, for `Domain.discretize`: by words of
+    the width that its reports do not take."""
+    width = 96 - randomizer.width
+    words = noise.words(which, start, stop, width)
+    return np.asarray((words >> words.dtype.type(width - 32)) * 2.0**-32)
 
 
 def respond(
