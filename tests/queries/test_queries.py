@@ -342,7 +342,7 @@ def test_an_encoded_query_travels_exactly(weights: list[float], place: int) -> N
     assert isinstance(copy, Encoded)
     assert copy.inner == Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5)
     together = query.values(PEOPLE)
-    alone = [int(query.values(PEOPLE.take(slice(row, row + 1)))[0]) for row in range(5)]
+    alone = [query.values(PEOPLE.take(slice(row, row + 1)))[0] for row in range(5)]
     assert alone == together.tolist()
 
 
