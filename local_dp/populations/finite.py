@@ -100,9 +100,7 @@ def rounding_law(query: Query, records: Records) -> tuple[Counts, Floats]:
     """The values that each record may be rounded to, from 0 on, and their probabilities; both of
     shape (n, values)."""
     places = query.values(records)
-    turns = np.ones((len(places), 0))
-    if places.dtype.kind == "f":
-        turns = 1 - np.atleast_2d(places.T).T % 1
+    turns = 1 - np.atleast_2d(places.T).T % 1
     cuts = np.sort(np.pad(turns, ((0, 0), (1, 1)), constant_values=(0, 1)), axis=1)
     values = [query.discretize(places, random) for random in ((cuts[:, 1:] + cuts[:, :-1]) / 2).T]
     return np.stack(values, axis=-1).astype(np.int64) - query.domain.low, np.diff(cuts)
@@ -113,9 +111,8 @@ def weights_of_values(query: Query, records: Records, weights: Floats | None = N
     if weights is None and size <= FEW and not query.domain.has_places:
         return counted(query, query.values(records))
     values, chances = rounding_law(query, records)
-    if weights is not None:
-        chances = chances * weights[:, None]
-    return np.asarray(np.bincount(values.ravel(), chances.ravel(), minlength=size), np.float64)
+    own = chances * (1.0 if weights is None else weights[:, None])
+    return np.asarray(np.bincount(values.ravel(), own.ravel(), minlength=size), np.float64)
 
 
 def counts_of_values(query: Query, records: Records) -> Floats:
