@@ -1,15 +1,18 @@
 """Estimates and their intervals, and the lattice that queries answer on."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.arrays import Floats, Ints
+from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.queries.query import STEPS, on_lattice
-from local_dp.queries.tables import Bounded
+from local_dp.populations.finite import rounding_law
+from local_dp.queries.cells import Grouped
+from local_dp.queries.examples import Product
+from local_dp.queries.members import Members
+from local_dp.queries.query import Query
+from local_dp.queries.tables import Bounded, Stepped
+from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -131,39 +134,42 @@ def test_a_measured_error_gets_students_quantile() -> None:
     assert 0.95 * float(stats.t.ppf(0.975, 29) * np.sqrt(30 / 29)) > Z95
 
 
-BOUND = 2.0
-
-
-@wrong(
-    "local_dp.queries.query:on_lattice",
-    "np.rint",
-    "np.floor",
-    "numbers are rounded down, so means are biased",
-    at="on_lattice",
+DITHER = "local_dp.domains:Domain.discretize"
+X = np.array([-9.0, -2.0, 0.3, 1.9999, np.inf, np.nan])
+NUMBERS = Records(
+    {"x": X, "z": X, "s": np.array(["a=-1.3;b=1.9", "b=.2", "a", "", "a=9", "b;a=.5"])}
 )
+
+
+@wrong(DITHER, "np.floor(places + shift)", "np.floor(places)", "rounded down", at="Bounded")
+@wrong(DITHER, "np.floor(places + shift)", "np.rint(places)", "to the nearest step", at="Product")
 @pytest.mark.parametrize(
-    "place",
+    "query",
     [
-        lambda numbers: on_lattice(numbers, BOUND),
-        lambda numbers: Bounded("v", -BOUND, BOUND)(Records({"v": numbers})),
+        Bounded("x", -2.0, 2.0),
+        Stepped("x", -2.0, 2.0, 3),
+        Grouped("x", -2.0, 2.0, steps=7),
+        Product(("x",), 2.0),
+        Members("s", ("a", "b"), -2.0, 2.0, 3),
+        Members("s", ("a", "b"), -2.0, 2.0, 3, 1),
+        Coordinates(("x", "z"), (0.0, 0.0), (2.0, 2.0), steps=8),
     ],
-    ids=["on_lattice", "Bounded"],
+    ids=lambda query: type(query).__name__,
 )
-def test_a_number_goes_to_the_nearest_point_of_the_lattice(place: Callable[[Floats], Ints]) -> None:
-    """Numbers a quarter and three quarters of a step above a point go down and up, so rounding
-    leans neither way; beyond the bound they are clipped."""
-    points = np.array([0, 1, 1000, STEPS // 2, STEPS - 1])
-    step = 2 * BOUND / STEPS
-    assert place(points * step - BOUND).tolist() == points.tolist()
-    assert place((points + 0.25) * step - BOUND).tolist() == points.tolist()
-    assert place((points + 0.75) * step - BOUND).tolist() == (points + 1).tolist()
-    assert place(np.array([-9.0, 9.0, -np.inf, np.inf, np.nan])).tolist() == [
-        0,
-        STEPS,
-        0,
-        STEPS,
-        STEPS // 2,
-    ]
+def test_rounding_keeps_the_mean(query: Query) -> None:
+    """By the exact law: each number's mean step is its place, inside the domain whatever the word;
+    a whole place stays."""
+    places = query.values(NUMBERS)
+    values, chances = rounding_law(query, NUMBERS)
+    assert (query.domain.clip(values) == values).all()
+    if isinstance(query, Members) and not query.rows:
+        values = np.stack([values // 5**key % 5 for key in (0, 1)], axis=1)
+    else:
+        values = values + query.domain.low
+    chances = chances[:, None] if values.ndim == 3 else chances
+    assert (values * chances).sum(axis=-1) == pytest.approx(places, abs=1e-9)
+    norms = (values.astype(float) ** 2).sum(axis=1)
+    assert query.domain.kind != "ball" or norms.max() <= query.domain.high**2
 
 
 def test_a_number_beyond_the_possible_is_moved_and_covers_as_before() -> None:

@@ -217,7 +217,8 @@ class Mean(OfGroups):
         present, clipped to the bounds; shape () or (groups,)."""
         if self.whole:
             law = population.own_law if self.of == "records" else population.law
-            return self.mean(law(self.query))
+            latest = population.latest[0]  # on the lattice of the randomizer
+            return self.mean(law(latest if isinstance(latest, Stepped) else self.query))
         query = self.grouped
         cells = population.law(query)[:-1].reshape(query.groups, query.steps + 1)
         with np.errstate(all="ignore"):

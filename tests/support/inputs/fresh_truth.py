@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
-LATTICE = 2.0**-15  # of the range: so coarse are the numbers that clients report
 MISSED = 4.9  # standard errors: a right estimate is farther away once in a million
 
 
@@ -25,13 +24,12 @@ class Truth:
     whole: Any = None
     width: float = 1.0
     slack: float = 1e-9
-    grid: float = 0.0
 
     def same(self, truth: Any) -> bool:
         """Whether the program knows this truth."""
         claim, right = (np.atleast_1d(np.array(each, dtype=float)) for each in (truth, self.value))
         return claim.shape == right.shape and np.allclose(
-            claim, right, rtol=self.slack, atol=self.grid + 1e-9
+            claim, right, rtol=self.slack, atol=1e-9 * self.width
         )
 
     def near(self, estimate: Any, error: Any) -> bool:
@@ -88,7 +86,7 @@ def binned(column: Any, low: float, high: float, bins: int) -> Truth:
 
 def mean(column: Any, low: float, high: float) -> Truth:
     """The mean of the numbers that there are."""
-    return Truth(column.mean(), column.notna().mean(), high - low, grid=(high - low) * LATTICE)
+    return Truth(column.mean(), column.notna().mean(), high - low)
 
 
 def means(column: Any, low: float, high: float, by: Any, labels: Iterable[Any]) -> Truth:
@@ -97,7 +95,6 @@ def means(column: Any, low: float, high: float, by: Any, labels: Iterable[Any]) 
         [each.mean() for each in groups],
         [len(each) / len(column) for each in groups],
         high - low,
-        grid=(high - low) * LATTICE,
     )
 
 
@@ -119,7 +116,7 @@ def difference(yes: Any, by: Any, first: Any, second: Any) -> Truth:
 
 def quantile(column: Any, at: list[float], grid: float) -> Truth:
     """The least numbers that at least these shares of the rows do not exceed."""
-    return Truth(np.quantile(column.dropna(), at, method="inverted_cdf"), grid=grid)
+    return Truth(np.quantile(column.dropna(), at, method="inverted_cdf"))
 
 
 def log_odds(yes: Any, trait: Any) -> Truth:
