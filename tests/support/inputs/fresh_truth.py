@@ -24,12 +24,13 @@ class Truth:
     whole: Any = None
     width: float = 1.0
     slack: float = 1e-9
+    grid: float = 0.0
 
     def same(self, truth: Any) -> bool:
         """Whether the program knows this truth."""
         claim, right = (np.atleast_1d(np.array(each, dtype=float)) for each in (truth, self.value))
         return claim.shape == right.shape and np.allclose(
-            claim, right, rtol=self.slack, atol=1e-9 * self.width
+            claim, right, rtol=self.slack, atol=self.grid + 1e-9
         )
 
     def near(self, estimate: Any, error: Any) -> bool:
@@ -116,7 +117,7 @@ def difference(yes: Any, by: Any, first: Any, second: Any) -> Truth:
 
 def quantile(column: Any, at: list[float], grid: float) -> Truth:
     """The least numbers that at least these shares of the rows do not exceed."""
-    return Truth(np.quantile(column.dropna(), at, method="inverted_cdf"))
+    return Truth(np.quantile(column.dropna(), at, method="inverted_cdf"), grid=grid)
 
 
 def log_odds(yes: Any, trait: Any) -> Truth:
