@@ -64,7 +64,8 @@ class Domain:
         if places.dtype.kind != "f" or not self.has_places:
             return places
         shift = random.reshape(-1, *[1] * (places.ndim - 1))
-        return self.clip(np.floor(places + shift).astype(np.int32))
+        with np.errstate(all="ignore"):  # no record may warn
+            return self.clip(np.floor(places + shift).astype(np.int32))
 
     def shape(self, n: int) -> tuple[int, ...]:
         return (n,)
