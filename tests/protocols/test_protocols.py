@@ -231,9 +231,8 @@ def test_protocols_on_tables_check_what_they_read() -> None:
     ).labels == ("Oslo", "Rome")
     mean = Mean(column="age", low=0.0, high=100.0).for_table(Launch(records, False))
     estimate = by_client(mean, Rows(records), 20.0, 1)
-    assert mean.true_error(estimate, Rows(records)) == pytest.approx(
-        abs(float(estimate.value) - 40)
-    )
+    error = mean.true_error(estimate, Rows(records))
+    assert error == pytest.approx(abs(float(estimate.value) - 40))
 
 
 @EACH
