@@ -103,8 +103,7 @@ class Estimate:
     and privacy noise. For a table whose every row answered, the interval covers its own mean more
     often than stated. `ends` (a, b), where known, are two values of a report with variance (b -
     f)(f - a) at the truth f. `sample` (l, h): the truth is the mean of the clients' own values, so
-    that error and interval leave out the variance (h - f)(f - l) of the sample. `bias`: how far the
-    mean of the estimate may lie from the truth, which the interval adds at either end.
+    that error and interval leave out the variance (h - f)(f - l) of the sample.
     """
 
     value: Floats
@@ -112,7 +111,6 @@ class Estimate:
     n: int
     ends: Ends | None = None
     sample: Ends | None = field(default=None, kw_only=True)
-    bias: float = field(default=0.0, kw_only=True)
 
     @classmethod
     def between(cls, ends: Ends, value: Floats | float, n: int, least: float = 0.0) -> Self:
@@ -136,9 +134,6 @@ class Estimate:
         With known ends it covers any truth in 94 % of runs or more, whatever n is. Source: Wilson
         1927; with few reports Newcombe 1998, method 4.
         """
-        if self.bias:
-            low, high = replace(self, bias=0.0).interval(z)
-            return low - self.bias, high + self.bias
         if self.ends is not None:
             if self.sample is not None:
                 return noise_interval(self.value, self.ends, self.sample, self.n, z)
@@ -158,7 +153,7 @@ class Estimate:
             else tuple(np.broadcast_to(end, self.value.shape)[place] for end in self.ends)
         )
         error = self.standard_error[place]
-        return Estimate(self.value[place], error, self.n, ends, sample=self.sample, bias=self.bias)
+        return Estimate(self.value[place], error, self.n, ends, sample=self.sample)
 
     def within(self, possible: Possible) -> "Estimate":
         """The estimate moved to the nearest possible value, its interval cut there; no longer
@@ -176,8 +171,8 @@ class Estimate:
             None if pair is None else (low + width * pair[0], low + width * pair[1])
             for pair in (self.ends, self.sample)
         )
-        error, bias = width * self.standard_error, float(np.max(width)) * self.bias
-        return Estimate(low + width * self.value, error, self.n, ends, sample=sample, bias=bias)
+        error = width * self.standard_error
+        return Estimate(low + width * self.value, error, self.n, ends, sample=sample)
 
     @property
     def of_sample(self) -> "Estimate":

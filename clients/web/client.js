@@ -179,7 +179,7 @@ export class Client {
     const labels = new Map();
     const answers = planned.map(({ place, ask, query, randomizer, kept, what }) => {
       const before = kept ?? labels.get(ask.once);
-      const { report, drawn } = before ? { report: before.report, drawn: null } : this.draw(request.round, place, ask, query.value(row), randomizer);
+      const { report, drawn } = before ? { report: before.report, drawn: null } : this.draw(request.round, place, ask, this.value(request.round, place, query, row), randomizer);
       if (what && !before) labels.set(ask.once, { label: ask.once, what, number: start, report });
       const reports = randomizer.bytes(report);
       /** @type {Reply} */
@@ -192,6 +192,18 @@ export class Client {
     const sent = answers.map((each) => each.sent);
     const kept = { nano: costOf(planned), size: sizeOf(planned), replies: replies.map(encode), line, labels: [...labels.values()] };
     return { entry: { run, round: request.round, digest, order: 0, ...kept }, sent };
+  }
+
+  /**
+   * Of a record; a place between two levels moves to one of them at random, its mean kept.
+   * @param {number} round
+   * @param {number} place
+   * @param {import("./queries.js").Query} query
+   * @param {Row} row
+   */
+  value(round, place, query, row) {
+    const value = query.value(row);
+    return query.domain.kind === "levels" ? Math.floor(value + Number(this.words.word(32, round, place) % 2n ** 32n) / 2 ** 32) : value;
   }
 
   /**

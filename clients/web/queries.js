@@ -85,7 +85,7 @@ function category(params) {
   };
 }
 
-/** A number clipped to the public [low, high], on a lattice of 2^16 steps; a missing one is the midpoint. @param {Parameters} params @returns {Query} */
+/** The place of a number clipped to the public [low, high] on a lattice of 2^16 steps, or between two; a missing one is the midpoint. @param {Parameters} params @returns {Query} */
 function bounded(params) {
   const { column, low, high } = fields(params, { column: "a column", low: "a number", high: "a number" });
   for (const bound of [low, high]) checkNumber(bound);
@@ -97,7 +97,7 @@ function bounded(params) {
     value(row) {
       const cell = row.get(column) ?? null;
       const share = cell === null ? 0.5 : (Number(cell) - Number(low)) / range;
-      return halfToEven(Math.min(Math.max(share, 0), 1) * STEPS);
+      return Math.min(Math.max(share, 0), 1) * STEPS;
     },
   };
 }
@@ -220,11 +220,4 @@ function checkLabels(labels) {
   if (!Array.isArray(labels) || !labels.length || !labels.every((label) => typeof label === "string")) throw new InputError("there are no labels");
   if (new Set(labels).size !== labels.length) throw new InputError("the labels are not distinct");
   if (labels.some((label) => characters(label) > MAX_LABEL)) throw new InputError(`a label has more than ${MAX_LABEL} characters`);
-}
-
-/** The nearest whole number, ties to even, of a number that is 0 or more. @param {number} value */
-function halfToEven(value) {
-  const floor = Math.floor(value);
-  const rest = value - floor;
-  return rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
 }

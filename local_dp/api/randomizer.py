@@ -15,8 +15,7 @@ from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Loss
 from local_dp.noise import COINS, Draw, KeyedNoise, SystemNoise, fresh, public_coins
-from local_dp.oracles.local.asked import cells_of, fitting
-from local_dp.queries.query import STEPS
+from local_dp.oracles.local.asked import cells_of, dither, fitting
 from local_dp.randomizers.finite import FiniteChannel, weights_of
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.records import chunks
@@ -24,8 +23,7 @@ from local_dp.tallies import Estimate
 from local_dp.verification.audit import verify
 
 Reports: TypeAlias = Words | np.generic
-ANSWER, ROUNDING = Draw(1), Draw(1, 1)  # the words of a first round; those that round a number
-NEAR = 1e-6  # lattice steps: a number as near to a point of the lattice is that point
+ANSWER = Draw(1)  # the words of a first round
 MOST = 1 << 24  # probabilities of a law
 KEY = 16  # bytes
 ON_EDGE = 1e-9  # by which the norm of a row in doubles may exceed 1
@@ -53,11 +51,9 @@ class Privatizer:
 
     A value is a symbol 0..k-1; a number in [0, 1] for levels; a row of d numbers in [-1, 1]^d or
     the unit ball for vectors; else a whole number of the domain (a signed symbol, a set as bits).
-    Numbers are placed on the randomizer's lattice. With fewer than 2^16 steps, and in a cube, each
-    is rounded at random to one of its two neighbours. The rounding has words of its own, so the
-    mean stays exact. On a finer lattice it moves to the nearest point, as in a run, by 2^-17 at
-    most. A row of a ball moves to the nearest point too, then inwards to norm 1: below 2/steps a
-    coordinate.
+    Numbers are placed on the randomizer's lattice: each is rounded at random to one of its two
+    neighbours, by words of its own, as in a run, so the mean stays exact. A row of a ball then
+    moves inwards to norm 1: below 2/steps a coordinate.
 
     Privacy: each report loses `loss()`, also under its public coin, which it carries. Reports of
     the same value add up: no ledger counts them.
@@ -190,14 +186,8 @@ class Privatizer:
         domain = self.randomizer.domain
         if not self._is_number:
             return values.astype(np.int64)
-        places = values * float(domain.high)
-        points = np.rint(places)
-        if domain.high < STEPS and domain.kind != "ball":
-            each = values[:1].size
-            words = noise.words(ROUNDING, start * each, (start + len(values)) * each, 32)
-            random = np.floor(places + words.reshape(values.shape) * 2.0**-32)
-            points = np.where(np.abs(places - points) < NEAR, points, random)
-        return domain.clip(points.astype(np.int64))
+        random = dither(self.randomizer, noise, ANSWER, start, start + len(values))
+        return domain.discretize(values * float(domain.high), random)
 
     def _parts(self, reports: Reports | Sequence[Reports]) -> tuple[Words, Words]:
         """The coins and the reports under them. Raises InputError."""

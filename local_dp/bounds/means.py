@@ -7,7 +7,6 @@ from typing import Literal, TypeAlias
 
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.optimise import lowest
 from local_dp.randomizers.numbers.noise import best_stair, folded_variance
 from local_dp.randomizers.numbers.window import best_mix, best_window, window_variance
 from local_dp.randomizers.table import COARSE
@@ -45,12 +44,6 @@ def window_limit(epsilon: float, width: float, t: float) -> float:
     follows = width * math.expm1(epsilon) / (1 + width * math.exp(epsilon))
     moment = (follows * width**2 + (1 - follows) * (1 + width) ** 2) / 3
     return (moment + follows * (1 - follows) * t**2) / follows**2
-
-
-def best_width(epsilon: float) -> float:
-    """The width of least worst-case variance, by thirds: .98 at epsilon .1, .32 at 4. The paper's
-    e^(-eps/2) is .135 at 4, of 1.5 times the variance."""
-    return lowest(1e-6, 2.0, lambda width: window_limit(epsilon, width, 1.0), 53)
 
 
 def hybrid_variance(epsilon: float) -> float:

@@ -140,16 +140,8 @@ def split_budget_cost(epsilon: float, t: int) -> float:
     return response_gain(epsilon / t) ** 2 / (t * response_gain(epsilon) ** 2)
 
 
-def laplace_clients(epsilon: float, tau: float, beta: float) -> int:
-    """n for the mean of g + Lap(2/eps), central limit form: z_{beta/2}^2 (8/eps^2 + 1) / tau^2
-    (KLNRS Claim 4.1; limits 1)."""
-    check_accuracy(epsilon, tau, beta)
-    noise = 8 / epsilon**2
-    return math.ceil(normal_quantile(beta / 2) ** 2 * (noise + 1.0) / tau**2)
-
-
 def laplace_clients_chernoff(epsilon: float, tau: float, beta: float) -> int:
-    """n for the same with a guarantee: ln(2/beta) / max over t of (t tau - t^2/2 + ln(1 -
+    """n for the mean of g + Lap(2/eps): ln(2/beta) / max over t of (t tau - t^2/2 + ln(1 -
     (2t/eps)^2)), sampling and noise together (limits 1)."""
     check_accuracy(epsilon, tau, beta)
     # the derivative of the exponent falls from tau to minus infinity

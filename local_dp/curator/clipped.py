@@ -22,6 +22,7 @@ from local_dp.queries.query import Query
 from local_dp.records import PART, Records, absent, chunks
 
 LISTED = 1 << 10  # outcomes
+PARTS = 24  # bits of the parts of a step
 
 
 @dataclass(frozen=True)
@@ -133,15 +134,24 @@ class NoisySum(ClippedAnswer[Records | Population]):
 
 
 def sums_of(database: Records | Population, *queries: Query) -> tuple[list[int], int]:
-    """The sums of the values of some queries, each counted from 0 on, and the number of records."""
+    """The sums of the values of some queries, each counted from 0 on, rounded to whole numbers once
+    at the end; and the number of records. Sums of parts of a step are exact, so a record that moves
+    one by at most m moves it by at most m after rounding too."""
     population = Rows(database) if isinstance(database, Records) else database
     totals = [0] * len(queries)
     for start, stop in chunks(0, population.size, PART):
         batch = population.batch(start, stop)
         for place, query in enumerate(queries):
-            values = query.values(batch).astype(np.int64)
-            totals[place] += int(values.sum()) - query.domain.low * (stop - start)
-    return totals, population.size
+            values = query.values(batch) - query.domain.low
+            whole = np.floor(values)
+            parts = np.rint((values - whole) * 2.0**PARTS)
+            totals[place] += (int(whole.sum()) << PARTS) + int(parts.sum())  # exact below 2^53
+    return [total + (1 << PARTS >> 1) >> PARTS for total in totals], population.size
+
+
+def rounding_error(size: int) -> float:
+    """The most by which `sums_of` so many records is off."""
+    return 0.5 + size / 2.0 ** (PARTS + 1)
 
 
 @dataclass(frozen=True)
@@ -234,15 +244,15 @@ class NoisyMean(WithinEpsilon[Records | Population, SumAndNumber]):
     def mean(self, release: SumAndNumber, size: int) -> MeanWithin:
         """The mean of the present values over m, from a release about `size` records.
 
-        The interval holds it with probability 95 % or more on every database. It allows for values
-        that were rounded to 0..m, by half a step at most. With `present`, sum and number each miss
+        The interval holds it with probability 95 % or more on every database. It allows for the sum
+        that was rounded. With `present`, sum and number each miss
         with probability 2.5 % at most, and the interval has the quotients of all pairs within.
         """
         misses = Fraction(1, 20) if self.present is None else Fraction(1, 40)
         spread, reach = laplace_error(Fraction(self._nano[0], self.steps), misses)
         wide, far = (0.0, 0) if self.present is None else laplace_error(self._nano[1], misses)
         centred = (release.sum - size * self.steps / 2) / self.steps
-        slack = (reach + size / 2) / self.steps
+        slack = (reach + rounding_error(size)) / self.steps
         number = max(1, release.number)
         numbers = release.number - far, min(size, release.number + far)
         ends = [(centred + side) / max(1, each) for side in (-slack, slack) for each in numbers]

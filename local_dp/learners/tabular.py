@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from local_dp.arrays import Bools, Floats, Ints
+from local_dp.arrays import Bools, Column, Floats
 from local_dp.checks import check_built, check_whole
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
@@ -100,12 +100,12 @@ class Verdict(Query):
     def domain(self) -> Domain:
         return symbols(2) if self.classifies else levels(STEPS)
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Column:
         if self.classifies:
             right: Bools = self.judged.predict(records) == np.sign(records.numbers("y"))
             return right.view(np.uint8)
         share = np.clip(np.nan_to_num(self._share(records), nan=1.0), 0.0, 1.0)
-        return np.rint(share * STEPS).astype(np.int64)
+        return np.asarray(share * STEPS)
 
     def _share(self, records: Records) -> Floats:
         rule = self.judged

@@ -67,12 +67,6 @@ class ConceptClass:
         """Examples (x, c(x)) drawn from the points' distribution."""
         return Finite(self.labelled(concept), self.shares.tolist(), size, seed)
 
-    def unlabelled_population(self, size: int, seed: int) -> Finite:
-        """The null hypothesis: points of the same distribution with random labels."""
-        y = np.repeat(np.array([1, -1], dtype=np.int8), len(self.points))
-        twice = Records({name: np.tile(values, 2) for name, values in self.points.columns.items()})
-        return Finite(label(twice, y), np.tile(self.shares, 2).tolist(), size, seed)
-
 
 def label(points: Records, y: Signs) -> Records:
     return Records({**points.columns, "y": y})

@@ -9,7 +9,7 @@ from operator import add
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Column, Counts, Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.noise import leading_words, philox_words, stream_key, ties
 from local_dp.populations.dealing import Dealing
@@ -74,8 +74,14 @@ class Population(ABC):
         counts = generator.multinomial(stop - start, law / law.sum())
         if stop - start == self.size:
             self.latest = query, counts / self.size
-        places = np.flatnonzero(counts)
-        return dict(zip((places + query.domain.low).tolist(), counts[places].tolist(), strict=True))
+        return by_value(query, np.arange(len(counts)), counts)
+
+
+def by_value(query: Query, values: Counts, counts: Column) -> dict[int, int]:
+    """How many there are of each value, from values counted from 0 on."""
+    sums = np.bincount(values.ravel(), counts.ravel()).astype(np.int64)
+    places = np.flatnonzero(sums)
+    return dict(zip((places + query.domain.low).tolist(), sums[places].tolist(), strict=True))
 
 
 def counted(query: Query, values: Ints) -> Floats:
@@ -90,13 +96,23 @@ def counted(query: Query, values: Ints) -> Floats:
     )
 
 
+def rounding_law(query: Query, records: Records) -> tuple[Counts, Floats]:
+    """The values that each record may be rounded to, from 0 on, and their probabilities; both of
+    shape (n, values)."""
+    places = query.values(records)
+    turns = 1 - np.atleast_2d(places.T).T % 1
+    cuts = np.sort(np.pad(turns, ((0, 0), (1, 1)), constant_values=(0, 1)), axis=1)
+    values = [query.discretize(places, random) for random in ((cuts[:, 1:] + cuts[:, :-1]) / 2).T]
+    return np.stack(values, axis=-1).astype(np.int64) - query.domain.low, np.diff(cuts)
+
+
 def weights_of_values(query: Query, records: Records, weights: Floats | None = None) -> Floats:
-    values = query.values(records)
-    low = query.domain.low
-    if weights is None and query.domain.size <= FEW and values.ndim == 1:
-        return counted(query, values)
-    values = values.astype(np.int64) - low
-    return np.bincount(values, weights=weights, minlength=query.domain.size).astype(np.float64)
+    size = query.domain.size
+    if weights is None and size <= FEW and not query.domain.has_places:
+        return counted(query, query.values(records))
+    values, chances = rounding_law(query, records)
+    own = chances * (1.0 if weights is None else weights[:, None])
+    return np.asarray(np.bincount(values.ravel(), own.ravel(), minlength=size), np.float64)
 
 
 def counts_of_values(query: Query, records: Records) -> Floats:
@@ -198,6 +214,17 @@ class Finite(Population):
             self._laws[query].flags.writeable = False
         return self._laws[query]
 
+    def value_counts(
+        self, query: Query, start: int, stop: int, generator: np.random.Generator
+    ) -> dict[int, int]:
+        values, chances = rounding_law(query, self.kinds)
+        if not np.any(chances % 1):
+            return super().value_counts(query, start, stop, generator)
+        people = generator.multinomial(stop - start, self.shares)
+        if stop - start == self.size:
+            self.latest = query, weights_of_values(query, self.kinds, people / self.size)
+        return by_value(query, values, generator.multinomial(people, chances))
+
     def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
         """Where both kinds and values are many: drawn value by value, a tally would cost more than
         its law."""
@@ -207,13 +234,14 @@ class Finite(Population):
             or randomizer.cells > 1
         ):
             return None
-        values = query.values(self.kinds).astype(np.int64)
+        values, chances = rounding_law(query, self.kinds)
         first = np.zeros(1, dtype=np.int64)
         weights = [
-            randomizer.weight(np.array([report]), values, first).astype(np.float64)
+            randomizer.weight(np.array([report]), values.ravel(), first).astype(np.float64)
             for report in range(randomizer.alphabet)
         ]
-        law: Floats = (np.stack(weights) @ self.shares / randomizer.total)[None, :]
+        shares = (self.shares[:, None] * chances).ravel()
+        law: Floats = (np.stack(weights) @ shares / randomizer.total)[None, :]
         return law / float(law.sum())
 
 
@@ -328,7 +356,8 @@ class Rows(Population):
         its law."""
         records = self.batch(start, stop)
         values = query.values(records)
-        if self._range_counts is not None and query.domain.size <= FEW and values.ndim == 1:
+        few = query.domain.size <= FEW and not query.domain.has_places
+        if self._range_counts is not None and few:
             if len(self._range_counts) == MANY and query not in self._range_counts:
                 self._range_counts.clear()
             self._range_counts.setdefault(query, {})[start, stop] = counted(query, values)
@@ -352,15 +381,15 @@ class Rows(Population):
     def value_counts(
         self, query: Query, start: int, stop: int, generator: np.random.Generator
     ) -> dict[int, int]:
-        counts = counts_of_values(query, self.batch(start, stop))
-        places = np.flatnonzero(counts)
-        return dict(
-            zip(
-                (places + query.domain.low).tolist(),
-                counts[places].astype(int).tolist(),
-                strict=True,
-            )
-        )
+        if not query.domain.has_places:
+            counts = counts_of_values(query, self.batch(start, stop))
+        else:
+            counts = np.zeros(query.domain.size)
+            for first, last in chunks(start, stop, PART):
+                values, chances = rounding_law(query, self.batch(first, last))
+                rounded = generator.multinomial(1, chances)
+                counts += np.bincount(values.ravel(), rounded.ravel(), minlength=len(counts))
+        return by_value(query, np.arange(len(counts)), counts)
 
 
 class Changed(Rows):

@@ -189,8 +189,8 @@ class Grouped(Query):
     """A bounded number within its group: group * (steps + 1) + level, and one value more at the end
     for a record without a number or a listed group.
 
-    Without `by` there is one group, of everybody. Numbers are clipped to the public [low, high] and
-    rounded to a lattice of `steps` steps.
+    Without `by` there is one group, of everybody. Numbers are clipped to the public [low, high], on
+    a lattice of `steps` steps.
     """
 
     name = "grouped"
@@ -224,14 +224,14 @@ class Grouped(Query):
     def domain(self) -> Domain:
         return grouped_levels(self.steps, self.groups)
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Floats:
         group = (
             self._category.places(records) if self.by else np.zeros(len(records), dtype=np.int64)
         )
         nowhere = (group < 0) | absent(records[self.column])
-        level = np.rint(self.bounded.share(records) * self.steps).astype(np.int64)
         levels = self.steps + 1
-        return np.where(nowhere, self.groups * levels, group * levels + level)
+        place = group * levels + self.bounded.share(records) * self.steps
+        return np.where(nowhere, self.groups * levels, place)
 
 
 @dataclass(frozen=True)

@@ -230,10 +230,11 @@ class Encoded(Encoding, Query):
     def domain(self) -> Domain:
         return levels(2) if self.inner.domain.size == 2 else self.inner.domain
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Column:
         inner = self.inner
-        values = inner.values(self.encode(records)).astype(np.int64) - inner.domain.low
-        values = 2 * values if inner.domain.size == 2 else values
+        values = inner.values(self.encode(records))
+        if inner.domain.size == 2:
+            values = 2 * (values.astype(np.int64) - inner.domain.low)
         return np.where(self.present(records), values, self.domain.high // 2)
 
 

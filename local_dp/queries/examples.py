@@ -7,7 +7,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from local_dp.arrays import Bools, Ints, Words
+from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.checks import check_built, check_dimension, check_vector
 from local_dp.cube import bent_coset, bent_coset_coefficient, character
 from local_dp.domains import Domain, bit_or_silence, levels, symbols
@@ -87,7 +87,7 @@ class Product(Query):
             )
         check_bound(self.bound)
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Floats:
         return on_lattice(reduce(np.multiply, matrix(records, self.factors)), self.bound)
 
 

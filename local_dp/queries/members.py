@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from local_dp.arrays import Bools, Floats, Ints, Words
+from local_dp.arrays import Bools, Column, Floats, Ints, Words
 from local_dp.checks import check_range, check_whole
 from local_dp.domains import Domain, bit_strings
 from local_dp.errors import InputError
@@ -23,7 +23,8 @@ class Members(Query):
     not listed, else 1 plus the step of its number of `steps` steps in [low, high].
 
     A label without "=" and a number has the highest step. The digits are one number in base steps +
-    2, the first digit the lowest, or with `rows` a row. All texts of a column take the same work.
+    2, the first digit the lowest, or with `rows` a row; before they are rounded, always a row. All
+    texts of a column take the same work.
     """
 
     name = "members"
@@ -64,24 +65,28 @@ class Members(Query):
         text = self.text(records)
         return np.asarray(((text[:, 1:] != END) & (text[:, :-1] == END)).sum(axis=1))
 
-    def digits(self, records: Records) -> Ints:
-        """A digit for each label, shape (n, k)."""
+    def digits(self, records: Records) -> Floats:
+        """A digit for each label, which may lie between two steps; shape (n, k)."""
         text = self.text(records)
-        digits = np.zeros((len(text), len(self.labels)), dtype=np.int64)
+        digits = np.zeros((len(text), len(self.labels)))
         for place, label in enumerate(self.labels):
             starts, width = _starts(text, label), len(label) + 1
             after = np.minimum(starts.argmax(axis=1) + width, text.shape[1] - DIGITS)
             rest = np.take_along_axis(text, after[:, None] + np.arange(DIGITS), axis=1)
             share = np.clip((_numbers(rest[:, 1:]) - self.low) / (self.high - self.low), 0, 1)
-            step = np.where(rest[:, 0] == OF, np.rint(share * self.steps), self.steps)
-            digits[:, place] = starts.any(axis=1) * (1 + step.astype(np.int64))
+            step = np.where(rest[:, 0] == OF, share * self.steps, self.steps)
+            digits[:, place] = starts.any(axis=1) * (1 + step)
         return digits
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Column:
         digits = self.digits(records)
-        if self.rows:
-            return digits
-        return np.asarray(digits @ (self.steps + 2) ** np.arange(len(self.labels)))
+        return digits if self.steps else self.discretize(digits, np.zeros(len(digits)))
+
+    def discretize(self, places: Column, random: Floats) -> Ints:
+        if places.ndim == 1:
+            return places
+        digits = np.floor(places + random[:, None]).astype(np.int64)
+        return digits if self.rows else digits @ (self.steps + 2) ** np.arange(len(self.labels))
 
 
 def _starts(text: Words, label: str) -> Bools:

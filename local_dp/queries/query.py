@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints
+from local_dp.arrays import Column, Floats, Ints
 from local_dp.checks import check_number, check_width
 from local_dp.domains import Domain, Parameter, parameters
 from local_dp.errors import InputError, LocalDPError
@@ -50,12 +50,17 @@ class Query(ABC):
         return self.domain.size
 
     @abstractmethod
-    def __call__(self, records: Records) -> Ints:
-        """The value of each record, shape (n,)."""
+    def __call__(self, records: Records) -> Column:
+        """The value of each record, shape (n,); of a number its place, which may lie between two
+        steps."""
 
-    def values(self, records: Records) -> Ints:
-        """The value of each record inside the domain, shape (n,): total, silent, and without a
-        branch on what a record holds.
+    def discretize(self, places: Column, random: Floats) -> Ints:
+        """The values of the domain that randomizers take, by `Domain.discretize`."""
+        return self.domain.discretize(places, random)
+
+    def values(self, records: Records) -> Column:
+        """What each record has inside the domain, before it is rounded; shape (n,): total, silent,
+        and without a branch on what a record holds.
 
         A number that overflows or is missing must not show: numpy would warn for some records only,
         and the warning takes time that others can measure. Raises InputError, with the query's
@@ -66,7 +71,8 @@ class Query(ABC):
                 return self.domain.clip(self(records))
         except LocalDPError:
             raise
-        except Exception as error:
+        # the code is somebody else's, and may raise anything
+        except Exception as error:  # noqa: BLE001
             where = extract_tb(error.__traceback__)[:2][-1]  # its own text may show cells
             raise InputError(
                 f"query {self.name!r} fails with {type(error).__name__} in line {where.lineno} of "
@@ -103,17 +109,23 @@ def _faults(query: Query, records: Records) -> Iterator[str]:
         yield "asked again, it answers otherwise"
     with np.errstate(all="ignore"):
         raw = np.asarray(query(records))  # before it is clipped
-    if raw.shape != query.domain.shape(n):
-        yield f"{n} records gave values of shape {raw.shape}"
-    if raw.dtype.kind not in "biu":
-        yield f"its values are {raw.dtype}; give whole numbers"
+    if not has_form(query, raw, n):
+        yield f"{n} records gave {raw.dtype} values of shape {raw.shape}; give whole numbers"
     if np.any(values != raw):
         yield f"some of its values are not in {query.domain}"
     alone = (query.values(records.take(slice(row, row + 1))) for row in range(min(n, MOST)))
     if any(not np.array_equal(one[0], value) for one, value in zip(alone, values, strict=False)):
         yield "the value of a record depends on others"
-    if query.values(records.take(slice(0, 0))).shape != query.domain.shape(0):
+    if len(query.values(records.take(slice(0, 0)))):
         yield "it cannot answer for no records"
+
+
+def has_form(query: Query, values: Column, n: int) -> bool:
+    """True if these can be the values of n records."""
+    if len(values) != n:
+        return False
+    whole = query.discretize(values, np.zeros(n))
+    return whole.dtype.kind in "biu" and whole.shape == query.domain.shape(n)
 
 
 QUERIES = Registry("query", "local_dp.queries", Query, BUILT_IN)
@@ -135,11 +147,11 @@ def read_numbers(numbers: tuple[float, ...]) -> Floats:
     return np.array(numbers, dtype=np.float64)
 
 
-def on_lattice(values: Floats, bound: float) -> Ints:
-    """Numbers clipped to [-bound, bound], as levels of a lattice of 2^16 steps; a missing number
+def on_lattice(values: Floats, bound: float) -> Floats:
+    """Numbers clipped to [-bound, bound], as places on a lattice of 2^16 steps; a missing number
     counts as 0."""
     share = np.clip(np.nan_to_num(values / bound, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
-    return np.rint((share + 1) / 2 * STEPS).astype(np.int64)
+    return np.asarray((share + 1) / 2 * STEPS)
 
 
 def matrix(records: Records, columns: tuple[str, ...]) -> Floats:

@@ -3,6 +3,7 @@ waves."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -183,26 +184,22 @@ class Bounded(Query):
     column: str
     low: float
     high: float
+    steps: ClassVar[int] = STEPS
 
     def check(self) -> None:
         check_range("", self.low, self.high)
 
     @property
     def domain(self) -> Domain:
-        return levels(self.lattice)
-
-    @property
-    def lattice(self) -> int:
-        """The steps of the lattice."""
-        return STEPS
+        return levels(self.steps)
 
     def share(self, records: Records) -> Floats:
         """Where in the range each number lies, from 0 to 1, shape (n,)."""
         share = (records.numbers(self.column) - self.low) / (self.high - self.low)
         return np.clip(np.nan_to_num(share, nan=0.5, posinf=1.0, neginf=0.0), 0.0, 1.0)
 
-    def __call__(self, records: Records) -> Ints:
-        return np.rint(self.share(records) * self.lattice).astype(np.int64)
+    def __call__(self, records: Records) -> Floats:
+        return self.share(records) * self.steps
 
     def in_units(self, share: Floats) -> Floats:
         """A mean of shares of the range, in the column's own units."""
@@ -215,11 +212,7 @@ class Stepped(Bounded):
 
     name = "stepped"
     summary = "Clips a number to public bounds, on steps of one's own"
-    steps: int
-
-    @property
-    def lattice(self) -> int:
-        return self.steps
+    steps: int  # type: ignore[misc]
 
 
 def asked_in(

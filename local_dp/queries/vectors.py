@@ -25,14 +25,14 @@ from local_dp.queries.query import (
 from local_dp.records import Records
 
 
-def on_rows(columns: Iterable[Floats], steps: int) -> Ints:
-    """Coordinates in [-1, 1], each of shape (n,), as rows of a lattice of `steps` to either side,
+def on_rows(columns: Iterable[Floats], steps: int) -> Floats:
+    """Coordinates in [-1, 1], each of shape (n,), as places on a lattice of `steps` to either side,
     shape (n, d): beyond it the end, missing the middle."""
     inside = (
         np.clip(np.nan_to_num(column, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
         for column in columns
     )
-    return np.stack([np.rint(column * steps).astype(np.int16) for column in inside], axis=-1)
+    return np.stack([column * steps for column in inside], axis=-1)
 
 
 def check_body(kind: str) -> None:
@@ -46,7 +46,8 @@ class Coordinates(Query):
     the Euclidean unit ball, shape (n, d).
 
     On a lattice of `steps` to either side. A number beyond centre +- reach counts as the nearer
-    end, a missing one as the centre. A vector outside the ball is scaled to norm 1.
+    end, a missing one as the centre. Then the vector is multiplied by `shrunk`; one outside the
+    ball is scaled to norm 1, and all of a ball a little inwards, so that rounding stays inside.
     `protocols.surveys.policies` decides on such records first.
     """
 
@@ -57,8 +58,10 @@ class Coordinates(Query):
     reaches: tuple[float, ...]
     kind: Literal["cube", "ball"] = "ball"
     steps: int = 1 << 10
+    shrunk: float = 1.0
 
     def check(self) -> None:
+        check_width("the shrinkage", self.shrunk)
         check_columns(self.columns)
         if not len(self.centres) == len(self.reaches) == len(self.columns):
             raise InputError(
@@ -74,10 +77,17 @@ class Coordinates(Query):
     def domain(self) -> Vectors:
         return vectors(self.kind, len(self.columns), self.steps)
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Floats:
         columns = zip(self.columns, self.centres, self.reaches, strict=True)
         parts = ((records.numbers(name) - centre) / reach for name, centre, reach in columns)
-        return on_rows(parts, self.steps)
+        rows = self.domain.clip(on_rows(parts, self.steps) * self.shrunk)
+        return np.asarray(rows * (self.scale / self.shrunk))
+
+    @property
+    def scale(self) -> float:
+        """What a reach counts as, in [0, 1]."""
+        margin = min(len(self.columns) ** 0.5 / self.steps, 0.5) if self.kind == "ball" else 0.0
+        return self.shrunk * (1 - margin)
 
 
 # Minus the derivative of each loss at the margin m = y <w, x>.
@@ -166,7 +176,7 @@ class Descent(_Descending):
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Floats:
         return on_lattice(
             self.pull(records) * records.numbers(self.columns[self.coordinate]), self.bound
         )
@@ -192,7 +202,7 @@ class DescentVector(_Descending):
     def domain(self) -> Vectors:
         return vectors(self.kind, len(self.columns), self.steps)
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Floats:
         pull = self.pull(records)
         return on_rows(
             (pull * records.numbers(column) / self.bound for column in self.columns), self.steps
@@ -263,6 +273,6 @@ class CentreSum(_ByCentre):
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
 
-    def __call__(self, records: Records) -> Ints:
+    def __call__(self, records: Records) -> Floats:
         points = matrix(records, self.columns)
         return on_lattice(self.belongs(points) * points[self.coordinate], self.bound)

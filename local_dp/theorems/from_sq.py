@@ -27,7 +27,7 @@ from local_dp.oracles.statistical.oracles import (
 )
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.examples import Correlation
-from local_dp.queries.query import STEPS, Query
+from local_dp.queries.query import STEPS, Query, written
 from local_dp.queries.tables import Question
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
@@ -190,20 +190,18 @@ class Rescaled(Query):
     name = "rescaled"
     domain: ClassVar[Domain] = levels(STEPS)
     query: Query
-    places: tuple[int, ...]
+    places: tuple[float, ...]
 
-    def __call__(self, records: Records) -> Ints:
-        values = self.query.values(records).astype(np.int64) - self.query.domain.low
-        return np.asarray(np.array(self.places, dtype=np.int64)[values])
+    def __call__(self, records: Records) -> Floats:
+        values = np.rint(self.query.values(records)).astype(np.int64) - self.query.domain.low
+        return np.array(self.places)[values]
 
 
 def put_to_records(query: StatisticalQuery) -> Query:
-    """What a record is asked: the query itself, or a real function of it rounded to 2^-16 of its
-    range."""
+    """What a record is asked: the query itself, or a real function of it."""
     if not isinstance(query, RealQuery):
         return query.query
-    places = np.rint((query.scale + 1) / 2 * STEPS)
-    return Rescaled(query.query, tuple(places.astype(np.int64).tolist()))
+    return Rescaled(query.query, written((query.scale + 1) / 2 * STEPS))
 
 
 def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:

@@ -69,7 +69,7 @@ class Joint(Query):
         for query in self.queries:
             value = (
                 value * query.domain.size
-                + query.values(records).astype(np.int64)
+                + np.rint(query.values(records)).astype(np.int64)
                 - query.domain.low
             )
         return value

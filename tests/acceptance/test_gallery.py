@@ -113,8 +113,8 @@ BROKEN = {
     "np.roll(x > 9, 1).view(np.uint8)": "the value of a record depends on others",
     "(x > x.mean()).view(np.uint8)": "the value of a record depends on others",
     "np.random.randint(0, 2, len(x))": "asked again, it answers otherwise",
-    "(x > 9) * 1.0": "its values are float64; give whole numbers",
-    "np.array([1])": "64 records gave values of shape (1,)",
+    "(x > 9) * 1.0": "64 records gave float64 values of shape (64,); give whole numbers",
+    "np.array([1])": "64 records gave int64 values of shape (1,)",
     "int(f'cell {x[0]}')": "fails with ValueError in line",
 }
 

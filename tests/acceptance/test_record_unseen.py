@@ -19,7 +19,7 @@ from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.query import QUERIES, Query
+from local_dp.queries.query import QUERIES, Query, has_form
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Reply
@@ -79,7 +79,7 @@ def _look(query: Query, records: Records) -> bool:
         warnings.simplefilter("error")
         values = query.values(records)
         alone = [query.values(records.take(slice(row, row + 1)))[0] for row in range(len(records))]
-    assert values.dtype.kind in "biu"
+        assert has_form(query, values, len(records))
     assert np.array_equal(values, np.array(alone))
     assert np.array_equal(query.domain.clip(values), values)
     return True

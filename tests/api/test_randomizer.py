@@ -113,9 +113,9 @@ def test_every_randomizer_estimates_its_own_reports() -> None:
     ("name", "settings"), [("piecewise", {"steps": 7}), ("sampled-signs", {"d": 2, "steps": 4})]
 )
 @wrong(
-    f"{HERE}._points_of",
-    "NEAR, points, random",
-    "NEAR + 1, points, random",
+    "local_dp.domains:Domain.discretize",
+    "np.floor(places + shift)",
+    "np.rint(places)",
     "to the nearest point",
     at="piecewise-settings0",
 )

@@ -13,7 +13,6 @@ from local_dp.bounds.response import (
     binomial_tail,
     clipped_laplace_shrinkage,
     clipped_laplace_variance,
-    laplace_clients,
     laplace_clients_chernoff,
     laplace_clients_closed,
     laplace_tail_exponent,
@@ -50,10 +49,10 @@ from tests.support.long import short
 # epsilon, tau, beta: RR by the central limit theorem, exact, Hoeffding; Laplace by the central
 # limit theorem, best Chernoff, closed form (limits 1)
 COUNTS = [
-    (0.1, 0.1, 0.05, 153_915, 154_129, 295_602, 307_701, 590_969, 611_347),
-    (1.0, 0.1, 0.05, 1_799, 1_840, 3_455, 3_457, 6_641, 6_869),
-    (1.0, 0.01, 0.05, 179_884, 180_258, 345_478, 345_731, 664_000, 686_906),
-    (4.0, 0.1, 0.05, 413, 426, 794, 576, 1_107, 1_145),
+    (0.1, 0.1, 0.05, 153_915, 154_129, 295_602, 590_969, 611_347),
+    (1.0, 0.1, 0.05, 1_799, 1_840, 3_455, 6_641, 6_869),
+    (1.0, 0.01, 0.05, 179_884, 180_258, 345_478, 664_000, 686_906),
+    (4.0, 0.1, 0.05, 413, 426, 794, 1_107, 1_145),
 ]
 
 
@@ -64,7 +63,6 @@ def test_client_counts(row: tuple[float, ...]) -> None:
     kinds = (
         rr_clients,
         rr_clients_hoeffding,
-        laplace_clients,
         laplace_clients_chernoff,
         laplace_clients_closed,
     )

@@ -1,15 +1,17 @@
 """Estimates and their intervals, and the lattice that queries answer on."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.arrays import Floats, Ints
+from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.queries.query import STEPS, on_lattice
-from local_dp.queries.tables import Bounded
+from local_dp.populations.finite import rounding_law
+from local_dp.queries.cells import Grouped
+from local_dp.queries.examples import Product
+from local_dp.queries.members import Members
+from local_dp.queries.query import Query
+from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -140,39 +142,34 @@ def test_a_measured_error_gets_students_quantile() -> None:
     assert 0.95 * float(stats.t.ppf(0.975, 29) * np.sqrt(30 / 29)) > Z95
 
 
-BOUND = 2.0
+X = np.array([-9.0, 0.3, 1.9999, np.inf, np.nan])
+NUMBERS = Records({"x": X, "y": X, "s": np.array(["a=-1.3;b=1.9", "b=.2", "a", "", "b;a=.5"])})
 
 
 @wrong(
-    "local_dp.queries.query:on_lattice",
-    "np.rint",
-    "np.floor",
-    "numbers are rounded down, so means are biased",
-    at="on_lattice",
+    "local_dp.domains:Domain.discretize",
+    "np.floor(places + shift)",
+    "np.rint(places)",
+    "to the nearest step",
+    at="Product",
 )
 @pytest.mark.parametrize(
-    "place",
+    "query",
     [
-        lambda numbers: on_lattice(numbers, BOUND),
-        lambda numbers: Bounded("v", -BOUND, BOUND)(Records({"v": numbers})),
+        Grouped("x", -2.0, 2.0, steps=7),
+        Product(("x",), 2.0),
+        Members("s", ("a", "b"), -2.0, 2.0, 3),
+        Coordinates(("x", "y"), (0.0, 0.0), (2.0, 2.0), steps=8),
     ],
-    ids=["on_lattice", "Bounded"],
+    ids=lambda query: type(query).__name__,
 )
-def test_a_number_goes_to_the_nearest_point_of_the_lattice(place: Callable[[Floats], Ints]) -> None:
-    """Numbers a quarter and three quarters of a step above a point go down and up, so rounding
-    leans neither way; beyond the bound they are clipped."""
-    points = np.array([0, 1, 1000, STEPS // 2, STEPS - 1])
-    step = 2 * BOUND / STEPS
-    assert place(points * step - BOUND).tolist() == points.tolist()
-    assert place((points + 0.25) * step - BOUND).tolist() == points.tolist()
-    assert place((points + 0.75) * step - BOUND).tolist() == (points + 1).tolist()
-    assert place(np.array([-9.0, 9.0, -np.inf, np.inf, np.nan])).tolist() == [
-        0,
-        STEPS,
-        0,
-        STEPS,
-        STEPS // 2,
-    ]
+def test_rounding_keeps_the_mean(query: Query) -> None:
+    """By its exact law, of each record; in a ball too, for no vector leaves it."""
+    values, chances = rounding_law(query, NUMBERS)
+    if isinstance(query, Members):
+        values = np.stack([values // 5**key % 5 for key in (0, 1)], axis=1)
+    means = np.einsum("n...p,np->n...", values + query.domain.low, chances)
+    assert means == pytest.approx(query.values(NUMBERS), abs=1e-9)
 
 
 def test_a_number_beyond_the_possible_is_moved_and_covers_as_before() -> None:

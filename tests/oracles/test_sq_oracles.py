@@ -29,9 +29,10 @@ from local_dp.populations.concepts import (
     monotone_conjunctions,
     sign_matrix,
 )
-from local_dp.populations.finite import Population, bernoulli
+from local_dp.populations.finite import Finite, Population, bernoulli
 from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.tables import Bounded, Question
+from local_dp.records import Records
 from tests.support.wrong import wrong
 
 OracleFor = Callable[[Population], oracles.SQOracle]
@@ -197,7 +198,10 @@ def test_the_null_oracle_says_nothing_it_need_not() -> None:
     """Leaning towards random labels, the oracle answers the null exactly wherever the target is
     within tau of it, and stays legal elsewhere."""
     everything = masked_parity(4)
-    null = everything.unlabelled_population(1, 0)
+    points, shares = everything.points.columns, np.tile(everything.shares, 2)
+    labels = {"y": np.repeat([1, -1], len(everything.points))}
+    twice = {name: np.tile(values, 2) for name, values in points.items()}
+    null = Finite(Records(twice | labels), shares, 1, 0)
     for index in (0, 9, 30):
         population = everything.population(index, 1, 0)
         learner = bent_learner(4, 2 ** (-8 / 3))

@@ -239,7 +239,7 @@ def test_a_number_in_its_group() -> None:
         if math.isnan(number) or city not in ("Oslo", "Rome"):
             assert value == 14, row
         else:
-            level = round(min(max(number, 0.0), 3.0) * 2)
+            level = min(max(number, 0.0), 3.0) * 2
             assert value == ("Oslo", "Rome").index(city) * 7 + level, row
     # without groups: NaN is nothing
     assert Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7
@@ -342,7 +342,7 @@ def test_an_encoded_query_travels_exactly(weights: list[float], place: int) -> N
     assert isinstance(copy, Encoded)
     assert copy.inner == Descent("logistic", SEEN.shown, "y", tuple(weights), place, 0.5)
     together = query.values(PEOPLE)
-    alone = [int(query.values(PEOPLE.take(slice(row, row + 1)))[0]) for row in range(5)]
+    alone = [query.values(PEOPLE.take(slice(row, row + 1)))[0] for row in range(5)]
     assert alone == together.tolist()
 
 

@@ -320,11 +320,8 @@ def _examples(count: int) -> list[Case]:
 def _value(case: Case) -> Any:
     records = records_of([case["record"]]).at_length()
     try:
-        return int(
-            Work(PROVEN, records.schema())
-            .query(case["name"], unplain(case["params"]))
-            .values(records)[0]
-        )
+        query = Work(PROVEN, records.schema()).query(case["name"], unplain(case["params"]))
+        return query.values(records)[0].item()
     except RefusedError as error:
         return error.code
     except InputError:

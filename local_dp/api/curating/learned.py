@@ -10,7 +10,7 @@ from local_dp.api.declare import option, pair, policy
 from local_dp.api.tables import Bounds, bounds_text, settings_text
 from local_dp.api.trusted import Offer, Question, Task
 from local_dp.curator.account import DeclaredAccount
-from local_dp.curator.clipped import laplace_error
+from local_dp.curator.clipped import laplace_error, rounding_error
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.learners.tabular import in_words, unit_of, verdict
@@ -21,7 +21,6 @@ from local_dp.protocols.learning.learn import Learn, trivial, true_baseline, tru
 from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding, encoded
-from local_dp.queries.query import STEPS
 from local_dp.records import Records
 from local_dp.text.layout import grain, held, number
 from local_dp.theorems.curated import curated_from_sq
@@ -32,11 +31,10 @@ _TOLERANCE = 0.5  # of the verdicts: their noise is that of their share of the b
 
 def _reach(query: StatisticalQuery, nano: int, size: int, misses: Fraction) -> float:
     """The noise of an answer on the [-1, 1] scale exceeds this with probability `misses` at most.
-    Where values are rounded to a lattice, half a step more."""
+    The sum is rounded, too."""
     steps = put_to_records(query).domain.size - 1
     noise = laplace_error(Fraction(nano, steps), misses)[1]
-    rounding = size / 2 if steps == STEPS else 0
-    return 2 * (noise + rounding) / (steps * size)
+    return 2 * (noise + rounding_error(size)) / (steps * size)
 
 
 SAME_RECORDS = (

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Bools, Column, Counts, Ints, Words
+from local_dp.arrays import Bools, Column, Counts, Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, R
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
 from local_dp.oracles.local.memory import FRESH, Fresh, Memo, Memoised, Memory, Repeat, Session
-from local_dp.queries.query import Query, fault_of
+from local_dp.queries.query import Query, fault_of, has_form
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.records import Records, chunks
@@ -159,7 +159,7 @@ class Asking:
         randomizer = self.query.randomizer
         if isinstance(self.noise, KeyedNoise):
             work = partial(randomizer.simulated, self.noise, self.which)
-            return self._in_batches(work, values)
+            return self._in_batches(work, values, self.which)
         return self._with_words(randomizer.respond, values)
 
     def _report_outcomes(self, values: Callable[[], Ints], memo: Memo, places: Counts) -> Words:
@@ -190,21 +190,31 @@ class Asking:
             words = randomizer.draw(self.noise, which, first, first + len(part))
             return step(part, words, cells)
 
-        return self._in_batches(work, inputs)
+        return self._in_batches(work, inputs, which)
 
-    def _in_batches(self, work: Callable[[int, Any, Words], Words], inputs: Column) -> Words:
-        """work(the first client, the input of each, its public coins), batch by batch."""
+    def _in_batches(
+        self, work: Callable[[int, Any, Words], Words], inputs: Column, which: Draw
+    ) -> Words:
+        """work(the first client, the input of each, its public coins), batch by batch; numbers
+        between two steps are rounded before."""
         randomizer, start = self.query.randomizer, self.start
         most = self.most or fitting(randomizer)
-        batches = [
-            work(
-                first,
-                inputs[first - start : last - start],
-                cells_of(randomizer, self.coins, first, last),
-            )
-            for first, last in chunks(start, start + len(inputs), most)
-        ]
+        batches = []
+        for first, last in chunks(start, start + len(inputs), most):
+            part = inputs[first - start : last - start]
+            if part.dtype.kind == "f":
+                random = dither(randomizer, self.noise, which, first, last)
+                part = self.query.query.discretize(part, random)
+            batches.append(work(first, part, cells_of(randomizer, self.coins, first, last)))
         return batches[0] if len(batches) == 1 else np.concatenate(batches)
+
+
+def dither(randomizer: Randomizer, noise: Noise, which: Draw, start: int, stop: int) -> Floats:
+    """A number in [0, 1) for each of the clients start..stop, for `Domain.discretize`: by words of
+    the width that its reports do not take."""
+    width = 96 - randomizer.width
+    words = noise.words(which, start, stop, width)
+    return np.asarray((words >> words.dtype.type(width - 32)) * 2.0**-32)
 
 
 def respond(
@@ -247,7 +257,7 @@ def _values(query: Query, records: Records, strict: bool) -> Ints:
     the domain's first value."""
     try:
         values = query.values(records)
-        if values.dtype.kind in "biu" and values.shape == query.domain.shape(len(records)):
+        if has_form(query, values, len(records)):
             return values
         if strict:
             raise InputError(f"query {query.name!r}: {fault_of(query, records)}")
@@ -263,7 +273,7 @@ def _values(query: Query, records: Records, strict: bool) -> Ints:
 
 def fitting(randomizer: Randomizer) -> int:
     """How many clients answer at a time."""
-    return max(1, CHUNK // randomizer.words)
+    return max(1, CHUNK // max(randomizer.words, randomizer.domain.first(1).size))
 
 
 def cells_of(randomizer: Randomizer, coins: bytes, start: int, stop: int) -> Words:

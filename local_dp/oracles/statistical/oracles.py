@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Play, R, Watched
-from local_dp.populations.finite import Finite, Population
+from local_dp.populations.finite import Population
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
@@ -55,10 +55,10 @@ class StatisticalQuery:
         return self.query.domain.size - 1
 
     def numerators(self, records: Records) -> Counts:
-        """span times the value of each record on the [-1, 1] scale: whole numbers, so that sums
-        over records are exact. Shape (n,)."""
-        domain = self.query.domain
-        return 2 * self.query.values(records).astype(np.int64) - (domain.low + domain.high)
+        """span times the value of each record on the [-1, 1] scale, rounded to whole numbers, so
+        that sums over records are exact. Shape (n,)."""
+        values = np.rint(self.query.values(records)).astype(np.int64)
+        return 2 * values - (self.query.domain.low + self.query.domain.high)
 
 
 Statistical: TypeAlias = Nonadaptive[StatisticalQuery, float, R]
@@ -93,11 +93,6 @@ class ExactOracle(SQOracle):
         self.population = population
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        # a few kinds of record, where a law may have 65,537 values
-        if isinstance(self.population, Finite):
-            return (
-                float(self.population.shares @ query.numerators(self.population.kinds)) / query.span
-            )
         return query.expectation(self.population.law(query.query))
 
 
@@ -167,7 +162,7 @@ class RealQuery(StatisticalQuery):
         """span times the function of each record, rounded to whole numbers, so that sums over
         records are exact. Shape (n,)."""
         numerators = np.rint(self.scale * SPAN).astype(np.int64)
-        places = self.query.values(records).astype(np.int64) - self.query.domain.low
+        places = np.rint(self.query.values(records)).astype(np.int64) - self.query.domain.low
         return np.asarray(numerators[places])
 
 

@@ -198,9 +198,6 @@ class LocalSGD(LocalProtocol[Halfspace]):
         """The root of the expected square norm of a round's gradient estimate, at most."""
         return math.sqrt(1 + self.gradients(epsilon).moment * self.rounds / clients) / self.gamma
 
-    def expected_error(self, epsilon: float, clients: int) -> float:
-        return self.gradient_norm(epsilon, clients) / math.sqrt(self.rounds)
-
     def clients(self, epsilon: float) -> int:
         """Clients for an expected error of alpha; raises InputError if the rounds are too few for
         any number."""

@@ -67,10 +67,10 @@ class Search:
     law, moves each end.
     """
 
-    def __init__(self, randomizer: FiniteChannel, symbols: int, level: int) -> None:
+    def __init__(self, randomizer: FiniteChannel, symbols: int, share: float) -> None:
         self.randomizer = randomizer
         self.symbols = symbols
-        self.share = level / STEPS
+        self.share = share
         self.low, self.high = 0, symbols - 1
         self._belief: Floats = np.zeros(symbols)  # ln of the weight of each symbol
         # of the answers at each threshold: S times clients, clients
@@ -78,8 +78,8 @@ class Search:
         no, yes = randomizer.rows(np.array([0, randomizer.domain.high]), 0).tolist()
         self._report = int(yes[1] > no[1])  # the likelier one of who is below a threshold
         low, gap = no[self._report], yes[self._report] - no[self._report]
-        one = float(low + Fraction(gap * level, STEPS))
-        self._one = one / randomizer.total  # the probability of that report where S = 0
+        # the probability of that report where S = 0
+        self._one = float(low + gap * Fraction(share)) / randomizer.total
         self._gain: float = randomizer.total / gap
 
     def thresholds(self, clients: int) -> tuple[int, int, int]:
@@ -324,7 +324,7 @@ class Quantiles(LocalProtocol[Located]):
     def _searches(self, epsilon: float) -> list[Search]:
         which = OneBitMean.name if self.randomizer == "best" else self.randomizer
         randomizer: Any = self._questions.randomizer(which, epsilon, self.name)
-        return [Search(randomizer, self.symbols, round(share * STEPS)) for share in self.shares]
+        return [Search(randomizer, self.symbols, share) for share in self.shares]
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Located]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's

@@ -125,7 +125,8 @@ class Sets(LocalProtocol[Holdings]):
         for name in names:
             made = self.need.randomizer(name, epsilon, self.name)
             query = next(each for each in self.queries.values() if each.domain == made.domain)
-            values = query(Records({self.column: np.array(["", self.items[0]])}))
+            places = query(Records({self.column: np.array(["", self.items[0]])}))
+            values = query.discretize(places, np.zeros(2))
             variance = math.inf  # of one without a form
             with suppress(NotImplementedError):
                 variance = float(made.variance(values, np.array([0.5, 0.5]))[0])

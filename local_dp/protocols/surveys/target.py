@@ -9,7 +9,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim, Reports, report_laws
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.randomizers.table import COARSE, NumberTable
+from local_dp.randomizers.table import NumberTable
 from local_dp.tallies import Estimate, Tally
 
 _MOST = 1 << 20  # entries of a channel
@@ -37,12 +37,12 @@ def of_records(randomizer: Randomizer, tally: Tally, estimate: Estimate) -> Esti
 
 @lru_cache(maxsize=64)
 def _noise(randomizer: FiniteChannel) -> tuple[tuple[float, float], Floats] | None:
-    """The least and the largest variance of one report's noise, and what each report adds to an
-    unbiased estimate of the clients' average one; None where there is none."""
-    rounding = 0.0
-    if isinstance(randomizer, NumberTable) and randomizer.coarse is not None:
-        randomizer, rounding = randomizer.coarse, 1 / (2 * COARSE) ** 2
+    """The least and the largest variance of one report's noise, rounding among it, and what each
+    report adds to an unbiased estimate of the clients' average one; None where there is none."""
+    if isinstance(randomizer, NumberTable):
+        randomizer = randomizer.coarse or randomizer
     size = randomizer.domain.size
+    rounding = 1 / (2 * size - 2) ** 2
     if size * randomizer.alphabet * randomizer.cells > _MOST:
         return None
     reports = Reports.of(randomizer, Aim.mean(size - 1))

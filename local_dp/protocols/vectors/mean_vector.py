@@ -159,11 +159,7 @@ class Mean(OfGroups):
 
     def read(self, randomizer: Randomizer, tally: Tally) -> Estimate:
         estimate: Estimate = randomizer.estimate(tally)
-        if self.of == "records":
-            estimate = of_records(randomizer, tally, estimate)
-        steps = randomizer.domain.high
-        # on a coarse lattice each number moves by half a step at most
-        return estimate if steps == STEPS else replace(estimate, bias=1 / (2 * steps))
+        return of_records(randomizer, tally, estimate) if self.of == "records" else estimate
 
     def aim(self) -> Aim | None:
         return Aim.mean(STEPS, self.of) if self.whole else None
@@ -228,7 +224,8 @@ class Mean(OfGroups):
         present, clipped to the bounds; shape () or (groups,)."""
         if self.whole:
             law = population.own_law if self.of == "records" else population.law
-            return self.mean(law(self.query))
+            latest = population.latest[0]  # on the lattice of the randomizer
+            return self.mean(law(latest if isinstance(latest, Stepped) else self.query))
         query = self.grouped
         cells = population.law(query)[:-1].reshape(query.groups, query.steps + 1)
         with np.errstate(all="ignore"):
@@ -351,9 +348,7 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     def _query(self, body: Body, shrunk: float) -> Coordinates:
         centres, reaches = self.box
-        return Coordinates(
-            self.named, written(centres), written(reaches / shrunk), body, self.steps
-        )
+        return Coordinates(self.named, written(centres), written(reaches), body, self.steps, shrunk)
 
     def chosen(self, epsilon: float) -> VectorChoice:
         """The randomizer, by closed form or by name; of one without a form the error is that of the
@@ -391,6 +386,8 @@ class MeanVector(LocalProtocol[FoundVector]):
         query = self.asked(epsilon, clients)
         choice = self.chosen(epsilon)
         centres, reaches = self.box
+        assert isinstance(query.query, Coordinates)
+        ends = centres, centres + reaches / query.query.scale
 
         def decode(tallies: tuple[Tally, ...]) -> FoundVector:
             estimate = query.randomizer.estimate(tallies[0])
@@ -399,9 +396,7 @@ class MeanVector(LocalProtocol[FoundVector]):
             value = np.where(missing, np.nan, estimate.value)
             error = np.where(missing, np.nan, estimate.standard_error)
             estimate = replace(estimate, value=value, standard_error=error)
-            return FoundVector(
-                estimate.on_scale(centres, centres + reaches / choice.shrunk), choice
-            )
+            return FoundVector(estimate.on_scale(*ends), choice)
 
         return Nonadaptive((query,), decode)
 
@@ -467,5 +462,6 @@ class MeanVector(LocalProtocol[FoundVector]):
         shape (d,)."""
         records, weights = weighted_records(population)
         centres, reaches = self.box
-        levels = self._query(self.body, 1.0).values(records)
-        return centres + reaches * np.average(levels, axis=0, weights=weights) / self.steps
+        query = self._query(self.body, 1.0)
+        places = weights @ query.values(records) / weights.sum()
+        return np.asarray(centres + reaches * places / query.scale / self.steps)

@@ -83,15 +83,13 @@ def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsi
     """By enumeration of all answers of 5, 40 and 300 clients: where S = 0 at every threshold, the
     outer test errs with at most 3/4 alpha, and not with none."""
     randomizer = OneBitMean(epsilon, steps=STEPS)
-    level = round(share * STEPS)
     alpha = 0.05
-    weight = randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]
-    chance = float(weight) / randomizer.total
+    chance = (randomizer.base + randomizer.slope * STEPS * share) / randomizer.total
     wrong = []
     for n in (5, 40, 300):
         chances = {"low": 0.0, "high": 0.0}
         for ones in range(n + 1):
-            search = Search(randomizer, 10, level)
+            search = Search(randomizer, 10, share)
             even = Tally(np.array([[n - round(n * chance), round(n * chance)]]))
             tally = Tally(np.array([[n - ones, ones]]))
             search.update((4, 4, 4), (tally, even, tally), alpha)

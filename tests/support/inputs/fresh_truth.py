@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
-LATTICE = 2.0**-15  # of the range: so coarse are the numbers that clients report
 MISSED = 4.9  # standard errors: a right estimate is farther away once in a million
 
 
@@ -88,7 +87,7 @@ def binned(column: Any, low: float, high: float, bins: int) -> Truth:
 
 def mean(column: Any, low: float, high: float) -> Truth:
     """The mean of the numbers that there are."""
-    return Truth(column.mean(), column.notna().mean(), high - low, grid=(high - low) * LATTICE)
+    return Truth(column.mean(), column.notna().mean(), high - low)
 
 
 def means(column: Any, low: float, high: float, by: Any, labels: Iterable[Any]) -> Truth:
@@ -97,7 +96,6 @@ def means(column: Any, low: float, high: float, by: Any, labels: Iterable[Any]) 
         [each.mean() for each in groups],
         [len(each) / len(column) for each in groups],
         high - low,
-        grid=(high - low) * LATTICE,
     )
 
 

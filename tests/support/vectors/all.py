@@ -124,8 +124,9 @@ def question(case: Case) -> Case:
         return {"code": error.code}
     except InputError:
         return {"code": "bad-query"}
+    place = float(query.values(records)[0])
     return {
-        "value": int(query.values(records)[0]),
+        "value": int(place) if place.is_integer() else place,
         "domain": [query.domain.kind, query.domain.low, query.domain.high],
     }
 
