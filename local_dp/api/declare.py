@@ -12,6 +12,8 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+import numpy as np
+
 from local_dp.checks import treatment
 from local_dp.errors import InputError
 from local_dp.foreign import shown
@@ -198,6 +200,19 @@ class Drawn:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_OF_NUMBERS = {"table", "labels", "weights", "at", "shares", "queries", "tolerances", "bounds"}
+
+
+def _check_names(name: str, value: Any, table: Any) -> None:
+    """Raises InputError for a column itself in the place of its name; the line has no cell."""
+    for each in value if isinstance(value, list | tuple) else [value]:
+        if hasattr(each, "__array__") and np.ndim(each):
+            columns, own = {*map(str, getattr(table, "columns", ()))}, str(getattr(each, "name", ""))
+            if not {*map(str, each)} <= columns:
+                example = repr(own) if own in columns else "'age'"
+                raise InputError(f"{name} is a {type(each).__name__}; name the column: {example}")
+
+
 def by_name(function: F) -> F:
     """The function, whose call raises InputError for values that are not given, or not by name."""
     parameters = list(signature(function).parameters.values())
@@ -210,12 +225,15 @@ def by_name(function: F) -> F:
     @wraps(function)
     def call(*values: Any, **how: Any) -> Any:
         names = {*first[: len(values)], *how}
+        others = [
+            each.name
+            for each in parameters
+            if each.kind is Parameter.KEYWORD_ONLY and each.name not in how
+        ]
+        given = {**dict(zip([*first, *others], values, strict=False)), **how}
+        for name in given.keys() - _OF_NUMBERS:
+            _check_names(name, given[name], given.get("table"))
         if len(values) > len(first):
-            others = [
-                each.name
-                for each in parameters
-                if each.kind is Parameter.KEYWORD_ONLY and each.name not in how
-            ]
             extra = ", ".join(
                 f"{name}={value!r:.80}"
                 for name, value in zip(others, values[len(first) :], strict=False)
