@@ -15,6 +15,7 @@ DATES = np.dtype("M8[us]")  # without a time zone
 TRUTHS = np.dtype("f2")  # truth values of which some may be missing; no number has this type
 _AT_A_TIME = 1 << 10  # rows
 PART = 1 << 18  # rows
+MERGED = 1 << 53  # beyond it, neighbouring whole numbers are one double
 
 
 class Records:
@@ -22,8 +23,8 @@ class Records:
     (`M8[us]`) or text (numpy `U`); nothing else travels.
 
     A missing value is NaN among numbers, NaT among dates and the empty text among texts. Whole
-    numbers are never missing; truth values are `TRUTHS` where one is. `lengths` are the declared greatest lengths of texts
-    in characters, by column, where they are not `LONGEST`. `odd` has the line that refuses a
+    numbers are never missing; truth values are `TRUTHS` where one is. `lengths` are the declared
+    greatest lengths of texts in characters, where they are not `LONGEST`. `odd` has the line that refuses a
     question, for each column that was left out of the table. `names` are those that errors
     list: those of the whole table, where only some of its columns were read. `orders` are the
     categories of texts in their declared order, empty where they have none.

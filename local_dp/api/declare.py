@@ -207,7 +207,10 @@ def _check_names(name: str, value: Any, table: Any) -> None:
     """Raises InputError for a column itself in the place of its name; the line has no cell."""
     for each in value if isinstance(value, list | tuple) else [value]:
         if hasattr(each, "__array__") and np.ndim(each):
-            columns, own = {*map(str, getattr(table, "columns", ()))}, str(getattr(each, "name", ""))
+            columns, own = (
+                {*map(str, getattr(table, "columns", ()))},
+                str(getattr(each, "name", "")),
+            )
             if not {*map(str, each)} <= columns:
                 example = repr(own) if own in columns else "'age'"
                 raise InputError(f"{name} is a {type(each).__name__}; name the column: {example}")

@@ -32,9 +32,8 @@ from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
 from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
-from local_dp.records import LONGEST, PART, Records, chosen
+from local_dp.records import LONGEST, MERGED, PART, Records, chosen
 from local_dp.storage.columns import (
-    MERGED,
     OddColumnError,
     column_of_kind,
     dates_of,

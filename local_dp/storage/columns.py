@@ -13,12 +13,11 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError
 from local_dp.queries.dates import date_of
-from local_dp.records import DATES, LONGEST, TRUTHS
+from local_dp.records import DATES, LONGEST, MERGED, TRUTHS
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
-MERGED = 1 << 53  # beyond it, neighbouring whole numbers are one double
 _JOINED = 1 << 16  # texts
 _OFFSET, _OFFSETS = " *%:?z$", r" *(?:Z|[+-]\d\d(?::?\d\d)?)$"
 _GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT")}
@@ -163,7 +162,8 @@ def values_of(name: str, values: Any) -> Column:
         kind = array.dtype.kind
         if kind in _GAPS or not np.ma.is_masked(array):
             return np.ascontiguousarray(
-                np.ma.filled(array, _GAPS.get(kind)), dtype=_TYPES.get(array.dtype.str[1:3], array.dtype)
+                np.ma.filled(array, _GAPS.get(kind)),
+                dtype=_TYPES.get(array.dtype.str[1:3], array.dtype),
             )
         values = array.tolist()  # with None where it is masked
     # also where every number is missing
@@ -246,6 +246,8 @@ def dates_of(series: "polars.Series", kind: str = "date", required: bool = False
         # the hour that is written, whatever its offset: as in a frame
         if re.search(_OFFSET, form):
             form, texts = re.sub(_OFFSET, "", form), texts.str.replace(_OFFSETS, "")
+        if re.search(r"%(\+|[:#]*z)", form):
+            raise InputError(f"the dates in {series.name!r:.80} have an offset; give %z at the end")
         dates = column_of(texts.str.to_datetime(form, strict=False, time_unit="us"))
     else:
         texts = texts.fill_null("")

@@ -74,9 +74,7 @@ def coded(records: Records, column: str) -> Coded:
     if kind != "U":
         return Coded(
             lambda part: of_numbers(part, column),
-            lambda point: (
-                MISSING if point == _NOTHING else names.get(each := plain(point), each)
-            ),
+            lambda point: MISSING if point == _NOTHING else names.get(each := plain(point), each),
         )
     texts = np.unique(np.concatenate([np.unique(part[column]) for part in records.parts()]))
     return Coded(

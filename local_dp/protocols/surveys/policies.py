@@ -18,7 +18,7 @@ from local_dp.queries.grammar import columns_of, only_names, parse
 from local_dp.queries.labels import Listed, apart, value_of
 from local_dp.queries.questions import answers_of, may_be_open
 from local_dp.queries.tables import Category, Question, labels_of
-from local_dp.records import Records, absent, is_truth, may_lack
+from local_dp.records import MERGED, Records, absent, is_truth, may_lack
 
 MAX_LABELS = 1000  # read from a table at most, of numbers or for several columns
 SEARCH = (
@@ -73,6 +73,19 @@ class Launch:
             self.refuse(
                 policy, lambda part: absent(part[column]), f"{column!r} has no value", choices
             )
+
+    def whole(self, column: str) -> None:
+        """Raises InputError unless a column has whole numbers: in private those of a type without
+        fractions, else also whole numbers that are stored as such."""
+        if self.private or self.types[column].dtype.kind != "f":
+            self.types.whole(column)
+            return
+        self.refuse(
+            "refuse",
+            lambda part: (part[column] != np.rint(part[column])) | (abs(part[column]) > MERGED),
+            f"{column!r} has no whole number",
+            "another column",
+        )
 
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
         """For a yes/no question that missing values leave open. Raises InputError also for an
