@@ -24,8 +24,8 @@ class Records:
 
     A missing value is NaN among numbers, NaT among dates and the empty text among texts. Whole
     numbers are never missing; truth values are `TRUTHS` where one is. `lengths` are the declared
-    greatest lengths of texts in characters, where they are not `LONGEST`. `odd` has the line that refuses a
-    question, for each column that was left out of the table. `names` are those that errors
+    greatest lengths of texts in characters, where they are not `LONGEST`. `odd` has the line that
+    refuses a question, for each column that was left out of the table. `names` are those that errors
     list: those of the whole table, where only some of its columns were read. `orders` are the
     categories of texts in their declared order, empty where they have none.
     """

@@ -200,7 +200,18 @@ class Drawn:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_OF_NUMBERS = {"table", "labels", "weights", "at", "shares", "queries", "tolerances", "bounds"}
+_OF_NUMBERS = {
+    "protocol",
+    "question",
+    "table",
+    "labels",
+    "weights",
+    "at",
+    "shares",
+    "queries",
+    "tolerances",
+    "bounds",
+}
 
 
 def _check_names(name: str, value: Any, table: Any) -> None:

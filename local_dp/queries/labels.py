@@ -13,12 +13,12 @@ import numpy as np
 from local_dp.arrays import Column, Ints, Words
 from local_dp.noise import philox_words, stream_key
 from local_dp.queries.dates import date_of, date_texts
-from local_dp.records import is_truth, letters
+from local_dp.records import letters
 
 _LETTERS = 3  # of 21 bits each, in a word
 # Latin, Greek and Cyrillic letters, which all versions of Unicode give the same lower case
 _CASED = 0x530
-_TRUTHS = {"True": 1, "False": 0, "1": 1, "0": 0}
+_TRUTHS = {"True": 1, "False": 0}
 _LOWER = np.array(
     [
         ord(lower if len(lower := chr(point).lower()) == 1 else chr(point))
@@ -164,11 +164,12 @@ def value_of(label: str, kind: "np.dtype[np.generic]") -> float | str | np.datet
         date = date_of(label)
         texts = [] if date is None else date_texts(np.array([date])).tolist()
         return date if texts == [label] else None
-    if is_truth(kind):
+    if kind.kind == "b":
         return _TRUTHS.get(label)
     try:
         if kind.kind == "f":
-            return _fraction(label, kind)
+            # truth values are numbers where one is missing
+            return _TRUTHS[label] if label in _TRUTHS else _fraction(label, kind)
         whole = int(label)
         return whole if str(whole) == label and whole == int(kind.type(whole)) else None
     except (ValueError, OverflowError):

@@ -166,10 +166,10 @@ class Scanned(Records):
         columns: Columns,
         lengths: Mapping[str, int],
         names: Sequence[str],
-        orders: Mapping[str, tuple[str, ...]],
+        orders: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.columns, self.lengths, self.odd, self.names = columns, dict(lengths), {}, tuple(names)
-        self.orders = dict(orders)
+        self.orders = dict(orders or {})
         self._length = columns.stop - columns.start
 
     def __reduce__(self) -> tuple[Any, ...]:
