@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,8 @@ LONGEST = 256  # characters of a text, unless more or fewer are declared
 MOST = 1000  # that can be declared
 DATES = np.dtype("M8[us]")  # without a time zone
 TRUTHS = np.dtype("f2")  # truth values of which some may be missing; no number has this type
+# of categories, by column; None of other columns
+Orders: TypeAlias = Mapping[str, tuple[str, ...] | None]
 _AT_A_TIME = 1 << 10  # rows
 PART = 1 << 18  # rows
 MERGED = 1 << 53  # beyond it, neighbouring whole numbers are one double
@@ -25,9 +27,9 @@ class Records:
     A missing value is NaN among numbers, NaT among dates and the empty text among texts. Whole
     numbers are never missing; truth values are `TRUTHS` where one is. `lengths` are the declared
     greatest lengths of texts in characters, where they are not `LONGEST`. `odd` has the line that
-    refuses a question, for each column that was left out of the table. `names` are those that errors
-    list: those of the whole table, where only some of its columns were read. `orders` are the
-    categories of texts in their declared order, empty where they have none.
+    refuses a question, for each column that was left out of the table. `names` are those that
+    errors list: those of the whole table, where only some of its columns were read. `orders` are
+    the categories of texts in their declared order, empty where they have none.
     """
 
     def __init__(
@@ -36,7 +38,7 @@ class Records:
         lengths: Mapping[str, int] | None = None,
         odd: Mapping[str, str] | None = None,
         names: Collection[str] = (),
-        orders: Mapping[str, tuple[str, ...]] | None = None,
+        orders: Orders | None = None,
     ) -> None:
         if not columns:
             raise InputError("records need at least one column")

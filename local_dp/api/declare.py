@@ -200,15 +200,7 @@ class Drawn:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_OF_NUMBERS = {
-    "protocol",
-    "question",
-    "table",
-    "labels",
-    "weights",
-    "at",
-    "shares",
-    "queries",
+_NO_NAMES = {"protocol", "question", "table", "labels", "weights", "at", "shares", "queries"} | {
     "tolerances",
     "bounds",
 }
@@ -245,7 +237,7 @@ def by_name(function: F) -> F:
             if each.kind is Parameter.KEYWORD_ONLY and each.name not in how
         ]
         given = {**dict(zip([*first, *others], values, strict=False)), **how}
-        for name in given.keys() - _OF_NUMBERS:
+        for name in given.keys() - _NO_NAMES:
             _check_names(name, given[name], given.get("table"))
         if len(values) > len(first):
             extra = ", ".join(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -32,7 +31,7 @@ from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
 from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
-from local_dp.records import LONGEST, MERGED, PART, Records, chosen
+from local_dp.records import LONGEST, MERGED, PART, Orders, Records, chosen
 from local_dp.storage.columns import (
     OddColumnError,
     column_of_kind,
@@ -42,6 +41,7 @@ from local_dp.storage.columns import (
     is_whole,
     length_of,
     order_of,
+    orders_of,
     values_of,
 )
 from local_dp.storage.scanned import Columns, File, Scanned
@@ -54,7 +54,6 @@ Bounds: TypeAlias = tuple[float, float]
 Schema: TypeAlias = Mapping[str, str] | str | Path | None
 Dates: TypeAlias = Mapping[str, str] | None  # the forms of columns of dates
 Notice: TypeAlias = Callable[[str], object]
-Orders: TypeAlias = Mapping[str, tuple[str, ...]]  # of categories, by column
 # columns, lines that refuse others, the names of all, and orders
 Found: TypeAlias = tuple[dict[str, Column], dict[str, str], Sequence[str], Orders]
 # a path to a file or folder, a mapping of columns, Records, or a frame or series, or whatever
@@ -79,7 +78,7 @@ def records_of(
     Numbers stay numbers (a missing one becomes NaN), truth values and dates stay such, all else
     becomes text (missing: empty), unless a `schema` declares the columns, as in `read_records`.
     `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs
-    none. Texts are cut at their greatest length; `notice` shows how many, by default as a warning,
+    none. Of a date with an offset or a zone, the hour that it shows counts. Texts are cut at their greatest length; `notice` shows how many, by default as a warning,
     but not of a `private` table. A column of other cells, such as lists, is left out with a notice;
     a question about it is refused. `csv` is that of `read_records`. `only`: the columns that are
     read, and digested (`chosen`); None: all. `copy`: whether a large CSV table may be copied to a
@@ -99,8 +98,8 @@ def records_of(
     if isinstance(table, Scanned) and kinds is None:
         return table.only(only)
     if isinstance(table, Records) and kinds is None:
-        orders = table.orders
-        return _cut(table.columns, table.lengths, notice, table.odd, table.names, orders).only(only)
+        facts = table.odd, table.names, table.orders
+        return _cut(table.columns, table.lengths, notice, *facts).only(only)
     if csv:
         raise InputError("csv describes a CSV file, but this table is not one; leave out csv")
     columns, odd, names, orders = (
@@ -154,7 +153,7 @@ def _cut(
     notice: Notice,
     odd: Mapping[str, str] | None = None,
     names: Collection[str] = (),
-    orders: Orders = MappingProxyType({}),
+    orders: Orders | None = None,
 ) -> Records:
     """The records, with each text cut at the declared length of its column: otherwise one long text
     would set the width of all, and show in time and memory.
@@ -238,7 +237,7 @@ def _readable(
     """Of the columns `only`, those that questions can be about, and for each other one the line
     that refuses it. Raises InputError if there are no others."""
     columns, odd, texts = dict[str, Column](), dict[str, str](), [str(name) for name in names]
-    orders = dict[str, tuple[str, ...]]()
+    orders: dict[str, tuple[str, ...] | None] = {}
     check_distinct(texts, "the table")
     choice = chosen(texts, only)
     for name in names:
@@ -247,8 +246,7 @@ def _readable(
         try:
             each = values(name)
             columns[str(name)] = values_of(str(name), each)
-            order = order_of(getattr(each, "dtype", None))
-            orders |= {} if order is None else {str(name): order}
+            orders[str(name)] = order_of(getattr(each, "dtype", None))
         except OddColumnError as error:
             odd[str(name)] = str(error)
     if odd and not columns:
@@ -346,8 +344,7 @@ def _collect(
             )
         if source.kinds is not None:
             kinds = {**source.kinds, **_kinds(dates)}
-            orders = _orders(table.schema)
-            return _of_schema(table, names, kinds, source.total, notice, orders)
+            return _of_schema(table, names, kinds, source.total, notice, orders_of(table.schema))
         columns, odd, present, orders = _readable(
             names, lambda name: _guess(table.get_column(name), notice, dates), notice, source.only
         )
@@ -404,7 +401,7 @@ def _scan(source: Source, home: object = None, names: Sequence[str] = ()) -> Sca
         except OddColumnError:
             return None
     columns = Columns(files, types, kinds, 0, rows, home=home)
-    return Scanned(columns, _lengths(kinds), names or list(kinds or first), _orders(first, kinds))
+    return Scanned(columns, _lengths(kinds), names or list(kinds or first), orders_of(first))
 
 
 _OF_ALL = ("whole", "truth", "date")  # a cell of these kinds may refuse the whole table
@@ -429,16 +426,6 @@ def _facts(name: str, of_type: Any, kinds: Mapping[str, str]) -> "polars.Expr":
             decides += forms
     any_of = polars.any_horizontal(decides)
     return polars.struct(lacks.alias("lacks"), any_of.alias("decides")).alias(name)
-
-
-def _orders(types: Mapping[str, Any], kinds: Collection[str] = ()) -> Orders:
-    """The orders of columns of these types; of declared texts, those that there are."""
-    orders = {name: order_of(each) for name, each in types.items()}
-    return {
-        name: order
-        for name, order in orders.items()
-        if order is not None and (order or name not in kinds)
-    }
 
 
 def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Any:
@@ -513,7 +500,6 @@ def _of_schema(
         for name, kind in schema.items()
         if name in frame.columns
     }
-    orders = {name: order for name, order in orders.items() if order and name in columns}
     return _cut(columns, _lengths(schema), notice, {}, list(schema), orders)
 
 

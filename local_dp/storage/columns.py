@@ -13,7 +13,7 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError
 from local_dp.queries.dates import date_of
-from local_dp.records import DATES, LONGEST, MERGED, TRUTHS
+from local_dp.records import DATES, LONGEST, MERGED, TRUTHS, Orders
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
@@ -134,6 +134,11 @@ def order_of(of_type: Any) -> tuple[str, ...] | None:
     if kind not in ("Enum", "CategoricalDtype"):
         return () if kind == "Categorical" else None
     return tuple(map(str, of_type.categories)) if getattr(of_type, "ordered", True) else ()
+
+
+def orders_of(types: Mapping[str, Any]) -> Orders:
+    """The order of each column of these types."""
+    return {name: order_of(each) for name, each in types.items()}
 
 
 def is_whole(of_type: "polars.DataType") -> bool:

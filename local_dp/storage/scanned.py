@@ -14,7 +14,7 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
-from local_dp.records import LONGEST, Records, chosen, mark
+from local_dp.records import LONGEST, Orders, Records, chosen, mark
 from local_dp.storage.columns import column_of_kind, exactly, length_of
 
 _DIGEST = 16  # bytes
@@ -166,7 +166,7 @@ class Scanned(Records):
         columns: Columns,
         lengths: Mapping[str, int],
         names: Sequence[str],
-        orders: Mapping[str, tuple[str, ...]] | None = None,
+        orders: Orders | None = None,
     ) -> None:
         self.columns, self.lengths, self.odd, self.names = columns, dict(lengths), {}, tuple(names)
         self.orders = dict(orders or {})

@@ -11,6 +11,7 @@ import polars
 import pytest
 
 import local_dp as ldp
+from local_dp.api.tables import unsaid
 from local_dp.errors import InputError
 from tests.support.wrong import wrong
 
@@ -76,8 +77,10 @@ def test_a_column_is_the_same_in_every_form(kind: str, lacking: bool, tmp_path: 
         if name == "csv":
             how["dates"] = {"x": FORM} if kind == "zone" else None
         if (name, kind) != ("csv", "order"):  # such a file declares none
-            assert ldp.survey(table, question, notice=str, **how).truth == 0.5, name
-            counts = ldp.frequency(table, "x", labels_from_data=True, notice=str, **how).to_dict()
+            assert ldp.survey(table, question, notice=unsaid, **how).truth == 0.5, name
+            counts = ldp.frequency(
+                table, "x", labels_from_data=True, notice=unsaid, **how
+            ).to_dict()
             assert counts["result"]["labels"] == labels, name
         if labels != TEXTS:
             rows = ldp.curate.histogram(table, "x", **how).rows
@@ -101,7 +104,7 @@ def test_categories_compare_in_one_declared_order_alone() -> None:
     }.items():
         with pytest.raises(InputError, match=line):
             ldp.survey(frame, question, seed=1)
-    assert ldp.survey(frame, "x == 'a' and y < 'a'", seed=1, notice=str).truth == 0.5
+    assert ldp.survey(frame, "x == 'a' and y < 'a'", seed=1, notice=unsaid).truth == 0.5
 
 
 def test_a_column_in_the_place_of_its_name_is_refused() -> None:
@@ -115,13 +118,15 @@ def test_a_column_in_the_place_of_its_name_is_refused() -> None:
         ):
             with pytest.raises(InputError, match=f"name the column: '{own}'$"):
                 ask(table, **values)
-    assert ldp.mean(table, table.columns[:1], bounds=(0, 1e6), seed=1, notice=str).value
+    assert ldp.mean(table, table.columns[:1], bounds=(0, 1e6), seed=1, notice=unsaid).value
 
 
 def test_whole_numbers_may_be_stored_as_fractions() -> None:
     """A simulation takes them; it counts fractions and gaps."""
     one, other = (
-        ldp.run("prefix-sums", {"x": np.array([1, 3] * 9, of)}, column="x", k=4, seed=1, notice=str)
+        ldp.run(
+            "prefix-sums", {"x": np.array([1, 3] * 9, of)}, column="x", k=4, seed=1, notice=unsaid
+        )
         for of in ("i8", "f8")
     )
     assert one.value == other.value

@@ -65,7 +65,8 @@ _BEYOND = (
 
 def coded(records: Records, column: str) -> Coded:
     of_type = records.schema()[column].dtype
-    kind, names = of_type.kind, {0: "False", 1: "True"} if is_truth(of_type) else {}
+    kind = of_type.kind
+    names: dict[Any, str] = {0: "False", 1: "True"} if is_truth(of_type) else {}
     if kind in "iu":  # exact, and in order: doubles would merge large ones
         shift = 1 << BITS - 1 if kind == "i" else 0
         return Coded(

@@ -242,7 +242,7 @@ def labels_in(records: Records, column: str, most: int = MAX_LABELS) -> tuple[st
             + (advice if kind == "U" else "count a number by intervals (histogram)")
         )
     labels = dict.fromkeys(labels_of(Records({column: values}), column).tolist())
-    places = {label: place for place, label in enumerate(records.orders.get(column, ()))}
+    places = {label: place for place, label in enumerate(records.orders.get(column) or ())}
     return tuple(sorted(labels, key=lambda label: places.get(label, 0)))
 
 
