@@ -194,7 +194,9 @@ def values_of(name: str, values: Any) -> Column:
         return column_of(series)
     except (polars.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
         raise OddColumnError(
-            f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}"
+            # a text that is not Unicode would show its letter
+            f"column {name!r:.80} cannot be read: "
+            f"{getattr(error, 'reason', str(error).splitlines()[0])}"
         ) from None
 
 
