@@ -77,12 +77,11 @@ def records_of(
 
     Numbers stay numbers (a missing one becomes NaN), truth values and dates stay such, all else
     becomes text (missing: empty), unless a `schema` declares the columns, as in `read_records`.
-    `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs
-    none. Of a date with an offset or a zone, the hour that it shows counts. Texts are cut at their
-    greatest length; `notice` shows how many, by default as a warning,
-    but not of a `private` table. A column of other cells, such as lists, is left out with a notice;
-    a question about it is refused. `csv` is that of `read_records`. `only`: the columns that are
-    read, and digested (`chosen`); None: all. `copy`: whether a large CSV table may be copied to a
+    `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; YYYY-MM-DD needs none. Of
+    a date with an offset, the written hour counts. Texts are cut at their greatest length; `notice`
+    shows how many, by default as a warning, but not of a `private` table. A column of other cells,
+    such as lists, is left out with a notice. `csv` is that of `read_records`. `only`: the columns
+    to read and digest (`chosen`); None: all. `copy`: whether a large CSV table may be copied to a
     temporary folder, so that memory does not grow with its rows: not a private one. Raises
     InputError, also for a private table whose types would be read from its values.
     """
