@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from hashlib import blake2b
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,19 +12,24 @@ from local_dp.errors import InputError, unknown
 LONGEST = 256  # characters of a text, unless more or fewer are declared
 MOST = 1000  # that can be declared
 DATES = np.dtype("M8[us]")  # without a time zone
+TRUTHS = np.dtype("f2")  # truth values of which some may be missing; no number has this type
+# of categories, by column; None of other columns
+Orders: TypeAlias = Mapping[str, tuple[str, ...] | None]
 _AT_A_TIME = 1 << 10  # rows
 PART = 1 << 18  # rows
+MERGED = 1 << 53  # beyond it, neighbouring whole numbers are one double
 
 
 class Records:
     """Columnar records. Columns are numbers (any numpy integer or float type), truth values, dates
     (`M8[us]`) or text (numpy `U`); nothing else travels.
 
-    A missing value is NaN among numbers, NaT among dates and the empty text among texts; whole
-    numbers and truth values are never missing. `lengths` are the declared greatest lengths of texts
-    in characters, by column, where they are not `LONGEST`. `odd` has the line that refuses a
-    question, for each column that was left out of the table. `names` are those that errors
-    list: those of the whole table, where only some of its columns were read.
+    A missing value is NaN among numbers, NaT among dates and the empty text among texts. Whole
+    numbers are never missing; truth values are `TRUTHS` where one is. `lengths` are the declared
+    greatest lengths of texts in characters, where they are not `LONGEST`. `odd` has the line that
+    refuses a question, for each column that was left out of the table. `names` are those that
+    errors list: those of the whole table, where only some of its columns were read. `orders` are
+    the categories of texts in their declared order, empty where they have none.
     """
 
     def __init__(
@@ -32,6 +38,7 @@ class Records:
         lengths: Mapping[str, int] | None = None,
         odd: Mapping[str, str] | None = None,
         names: Collection[str] = (),
+        orders: Orders | None = None,
     ) -> None:
         if not columns:
             raise InputError("records need at least one column")
@@ -47,6 +54,7 @@ class Records:
         self.columns = dict(columns)
         self.lengths = dict(lengths or {})
         self.odd = dict(odd or {})
+        self.orders = dict(orders or {})
         self.names = tuple(names) or tuple(columns)
         self._length = next(iter(rows.values()))
 
@@ -100,14 +108,11 @@ class Records:
     def schema(self) -> "Records":
         """No record, in columns of the same names and types, whatever the length of texts."""
         empty = {name: values[:0] for name, values in self.columns.items()}
-        return Records(
+        return self._of(
             {
                 name: values.astype("U1") if values.dtype.kind == "U" else values
                 for name, values in empty.items()
-            },
-            {},
-            self.odd,
-            self.names,
+            }
         )
 
     def at_length(self) -> "Records":
@@ -118,7 +123,7 @@ class Records:
             for name, values in self.columns.items()
             if values.dtype.kind == "U"
         }
-        return Records({**self.columns, **texts}, self.lengths, {}, self.names)
+        return self._of({**self.columns, **texts})
 
     def digest(self) -> bytes:
         """A digest of all rows in order, all names and types. Truth values are 0 and 1; neither the
@@ -126,7 +131,8 @@ class Records:
         digest = blake2b(digest_size=16)
         for name, values in sorted(self.columns.items()):
             of_type = {"U": f"<U{max(MOST, values.dtype.itemsize // 4)}", "b": "u1"}
-            kind = of_type.get(values.dtype.kind, values.dtype.newbyteorder("<"))
+            own = values.dtype.newbyteorder("<") if values.dtype != TRUTHS else "<f8"
+            kind = of_type.get(values.dtype.kind, own)
             head = repr((name, np.dtype(kind).str, len(values))).encode()
             digest.update(len(head).to_bytes(8) + head)
             for first in range(0, len(values), _AT_A_TIME):
@@ -150,13 +156,12 @@ class Records:
         self[name]
         rest = [each for each in self.names if each != name]
         columns = {each: values for each, values in self.columns.items() if each != name}
-        return Records(columns, self.lengths, self.odd, rest)
+        return Records(columns, self.lengths, self.odd, rest, self.orders)
 
     def only(self, names: Collection[str] | None) -> "Records":
         """The records with these of their columns, or with the first where they have none of these.
         Errors still list all. None: all columns."""
-        columns = {name: self.columns[name] for name in chosen(self.columns, names)}
-        return Records(columns, self.lengths, self.odd, self.names)
+        return self._of({name: self.columns[name] for name in chosen(self.columns, names)})
 
     def parts(self) -> Iterator["Records"]:
         """All rows in order, some at a time: a function of each row takes memory that does not grow
@@ -168,8 +173,11 @@ class Records:
         """The records at these rows."""
         if isinstance(rows, slice) and rows == slice(0, self._length):
             return self
-        columns = {name: values[rows] for name, values in self.columns.items()}
-        return Records(columns, self.lengths, self.odd, self.names)
+        return self._of({name: values[rows] for name, values in self.columns.items()})
+
+    def _of(self, columns: Mapping[str, Column]) -> "Records":
+        """Other values of these columns."""
+        return Records(columns, self.lengths, self.odd, self.names, self.orders)
 
 
 def chosen(names: Collection[str], only: Collection[str] | None) -> list[str]:
@@ -195,6 +203,11 @@ def mark(values: Column) -> bytes:
         of_type = f"<U{1 + np.flatnonzero(letters(values).any(axis=0)).max(initial=0)}"
     fixed = np.ascontiguousarray(values.astype(of_type, copy=False))
     return blake2b(fixed.dtype.str.encode() + fixed.tobytes(), digest_size=16).digest()
+
+
+def is_truth(of_type: "np.dtype[Any]") -> bool:
+    """True for a column of truth values, with missing ones or without."""
+    return of_type == TRUTHS or of_type.kind == "b"
 
 
 def may_lack(values: Column) -> bool:

@@ -31,17 +31,17 @@ from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
 from local_dp.queries.dates import FORMS, ISO, LOCAL
 from local_dp.queries.labels import letters_in
-from local_dp.records import LONGEST, PART, Records, chosen
+from local_dp.records import LONGEST, MERGED, PART, Orders, Records, chosen
 from local_dp.storage.columns import (
-    MERGED,
     OddColumnError,
-    column_of,
     column_of_kind,
     dates_of,
     declared_column,
     exactly,
     is_whole,
     length_of,
+    order_of,
+    orders_of,
     values_of,
 )
 from local_dp.storage.scanned import Columns, File, Scanned
@@ -54,8 +54,8 @@ Bounds: TypeAlias = tuple[float, float]
 Schema: TypeAlias = Mapping[str, str] | str | Path | None
 Dates: TypeAlias = Mapping[str, str] | None  # the forms of columns of dates
 Notice: TypeAlias = Callable[[str], object]
-# columns, lines that refuse others, and the names of all
-Found: TypeAlias = tuple[dict[str, Column], dict[str, str], Sequence[str]]
+# columns, lines that refuse others, the names of all, and orders
+Found: TypeAlias = tuple[dict[str, Column], dict[str, str], Sequence[str], Orders]
 # a path to a file or folder, a mapping of columns, Records, or a frame or series, or whatever
 # offers the Arrow C stream
 Table: TypeAlias = Any
@@ -77,11 +77,11 @@ def records_of(
 
     Numbers stay numbers (a missing one becomes NaN), truth values and dates stay such, all else
     becomes text (missing: empty), unless a `schema` declares the columns, as in `read_records`.
-    `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; the form YYYY-MM-DD needs
-    none. Texts are cut at their greatest length; `notice` shows how many, by default as a warning,
-    but not of a `private` table. A column of other cells, such as lists, is left out with a notice;
-    a question about it is refused. `csv` is that of `read_records`. `only`: the columns that are
-    read, and digested (`chosen`); None: all. `copy`: whether a large CSV table may be copied to a
+    `dates` are the forms of columns of dates, as in {"date": "%m/%d/%Y"}; YYYY-MM-DD needs none. Of
+    a date with an offset, the written hour counts. Texts are cut at their greatest length; `notice`
+    shows how many, by default as a warning, but not of a `private` table. A column of other cells,
+    such as lists, is left out with a notice. `csv` is that of `read_records`. `only`: the columns
+    to read and digest (`chosen`); None: all. `copy`: whether a large CSV table may be copied to a
     temporary folder, so that memory does not grow with its rows: not a private one. Raises
     InputError, also for a private table whose types would be read from its values.
     """
@@ -98,11 +98,12 @@ def records_of(
     if isinstance(table, Scanned) and kinds is None:
         return table.only(only)
     if isinstance(table, Records) and kinds is None:
-        return _cut(table.columns, table.lengths, notice, table.odd, table.names).only(only)
+        facts = table.odd, table.names, table.orders
+        return _cut(table.columns, table.lengths, notice, *facts).only(only)
     if csv:
         raise InputError("csv describes a CSV file, but this table is not one; leave out csv")
-    columns, odd, names = (
-        (table.columns, table.odd, table.names)
+    columns, odd, names, orders = (
+        (table.columns, table.odd, table.names, table.orders)
         if isinstance(table, Records)
         else _columns(table, notice, only)
     )
@@ -113,13 +114,13 @@ def records_of(
             "needed"
         )
     if kinds is None:
-        return _cut(_with_dates(columns, dates, names), {}, notice, odd, names).only(only)
+        return _cut(_with_dates(columns, dates, names), {}, notice, odd, names, orders).only(only)
     import polars
 
     for name in odd.keys() & kinds.keys():
         raise InputError(odd[name])
     frame = polars.DataFrame(columns)
-    return _of_schema(frame, columns, kinds | _kinds(dates), private, notice).only(only)
+    return _of_schema(frame, columns, kinds | _kinds(dates), private, notice, orders).only(only)
 
 
 def _kinds_of(schema: Schema) -> dict[str, str] | None:
@@ -152,6 +153,7 @@ def _cut(
     notice: Notice,
     odd: Mapping[str, str] | None = None,
     names: Collection[str] = (),
+    orders: Orders | None = None,
 ) -> Records:
     """The records, with each text cut at the declared length of its column: otherwise one long text
     would set the width of all, and show in time and memory.
@@ -170,7 +172,7 @@ def _cut(
             f"texts cut at their greatest length, {LONGEST} characters unless a schema declares "
             f"another: {sum(cut.values()):,} in {which:.200}"
         )
-    return Records(result, lengths, odd, names)
+    return Records(result, lengths, odd, names, orders)
 
 
 def _has_types(table: Table) -> bool:
@@ -193,16 +195,17 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
     import polars
 
     if isinstance(table, Mapping):
-        return _readable(list(table), lambda name: values_of(str(name), table[name]), notice)
+        return _readable(list(table), table.__getitem__, notice)
     if isinstance(table, polars.LazyFrame):
         names = table.collect_schema().names()
         frame = table.select(exactly(*chosen(names, only))).collect()
-        return _readable(names, lambda name: column_of(frame.get_column(name)), notice, only)
+        return _readable(names, frame.get_column, notice, only)
     if hasattr(table, "to_frame") and hasattr(table, "name"):  # a series, of polars or pandas
         table = table.to_frame(table.name or "value")
-    # of mixed cells, pyarrow cuts some
-    if hasattr(table, "__arrow_c_stream__") and np.dtype(object) not in list(
-        getattr(table, "dtypes", ())
+    # of mixed cells, pyarrow cuts some; and it loses the order of categories
+    if hasattr(table, "__arrow_c_stream__") and not any(
+        each == np.dtype(object) or getattr(each, "ordered", False)
+        for each in getattr(table, "dtypes", ())
     ):
         try:
             frame = polars.DataFrame(table)
@@ -216,13 +219,9 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
                 "give each a name of its own"
             ) from None
         else:
-            return _readable(
-                frame.columns, lambda name: column_of(frame.get_column(name)), notice, only
-            )
+            return _readable(frame.columns, frame.get_column, notice, only)
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):
-        return _readable(
-            list(table.columns), lambda name: values_of(str(name), table[name]), notice, only
-        )
+        return _readable(list(table.columns), table.__getitem__, notice, only)
     raise InputError(
         "a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); "
         f"not {type(table).__name__}"
@@ -231,20 +230,23 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
 
 def _readable(
     names: Sequence[object],
-    read: Callable[[Any], Column],
+    values: Callable[[Any], Any],
     notice: Notice,
     only: Collection[str] | None = None,
 ) -> Found:
     """Of the columns `only`, those that questions can be about, and for each other one the line
     that refuses it. Raises InputError if there are no others."""
     columns, odd, texts = dict[str, Column](), dict[str, str](), [str(name) for name in names]
+    orders: dict[str, tuple[str, ...] | None] = {}
     check_distinct(texts, "the table")
     choice = chosen(texts, only)
     for name in names:
         if str(name) not in choice:
             continue
         try:
-            columns[str(name)] = read(name)
+            each = values(name)
+            columns[str(name)] = values_of(str(name), each)
+            orders[str(name)] = order_of(getattr(each, "dtype", None))
         except OddColumnError as error:
             odd[str(name)] = str(error)
     if odd and not columns:
@@ -254,7 +256,7 @@ def _readable(
             "left out, because no question can be about its cells: "
             f"{listed([repr(name) for name in odd])}"
         )
-    return columns, odd, [name for name in texts if name not in odd]
+    return columns, odd, [name for name in texts if name not in odd], orders
 
 
 def read_records(
@@ -342,11 +344,11 @@ def _collect(
             )
         if source.kinds is not None:
             kinds = {**source.kinds, **_kinds(dates)}
-            return _of_schema(table, names, kinds, source.total, notice)
-        columns, odd, present = _readable(
+            return _of_schema(table, names, kinds, source.total, notice, orders_of(table.schema))
+        columns, odd, present, orders = _readable(
             names, lambda name: _guess(table.get_column(name), notice, dates), notice, source.only
         )
-        return _cut(_with_dates(columns, dates, present), {}, notice, odd, present)
+        return _cut(_with_dates(columns, dates, present), {}, notice, odd, present, orders)
 
 
 def _copy_of(source: Source, frame: "polars.LazyFrame", names: Sequence[str]) -> Scanned | None:
@@ -399,7 +401,7 @@ def _scan(source: Source, home: object = None, names: Sequence[str] = ()) -> Sca
         except OddColumnError:
             return None
     columns = Columns(files, types, kinds, 0, rows, home=home)
-    return Scanned(columns, _lengths(kinds), names or list(kinds or first))
+    return Scanned(columns, _lengths(kinds), names or list(kinds or first), orders_of(first))
 
 
 _OF_ALL = ("whole", "truth", "date")  # a cell of these kinds may refuse the whole table
@@ -426,13 +428,13 @@ def _facts(name: str, of_type: Any, kinds: Mapping[str, str]) -> "polars.Expr":
     return polars.struct(lacks.alias("lacks"), any_of.alias("decides")).alias(name)
 
 
-def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
+def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Any:
     """A column of a file. Texts that all have the form YYYY-MM-DD are dates."""
     import polars
 
     name, missing = series.name, series.null_count()
     if series.dtype != polars.String or name in (dates or {}) or missing == len(series):
-        return column_of(series)
+        return series
     if series.str.contains(f"^(?:{ISO})$").all():
         column = dates_of(series)
         if np.isnan(column).sum() == missing:
@@ -448,7 +450,7 @@ def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Column:
         notice(
             f"column {name!r:.80} is text, not dates, until their form is declared: {choice:.120}"
         )
-    return column_of(series)
+    return series
 
 
 def _kinds(dates: Dates) -> dict[str, str]:
@@ -483,6 +485,7 @@ def _of_schema(
     schema: Mapping[str, str],
     total: bool,
     notice: Notice,
+    orders: Orders,
 ) -> Records:
     """The declared columns in the frame. Raises InputError for one that is not among the table's
     `names`."""
@@ -497,7 +500,7 @@ def _of_schema(
         for name, kind in schema.items()
         if name in frame.columns
     }
-    return _cut(columns, _lengths(schema), notice, {}, list(schema))
+    return _cut(columns, _lengths(schema), notice, {}, list(schema), orders)
 
 
 def _lengths(kinds: Mapping[str, str]) -> dict[str, int]:
@@ -527,7 +530,8 @@ def ends_of(bounds: Bounds) -> tuple[float, float]:
         low, high = bounds
         return float(low), float(high)
     except (TypeError, ValueError):
-        raise InputError(f"bounds is {bounds!r}; give (low, high)") from None
+        text = "an array" if hasattr(bounds, "__array__") else repr(bounds)
+        raise InputError(f"bounds is {text}; give (low, high)") from None
 
 
 def bounds_text(bounds: Mapping[str, Any] | None) -> tuple[str, ...]:

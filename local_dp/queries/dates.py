@@ -20,6 +20,7 @@ LOCAL = (
 FORMS = (
     *(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")),
     "%Y-%m-%dT%H:%M:%SZ",
+    "%Y-%m-%dT%H:%M:%S%z",
 )
 _FIRST = "0001"  # year
 

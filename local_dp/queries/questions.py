@@ -3,7 +3,7 @@ Kleene's three-valued logic."""
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -31,7 +31,7 @@ from local_dp.queries.grammar import (
     operands_of,
 )
 from local_dp.queries.labels import Listed, lowered, signs_of
-from local_dp.records import Records, absent, may_lack
+from local_dp.records import Records, absent, is_truth, may_lack
 
 _COMPARE: dict[str, Callable[..., Bools]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
@@ -106,6 +106,15 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             if isinstance(right, Name) and right.column not in records.columns:
                 _refuse_word(left, column_values, comparator, right.column)
             other = right if isinstance(right, int | float | str) else _column(right, records)
+            if comparator not in ("==", "!="):
+                orders = [
+                    records.orders.get(each.column)
+                    for each in (left, right)
+                    if isinstance(each, Name) and records[each.column].dtype.kind == "U"
+                ]
+                if any(order is not None for order in orders):
+                    column_values = _ranks(column_values, orders)
+                    other = _ranks(other, orders)
             return _compare(left, column_values, comparator, right, other)
         case In(left, values):
             column_values = _column(left, records)
@@ -121,6 +130,22 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
         case Null(left):
             missing = absent(_column(left, records))
             return Answers(missing, ~missing)
+
+
+def _ranks(value: Any, orders: Sequence[tuple[str, ...] | None]) -> Any:
+    """Texts as their places in the declared order. Raises InputError."""
+    order = orders[0]
+    if not order or any(each != order for each in orders):
+        raise InputError(
+            "categories without one order compare by == and !=; declare it, as in "
+            "pandas.Categorical(..., ordered=True) or polars.Enum"
+        )
+    if isinstance(value, np.ndarray):
+        places = Listed(order, value.dtype).places(value)
+        return np.where(places < 0, np.nan, places)
+    if value not in order:
+        raise InputError(f"{value!r} is no category of that column; compare it with one of them")
+    return order.index(value)
 
 
 def _refuse_word(left: Operand, values: Column, comparator: str, word: str) -> None:
@@ -162,7 +187,7 @@ def _column_of(column: str, records: Records) -> Column:
 
 
 def _truths(values: Column, column: str) -> Answers:
-    if values.dtype.kind != "b":
+    if not is_truth(values.dtype):
         example = f"{column} " + {"U": "== 'text'", "M": "> '2020-06-01'"}.get(
             values.dtype.kind, "== 1"
         )
@@ -170,7 +195,7 @@ def _truths(values: Column, column: str) -> Answers:
             f"column {column!r} is {_kind(values)}, no truth value; compare it with a value, as "
             f"in {example!r}"
         )
-    return Answers(values, ~values)
+    return Answers(values == 1, values == 0)
 
 
 def _column(operand: Operand, records: Records) -> Column:
@@ -255,8 +280,8 @@ def _compare(
             f"{_description(left)} is text, whose order is not that of dates such as {other!r}; "
             f"{_declare(min(names_of(left)), values)}"
         )
-    # which compare with any whole number
-    numbers = values.view(np.uint8) if values.dtype.kind == "b" else values
+    # which compare with any number
+    numbers = values.astype(np.float64) if is_truth(values.dtype) else values
     one, two = numbers, other
     if kinds[0] == "text" and not isinstance(other, int | float):
         one, two = signs_of(values, other), 0

@@ -16,7 +16,7 @@ from local_dp.queries.grammar import Expression, parse
 from local_dp.queries.labels import Listed, as_label
 from local_dp.queries.query import STEPS, Query
 from local_dp.queries.questions import answers_of
-from local_dp.records import Records, absent
+from local_dp.records import Records, absent, is_truth
 
 SPARE = ("other", "missing")
 MAX_LABEL = 1000  # characters: an array of labels has room for the longest in each place
@@ -167,6 +167,8 @@ def labels_of(records: Records, column: str) -> np.ndarray:
     values = records[column]
     if values.dtype.kind == "U":
         return values
+    if is_truth(values.dtype):
+        values = values.astype(np.bool_)
     if values.dtype.kind == "f":
         return np.array([as_label(value) for value in values])
     if values.dtype.kind == "M":

@@ -1,6 +1,7 @@
 """One column of a frame, as numpy has it: numbers, truth values, dates and texts."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -12,14 +13,15 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError
 from local_dp.queries.dates import date_of
-from local_dp.records import DATES, LONGEST
+from local_dp.records import DATES, LONGEST, MERGED, TRUTHS, Orders
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
-MERGED = 1 << 53  # beyond it, neighbouring whole numbers are one double
 _JOINED = 1 << 16  # texts
+_OFFSET, _OFFSETS = " *%:?z$", r" *(?:Z|[+-]\d\d(?::?\d\d)?)$"
 _GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT")}
+_TYPES = {"M8": DATES, "f2": np.dtype(np.float32)}
 
 
 class OddColumnError(InputError):
@@ -95,8 +97,10 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
     import polars
 
     series = _flat(series)
-    if series.dtype == polars.Boolean:
-        series = series.cast(polars.UInt8) if series.null_count() else series
+    if series.dtype == polars.Boolean and series.null_count():
+        return series.cast(polars.Float32).to_numpy().astype(TRUTHS)
+    if series.dtype == polars.Float16:
+        series = series.cast(polars.Float32)
     # times as the table shows them, whatever their zone
     if series.dtype in (polars.Date, polars.Datetime):
         local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
@@ -124,6 +128,19 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
     return _letters(series.cast(polars.String).fill_null("").str.slice(0, most + 1))
 
 
+def order_of(of_type: Any) -> tuple[str, ...] | None:
+    """The categories of a type in their order, none where it has no order; None of other types."""
+    kind = type(of_type).__name__
+    if kind not in ("Enum", "CategoricalDtype"):
+        return () if kind == "Categorical" else None
+    return tuple(map(str, of_type.categories)) if getattr(of_type, "ordered", True) else ()
+
+
+def orders_of(types: Mapping[str, Any]) -> Orders:
+    """The order of each column of these types."""
+    return {name: order_of(each) for name, each in types.items()}
+
+
 def is_whole(of_type: "polars.DataType") -> bool:
     """True if a column of this type holds whole numbers alone."""
     return of_type.is_integer() or (of_type.is_decimal() and getattr(of_type, "scale", 0) == 0)
@@ -132,6 +149,9 @@ def is_whole(of_type: "polars.DataType") -> bool:
 def values_of(name: str, values: Any) -> Column:
     """A column from an array, a list or a series."""
     import polars
+
+    if isinstance(values, polars.Series):
+        return column_of(values)
 
     if isinstance(values, str | bytes | Mapping | set | frozenset) or not isinstance(
         values, Iterable
@@ -147,7 +167,8 @@ def values_of(name: str, values: Any) -> Column:
         kind = array.dtype.kind
         if kind in _GAPS or not np.ma.is_masked(array):
             return np.ascontiguousarray(
-                np.ma.filled(array, _GAPS.get(kind)), dtype=DATES if kind == "M" else array.dtype
+                np.ma.filled(array, _GAPS.get(kind)),
+                dtype=_TYPES.get(array.dtype.str[1:3], array.dtype),
             )
         values = array.tolist()  # with None where it is masked
     # also where every number is missing
@@ -173,7 +194,9 @@ def values_of(name: str, values: Any) -> Column:
         return column_of(series)
     except (polars.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
         raise OddColumnError(
-            f"column {name!r:.80} cannot be read: {str(error).splitlines()[0]}"
+            # a text that is not Unicode would show its letter
+            f"column {name!r:.80} cannot be read: "
+            f"{getattr(error, 'reason', str(error).splitlines()[0])}"
         ) from None
 
 
@@ -227,6 +250,11 @@ def dates_of(series: "polars.Series", kind: str = "date", required: bool = False
         return column_of(series)
     texts, form = series.cast(polars.String).str.strip_chars(), kind[5:]
     if form:
+        # the hour that is written, whatever its offset: as in a frame
+        if re.search(_OFFSET, form):
+            form, texts = re.sub(_OFFSET, "", form), texts.str.replace(_OFFSETS, "")
+        if re.search(r"%(\+|[:#]*z)", form):
+            raise InputError(f"the dates in {series.name!r:.80} have an offset; give %z at the end")
         dates = column_of(texts.str.to_datetime(form, strict=False, time_unit="us"))
     else:
         texts = texts.fill_null("")

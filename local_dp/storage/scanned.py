@@ -14,7 +14,7 @@ import numpy as np
 
 from local_dp.arrays import Column
 from local_dp.errors import InputError, reading
-from local_dp.records import LONGEST, Records, chosen, mark
+from local_dp.records import LONGEST, Orders, Records, chosen, mark
 from local_dp.storage.columns import column_of_kind, exactly, length_of
 
 _DIGEST = 16  # bytes
@@ -161,22 +161,29 @@ class Scanned(Records):
 
     columns: Columns  # type: ignore[assignment]
 
-    def __init__(self, columns: Columns, lengths: Mapping[str, int], names: Sequence[str]) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        lengths: Mapping[str, int],
+        names: Sequence[str],
+        orders: Orders | None = None,
+    ) -> None:
         self.columns, self.lengths, self.odd, self.names = columns, dict(lengths), {}, tuple(names)
+        self.orders = dict(orders or {})
         self._length = columns.stop - columns.start
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Of temporary files the rows travel: another machine lacks them, and they may be gone."""
         if self.columns.home is not None:
-            return Records, (dict(self.columns), self.lengths, {}, self.names)
-        return Scanned, (self.columns, self.lengths, self.names)
+            return Records, (dict(self.columns), self.lengths, {}, self.names, self.orders)
+        return Scanned, (self.columns, self.lengths, self.names, self.orders)
 
     def schema(self) -> Records:
         empty = {
             name: np.zeros(0, dtype="U1" if of_type.kind == "U" else of_type)
             for name, of_type in self.columns.types.items()
         }
-        return Records(empty, {}, {}, self.names)
+        return self._of(empty)
 
     def marks(self) -> bytes:
         return b"".join(map(self.columns.mark, self.columns))
@@ -188,10 +195,13 @@ class Scanned(Records):
                 part.columns.mark(name)
 
     def only(self, names: Collection[str] | None) -> "Scanned":
-        return Scanned(self.columns.only(chosen(self.columns, names)), self.lengths, self.names)
+        return self._with(self.columns.only(chosen(self.columns, names)))
 
     def take(self, rows: Column | slice) -> Records:
         if not isinstance(rows, slice):
             return super().take(rows)
         first, last, _ = rows.indices(self._length)
-        return Scanned(self.columns.cut(first, max(first, last)), self.lengths, self.names)
+        return self._with(self.columns.cut(first, max(first, last)))
+
+    def _with(self, columns: Columns) -> "Scanned":
+        return Scanned(columns, self.lengths, self.names, self.orders)

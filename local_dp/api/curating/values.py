@@ -28,7 +28,7 @@ from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.records import Records, absent
+from local_dp.records import Records, absent, is_truth
 from local_dp.tallies import Possible
 
 MISSING = "(missing)"
@@ -66,7 +66,9 @@ _BEYOND = (
 
 
 def coded(records: Records, column: str) -> Coded:
-    kind = records.schema()[column].dtype.kind
+    of_type = records.schema()[column].dtype
+    kind = of_type.kind
+    names: dict[Any, str] = {0: "False", 1: "True"} if is_truth(of_type) else {}
     if kind in "iu":  # exact, and in order: doubles would merge large ones
         shift = 1 << BITS - 1 if kind == "i" else 0
         return Coded(
@@ -75,7 +77,7 @@ def coded(records: Records, column: str) -> Coded:
     if kind != "U":
         return Coded(
             lambda part: of_numbers(part, column),
-            lambda point: MISSING if point == _NOTHING else plain(point),
+            lambda point: MISSING if point == _NOTHING else names.get(each := plain(point), each),
         )
     texts = np.unique(np.concatenate([np.unique(part[column]) for part in records.parts()]))
     return Coded(

@@ -325,12 +325,11 @@ class FrequentStrings(LocalProtocol[Found]):
         )
 
     def for_table(self, table: Launch) -> Self:
-        values = table.types[self.column]
-        if values.dtype.kind in "fM":
-            kind = "dates" if values.dtype.kind == "M" else "numbers that are not whole"
-            raise InputError(f"column {self.column!r} has {kind}; give whole numbers or text")
+        is_text = table.types[self.column].dtype.kind == "U"
+        if not is_text:
+            table.whole(self.column)
         table.refuse_missing(self.missing, self.column, "missing=category (a string of its own)")
-        return replace(self, text=values.dtype.kind == "U")
+        return replace(self, text=is_text)
 
     def possible(self, result: Found) -> Possible:
         return Possible(0.0, 1.0, ())

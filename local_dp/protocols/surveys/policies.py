@@ -18,7 +18,7 @@ from local_dp.queries.grammar import columns_of, only_names, parse
 from local_dp.queries.labels import Listed, apart, value_of
 from local_dp.queries.questions import answers_of, may_be_open
 from local_dp.queries.tables import Category, Question, labels_of
-from local_dp.records import Records, absent, may_lack
+from local_dp.records import MERGED, Records, absent, is_truth, may_lack
 
 MAX_LABELS = 1000  # read from a table at most, of numbers or for several columns
 SEARCH = (
@@ -74,6 +74,19 @@ class Launch:
                 policy, lambda part: absent(part[column]), f"{column!r} has no value", choices
             )
 
+    def whole(self, column: str) -> None:
+        """Raises InputError unless a column has whole numbers: in private those of a type without
+        fractions, else also whole numbers that are stored as such."""
+        if self.private or self.types[column].dtype.kind != "f":
+            self.types.whole(column)
+            return
+        self.refuse(
+            "refuse",
+            lambda part: (part[column] != np.rint(part[column])) | (abs(part[column]) > MERGED),
+            f"{column!r} has no whole number",
+            "another column",
+        )
+
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
         """For a yes/no question that missing values leave open. Raises InputError also for an
         unknown column, or one of the wrong type."""
@@ -109,7 +122,7 @@ class Launch:
             return (listing.places(values) < 0) & ~absent(values)
 
         what = f"{column!r} has a value that is not among the {len(labels)} labels"
-        if self.types[column].dtype.kind == "b":
+        if is_truth(self.types[column].dtype):
             what += " (the values are True and False)"
         self.refuse(policy, is_other, what, choices)
 
@@ -196,7 +209,7 @@ _WRITTEN = {
 def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, ...]) -> None:
     """Raises InputError for a label that can count nobody: no value of the column's kind equals it,
     or an earlier label stands for the same number."""
-    if kind.kind == "U" or (kind.kind == "b" and labels == tuple(map(str, range(len(labels))))):
+    if kind.kind == "U" or (is_truth(kind) and labels == tuple(map(str, range(len(labels))))):
         return
     wide = [np.dtype(np.int64), np.dtype(np.uint64)] if kind.kind in "iu" else [kind]
     numbers = dict[object, str]()
@@ -206,7 +219,7 @@ def check_labels(column: str, kind: "np.dtype[np.generic]", labels: tuple[str, .
         if number is None:
             raise InputError(
                 f"no value of {column!r} can equal the label {label!r:.80}; write "
-                f"{_WRITTEN[kind.kind]}"
+                f"{_WRITTEN['b' if is_truth(kind) else kind.kind]}"
             )
         if number in numbers:
             raise InputError(
@@ -229,7 +242,9 @@ def labels_in(records: Records, column: str, most: int = MAX_LABELS) -> tuple[st
             f"column {column!r} has {len(values)} distinct values; {most} are the most labels: "
             + (advice if kind == "U" else "count a number by intervals (histogram)")
         )
-    return tuple(dict.fromkeys(labels_of(Records({column: values}), column).tolist()))
+    labels = dict.fromkeys(labels_of(Records({column: values}), column).tolist())
+    places = {label: place for place, label in enumerate(records.orders.get(column) or ())}
+    return tuple(sorted(labels, key=lambda label: places.get(label, 0)))
 
 
 @dataclass(frozen=True)

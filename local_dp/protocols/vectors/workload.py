@@ -295,7 +295,7 @@ class PrefixSums(LocalProtocol[Estimate]):
         return Finite(Records({self.column: place}), bell, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.types.whole(self.column)
+        table.whole(self.column)
         table.refuse(
             "refuse",
             lambda part: (part[self.column] < 0) | (part[self.column] >= self.k),
