@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from local_dp.errors import (
+    EXTREME,
     BusError,
     InputError,
     LocalDPError,
@@ -68,7 +69,7 @@ def main() -> None:
                 "install local-dp has every command"
             )
             code = EXIT_CODES[InputError]
-        except (OSError, MemoryError, OverflowError, RecursionError) as error:
+        except (OSError, MemoryError, OverflowError, ZeroDivisionError, RecursionError) as error:
             # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
             code = EXIT_CODES[InputError]
@@ -147,7 +148,7 @@ def _of_the_machine(error: Exception) -> str:
         return f"the system refuses{name}: {error.strerror or error}"
     if isinstance(error, MemoryError):
         return "this takes more memory than there is; ask for less"
-    return "a number is too large or too small to be computed with; give another"
+    return EXTREME
 
 
 _RECORDS = ("--table", "--data", "--file", "--input")

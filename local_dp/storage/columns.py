@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MERGED = 1 << 53  # beyond it, neighbouring whole numbers are one double
 _JOINED = 1 << 16  # texts
-_GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT")}
+_GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT", "us")}
 
 
 class OddColumnError(InputError):
