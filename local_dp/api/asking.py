@@ -26,7 +26,7 @@ from local_dp.api.tables import (
     warn,
 )
 from local_dp.bounds.means import TARGETS
-from local_dp.checks import convert_fields
+from local_dp.checks import check_built, convert_fields
 from local_dp.errors import InputError, unknown
 from local_dp.loss import nano_epsilon
 from local_dp.populations.finite import Resampled
@@ -235,6 +235,7 @@ class RunOptions:
             )
         few = protocol.notice(self.epsilon, population.size)
         if few is not None:
+            check_built(protocol.algorithm(self.epsilon, population.size))  # or it is refused
             (self.notice or warn)(few)
         return Settings(
             protocol=protocol,

@@ -306,3 +306,7 @@ def _members_text(data: PlainData) -> list[str]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def __dir__() -> list[str]:
+    return ["Attacked", "reconstruct", "trace"]

@@ -72,3 +72,7 @@ threshold = _function(Threshold)
 point = _function(Point)
 rectangle = _function(Rectangles)
 learn = _function(LearnedRule)
+
+
+def __dir__() -> list[str]:
+    return [*QUESTIONS, "ask"]

@@ -83,6 +83,7 @@ def main() -> None:
             )
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
+            SCREEN.complain(_stopped(sys.argv[1:]))
             code = 128 + signals[0] if signals else INTERRUPTED
     sys.exit(code)
 
@@ -139,6 +140,15 @@ def _orderly() -> Iterator[list[int]]:
         for number in (*ours, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         sys.unraisablehook = report
+
+
+def _stopped(words: list[str]) -> str:
+    """The line of a command that was interrupted: where a file or other people may have paid, it
+    says so."""
+    pays = any(word.startswith(("--budget", "--store")) for word in words)
+    if pays or {*words[:1]} & {"client", "host", "join", "poll", "server"}:
+        return "stopped; `local-dp budget FILE` shows what a budget or store was charged"
+    return "stopped; nothing was charged"
 
 
 def _of_the_machine(error: Exception) -> str:
