@@ -108,7 +108,8 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 def convert_fields(settings: Any) -> None:
     """Makes each field of a frozen dataclass the type of its annotation. Raises InputError."""
-    for name, hint in _hints(type(settings)).items():
+    kind: Any = type(settings)
+    for name, hint in _hints(kind).items():
         if name in settings.__dataclass_fields__:
             object.__setattr__(settings, name, converted(name, getattr(settings, name), hint))
 

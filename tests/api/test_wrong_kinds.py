@@ -45,3 +45,29 @@ def test_a_series_is_no_column() -> None:
     for function in (ldp.mean, ldp.std, ldp.quantiles, ldp.curate.mean):
         with pytest.raises(ldp.InputError, match=r"^columns? is a Series; name the column: 'x'$"):
             function({"x": series}, series, bounds=(0, 9))
+
+
+def test_advice_comes_after_validation() -> None:
+    """Settings that are refused get no notice."""
+    notices: list[str] = []
+    with pytest.raises(ldp.InputError, match="100 are too few"):
+        ldp.run("local-sgd", clients=100, notice=notices.append)
+    assert not notices
+
+
+def test_a_name_of_an_import_is_no_name_of_the_interface() -> None:
+    for home in (ldp, ldp.curate, ldp.attack):
+        names = dir(home)
+        assert not {"Any", "import_module", "Callable", "np"} & {*names}
+        assert all(hasattr(home, name) for name in names)
+
+
+def test_an_unknown_keyword_names_the_nearest() -> None:
+    for function, how in (
+        (ldp.best_for, {"task": "survey"}),
+        (ldp.price, {"mechanisms": "pure 1"}),
+    ):
+        with pytest.raises(
+            ldp.InputError, match="has no option 'epsilonn'; did you mean 'epsilon'"
+        ):
+            function(**how, epsilonn=1)
