@@ -109,9 +109,10 @@ def _hints(kind: Any) -> dict[str, Any]:
 def convert_fields(settings: Any) -> None:
     """Makes each field of a frozen dataclass the type of its annotation. Raises InputError."""
     kind: Any = type(settings)
-    for name, hint in _hints(kind).items():
-        if name in settings.__dataclass_fields__:
-            object.__setattr__(settings, name, converted(name, getattr(settings, name), hint))
+    hints = _hints(kind)
+    for each in fields(settings):
+        value = converted(each.name, getattr(settings, each.name), hints.get(each.name, Any))
+        object.__setattr__(settings, each.name, value)
 
 
 def check_built(*parts: object) -> None:
