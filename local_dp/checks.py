@@ -2,11 +2,117 @@
 what to give."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
-from typing import Any
+from decimal import Decimal
+from functools import lru_cache
+from numbers import Integral, Number, Real
+from operator import index
+from os import PathLike
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
 
 from local_dp.errors import InputError
+
+_NOUNS: dict[Any, str] = {
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    NoneType: "None",
+    tuple[float, float]: "(low, high)",
+    tuple[str, ...]: "a list of texts",
+    tuple[float, ...]: "a list of numbers",
+    **dict.fromkeys((tuple, Sequence, Iterable), "a list"),
+    Mapping: "a mapping",
+    Callable: "a function",
+    Path: "a path",
+}
+
+
+def converted(name: str, value: Any, hint: Any) -> Any:
+    """The value in the type of an annotation: a number of any library as Python's own, a list as a
+    tuple. A truth value is no number; a class that is not in `_NOUNS` takes every value.
+
+    Raises InputError, which shows nothing of a table.
+    """
+    is_series = type(value).__name__ == "Series"
+    if not (is_series and name in ("column", "columns", "features")):  # it has cells, not names
+        with suppress(*_UNFIT):
+            return _converted(hint, value)
+    is_plain = value is None or isinstance(value, str | bytes | Number)
+    what = f"{value!r:.40}" if is_plain else f"a {type(value).__name__}"
+    if is_series and isinstance(value.name, str) and name != "question":
+        raise InputError(f"{name} is {what}; name the column: {value.name!r:.40}")
+    kinds = _alternatives(hint)
+    nouns = dict.fromkeys(_NOUNS.get(kind, _NOUNS.get(_form(kind), "")) for kind in kinds)
+    raise InputError(f"{name} is {what}; give {' or '.join(nouns)}")
+
+
+_UNFIT = TypeError, ValueError, ArithmeticError
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _form(kind: Any) -> Any:
+    form = get_origin(kind) or kind
+    return str if form is Literal else form
+
+
+def _converted(hint: Any, value: Any) -> Any:
+    """`converted` by the first type that fits. Raises an error of `_UNFIT`."""
+    for kind in _alternatives(hint):
+        with suppress(*_UNFIT):
+            return _of_kind(kind, value)
+    raise TypeError
+
+
+def _of_kind(kind: Any, value: Any) -> Any:
+    form = _form(kind)
+    if form in (bool, int, float):
+        return _number_of(form, value)
+    if form is Mapping and isinstance(value, Mapping):
+        key, each = get_args(kind)
+        return {_converted(key, name): _converted(each, part) for name, part in value.items()}
+    if form in (tuple, Sequence) and not isinstance(value, str | bytes | Mapping):
+        values, kinds = tuple(value), get_args(kind)
+        if len(kinds) == 1 or kinds[1:] == (...,):
+            kinds = kinds[:1] * len(values)
+        return tuple(_converted(*each) for each in zip(kinds, values, strict=True))
+    is_path = form is Path and isinstance(value, PathLike)
+    if form in _NOUNS and not is_path and (isinstance(value, bytes) or not isinstance(value, form)):
+        raise TypeError
+    return str(value) if form is str else value
+
+
+def _number_of(form: type[Any], value: Any) -> int | float:
+    is_truth = isinstance(value, bool | np.bool_)
+    if is_truth != (form is bool) or (form is float and not isinstance(value, Real | Decimal)):
+        raise TypeError
+    real = form(value) if is_truth or form is float else index(value)  # it may be too large
+    return index(value) if isinstance(value, Integral) and not is_truth else real
+
+
+@lru_cache
+def _hints(kind: Any) -> dict[str, Any]:
+    with suppress(NameError):  # of a plug-in that imports a name for a type checker alone
+        return get_type_hints(kind)
+    return {}
+
+
+def convert_fields(settings: Any) -> None:
+    """Makes each field of a frozen dataclass the type of its annotation. Raises InputError."""
+    kind: Any = type(settings)
+    hints = _hints(kind)
+    for each in fields(settings):
+        value = converted(each.name, getattr(settings, each.name), hints.get(each.name, Any))
+        object.__setattr__(settings, each.name, value)
 
 
 def check_built(*parts: object) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from local_dp.foreign import LISTED, brief, listed, shown
 
+EXTREME = "a number is too large or too small to be computed with; give another"
 _COMPARED = 80  # characters of a name that is compared with others
 
 

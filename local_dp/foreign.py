@@ -35,7 +35,11 @@ def shown(text: str, place: Place = "line", encoding: str = "utf-8") -> str:
         return escape(text)
     if place == "cell":
         return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        return text.encode(encoding).decode(encoding)
+    except UnicodeEncodeError:  # a terminal of Latin-1 draws the lines of a table with hyphens
+        text = text.replace("\N{BOX DRAWINGS LIGHT HORIZONTAL}", "-")
+        return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _harmless(letter: str, place: Place) -> bool:

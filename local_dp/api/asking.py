@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from numbers import Number
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_origin, get_type_hints
@@ -25,6 +26,7 @@ from local_dp.api.tables import (
     warn,
 )
 from local_dp.bounds.means import TARGETS
+from local_dp.checks import check_built, convert_fields
 from local_dp.errors import InputError, unknown
 from local_dp.loss import nano_epsilon
 from local_dp.populations.finite import Resampled
@@ -162,6 +164,9 @@ class RunOptions:
         None, "Function that gets a notice of too few clients", shell=False
     )
 
+    def __post_init__(self) -> None:
+        convert_fields(self)
+
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> "RunOptions":
         """Raises InputError for an unknown option."""
@@ -215,8 +220,6 @@ class RunOptions:
         faults = Faults.parse(self.fault) if self.fault else None
         randomness = Randomness.choose(self.seed, self.private)
         clients, seed = self.clients, randomness.seed
-        if clients is not None and not isinstance(clients, int | np.integer):
-            raise InputError(f"clients is {clients!r:.80}; give a whole number")
         # stores belong to their rows in their order
         deal = 0 if self.stores and self.seed is None else seed
         if records is None:
@@ -232,6 +235,7 @@ class RunOptions:
             )
         few = protocol.notice(self.epsilon, population.size)
         if few is not None:
+            check_built(protocol.algorithm(self.epsilon, population.size))  # or it is refused
             (self.notice or warn)(few)
         return Settings(
             protocol=protocol,
@@ -320,8 +324,12 @@ def _list_of(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, .
         value = labels if name == "labels" else [weights[label] for label in labels]
     if value is None:
         return ()
+    if isinstance(value, Number):
+        value = [value]
     if name == "labels" and isinstance(value, PathLike):
         value = labels_file(value)
+    if not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
+        raise InputError(f"{name} is a {type(value).__name__}; give a list")
     if name == "labels" and "columns" in settings:
         return _labels(value, _list_of("columns", settings["columns"], {}))
     if isinstance(value, Mapping):
@@ -335,8 +343,7 @@ def _list_of(name: str, value: Any, settings: Mapping[str, Any]) -> tuple[str, .
         raise InputError(
             f"labels is {value!r}; give a list of labels, or the Path of a file of them"
         )
-    many = not isinstance(value, str | int | float | np.generic)
-    return tuple(map(_text, value if many else [value]))
+    return tuple(map(_text, [value] if isinstance(value, str) else value))
 
 
 def _labels(labels: Any, columns: tuple[str, ...]) -> tuple[str, ...]:

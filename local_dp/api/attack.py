@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from local_dp.accounting.rules import optimal_part
-from local_dp.api.declare import WIDTH, Printable
+from local_dp.api.declare import WIDTH, Printable, by_name
 from local_dp.api.tables import Dates, Table, records_of
 from local_dp.arrays import Bools, Column, Floats
 from local_dp.attacks import (
@@ -130,6 +130,7 @@ class Attacked(Printable):
         return "\n".join(paragraph(line, width) for line in (head, "", *lines))
 
 
+@by_name
 def reconstruct(
     table: Table,
     question: str,
@@ -175,6 +176,7 @@ def reconstruct(
     )
 
 
+@by_name
 def trace(
     table: Table,
     question: str,
@@ -304,3 +306,7 @@ def _members_text(data: PlainData) -> list[str]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def __dir__() -> list[str]:
+    return ["Attacked", "reconstruct", "trace"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
-from local_dp.api.declare import WIDTH, Printable, settings_of
+from local_dp.api.declare import WIDTH, Printable, by_name, settings_of
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.randomizers.evidence import PROVEN
@@ -72,6 +72,7 @@ class Audited(Printable):
 Which: TypeAlias = str | type[Randomizer] | Randomizer
 
 
+@by_name
 def audit(name: Which, *, epsilon: float = 1.0, **parameters: Parameter) -> Audited:
     """Audits a randomizer: by name or place, with an epsilon and parameters, a class, or one that
     is made already. Raises InputError or RefusedError."""

@@ -13,7 +13,7 @@ from local_dp.accounting import rules
 from local_dp.accounting.rules import losses_of
 from local_dp.api.asking import protocol_of, with_table
 from local_dp.api.audit import built
-from local_dp.api.declare import WIDTH, Printable, Tabular
+from local_dp.api.declare import WIDTH, Printable, Tabular, by_name
 from local_dp.api.release_text import loss_data, loss_text
 from local_dp.api.result import drawn_rows, framed
 from local_dp.api.show import result_table
@@ -34,7 +34,7 @@ from local_dp.simulation.outcome import STAMP, described
 from local_dp.simulation.settings import Randomness
 from local_dp.storage.budget_file import KeptBudget
 from local_dp.storage.log import kind_of
-from local_dp.text.layout import bound, number, paragraph, python_errors
+from local_dp.text.layout import bound, number, paragraph
 from local_dp.text.widgets import table
 
 if TYPE_CHECKING:  # what draws takes a while to import
@@ -84,6 +84,7 @@ class BestFor(Printable):
         )
 
 
+@by_name
 def best_for(task: str, *, epsilon: float = 1.0, k: int = 2, clients: int | None = None) -> BestFor:
     """The best known randomizer for a task at this epsilon, by closed form, with its reason. Raises
     InputError.
@@ -130,6 +131,7 @@ class Prices(Printable):
         return f"{paragraph(head, width, '  ')}\n\n{table(('rule', measure), rows, width)}"
 
 
+@by_name
 def price(mechanisms: str, *, delta: float = 1e-6, epsilon: float | None = None) -> Prices:
     """The epsilon beside `delta`, or with an `epsilon` the delta beside it, by each rule; None
     where a rule promises nothing. Raises InputError.
@@ -205,6 +207,7 @@ class Shuffled(Printable):
         )
 
 
+@by_name
 def shuffled(
     name: str,
     *,
@@ -298,7 +301,7 @@ class Mixed(Tabular):
         )
 
 
-@python_errors()
+@by_name
 def mix(
     task: str | LocalProtocol[Any],
     table: Table | None = None,
@@ -421,6 +424,7 @@ class Spent(Printable):
         return "\n\n".join((paragraph(line, width), *tables))
 
 
+@by_name
 def budget(
     file: str | Path, *, epsilon: float | None = None, delta: float | None = None
 ) -> Spending | Spent:

@@ -19,9 +19,8 @@ from local_dp.api.curating.values import Histogram, Median, Quantiles
 from local_dp.api.declare import by_name, keywords
 from local_dp.api.tables import Table
 from local_dp.api.trusted import Question, Release, release
-from local_dp.errors import InputError, unknown
+from local_dp.errors import InputError
 from local_dp.registry import Registry
-from local_dp.text.layout import python_errors
 
 P = ParamSpec("P")
 # by name, in the order of the list of `local-dp curate`
@@ -29,17 +28,17 @@ QUESTIONS: dict[str, type[Question[Any, Any]]] = {}
 OTHERS: Registry[Question[Any, Any]] = Registry("question", "local_dp.questions", Question, {})
 
 
+@by_name
 def ask(
     table: Table, question: Question[Any, Any] | type[Question[Any, Any]] | str, /, **options: Any
 ) -> Release:
     """Asks a question of your own: an object, or a class with its fields as options, also by its
     place, "module:Class" or "path/file.py". Raises InputError."""
-    with python_errors():
-        if not isinstance(question, Question):
-            return release(OTHERS.find(question)(**options), table)
-        if options:
-            raise InputError(f"{', '.join(options)}: options for a question that is an object")
-        return release(question, table)
+    if not isinstance(question, Question):
+        return release(OTHERS.find(question)(**options), table)
+    if options:
+        raise InputError(f"{', '.join(options)}: options for a question that is an object")
+    return release(question, table)
 
 
 def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Table, P], Release]:
@@ -48,13 +47,7 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
     signature = inspect.signature(kind)
 
     def ask(table: Table, /, *values: P.args, **options: P.kwargs) -> Release:
-        with python_errors():
-            for name in options:
-                if name not in signature.parameters:
-                    raise InputError(
-                        unknown(f"{question.name} has no option", name, signature.parameters)
-                    )
-            return release(kind(*values, **options), table)
+        return release(kind(*values, **options), table)
 
     parameters = [
         inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY),
@@ -79,3 +72,7 @@ threshold = _function(Threshold)
 point = _function(Point)
 rectangle = _function(Rectangles)
 learn = _function(LearnedRule)
+
+
+def __dir__() -> list[str]:
+    return [*QUESTIONS, "ask"]

@@ -12,11 +12,11 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from local_dp.checks import treatment
-from local_dp.errors import InputError
+from local_dp.checks import converted, treatment
+from local_dp.errors import EXTREME, InputError, unknown
 from local_dp.foreign import shown
 from local_dp.simulation.installation import stamp_of
-from local_dp.text.layout import as_csv
+from local_dp.text.layout import as_csv, python_errors
 
 if TYPE_CHECKING:  # frames take a while to import
     import polars
@@ -199,48 +199,58 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def by_name(function: F) -> F:
-    """The function, whose call raises InputError for values that are not given, or not by name."""
-    parameters = list(signature(function).parameters.values())
-    first = [
-        each.name
-        for each in parameters
-        if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    ]
+    """The function, whose call raises InputError in the dialect of Python for values that are not
+    given, not by name, unknown or of another type; numbers of numpy become Python's own."""
+    signed = signature(function).parameters
+    name = function.__name__
 
     @wraps(function)
     def call(*values: Any, **how: Any) -> Any:
-        names = {*first[: len(values)], *how}
-        if len(values) > len(first):
-            others = [
-                each.name
-                for each in parameters
-                if each.kind is Parameter.KEYWORD_ONLY and each.name not in how
-            ]
-            extra = ", ".join(
-                f"{name}={value!r:.80}"
-                for name, value in zip(others, values[len(first) :], strict=False)
-            )
-            raise InputError(
-                f"{function.__name__} takes {' and '.join(first)} by place; give the others by "
-                f"name{': ' * bool(extra)}{extra}"
-            )
-        for each in parameters:
-            if (
-                each.default is Parameter.empty
-                and each.kind is not Parameter.VAR_KEYWORD
-                and each.name not in names
-            ):
-                form = (
-                    "it first"
-                    if each.kind is Parameter.POSITIONAL_ONLY
-                    else "bounds=(low, high)"
-                    if each.name == "bounds"
-                    else f"{each.name}=..."
-                )
-                raise InputError(f"{function.__name__} needs {each.name}; add {form}")
-        return function(*values, **how)
+        with python_errors():
+            _check_given(name, signed, values, how)
+            values = tuple(map(_argument, signed.values(), values))
+            how = {key: _argument(signed.get(key), value) for key, value in how.items()}
+            try:
+                return function(*values, **how)
+            except (OverflowError, ZeroDivisionError):
+                raise InputError(EXTREME) from None
 
     return cast(F, call)
+
+
+def _argument(parameter: Parameter | None, value: Any) -> Any:
+    """The value in the type of its parameter. Raises InputError."""
+    return value if parameter is None else converted(parameter.name, value, parameter.annotation)
+
+
+def _check_given(
+    name: str, signed: Mapping[str, Parameter], values: tuple[Any, ...], how: Mapping[str, Any]
+) -> None:
+    """Raises InputError for a value that is lacking, not by name, or unknown."""
+    kinds = {key: each.kind for key, each in signed.items()}
+    first = [key for key, kind in kinds.items() if kind <= Parameter.POSITIONAL_OR_KEYWORD]
+    if len(values) > len(first):
+        others = [key for key in kinds if key not in {*first, *how}]
+        pairs = zip(others, values[len(first) :], strict=False)
+        extra = ", ".join(
+            f"{key}=..." if hasattr(value, "dtype") else f"{key}={value!r:.80}"  # it has cells
+            for key, value in pairs
+        )
+        raise InputError(
+            f"{name} takes {' and '.join(first)} by place; give the others by name: {extra}"
+        )
+    known = kinds.keys() if Parameter.VAR_KEYWORD not in kinds.values() else how.keys()
+    for key in how.keys() - known:
+        if key in ("low", "high") and "bounds" in signed:
+            ends = "give both ends of the range: bounds=(low, high)"
+            raise InputError(f"there is no option {key!r}; {ends}")
+        raise InputError(unknown(f"{name} has no option", key, known))
+    for key, each in signed.items():
+        is_required = each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD
+        if is_required and key not in {*first[: len(values)], *how}:
+            form = "bounds=(low, high)" if key == "bounds" else f"{key}=..."
+            form = "it first" if each.kind is Parameter.POSITIONAL_ONLY else form
+            raise InputError(f"{name} needs {key}; add {form}")
 
 
 def check_folder(path: Path, what: str) -> None:

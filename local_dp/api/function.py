@@ -1,6 +1,6 @@
 """The Python function of a protocol, made from its declaration; and `run`, for any protocol."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, fields
 from inspect import Parameter, Signature, getdoc
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_origin, get_type_hints
@@ -9,10 +9,9 @@ from local_dp.api.asking import RunOptions, ask, protocol_of
 from local_dp.api.declare import by_name, keywords
 from local_dp.api.result import Result
 from local_dp.api.tables import Bounds, Table, ends_of
-from local_dp.errors import InputError, unknown
+from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.vectors.mean_vector import Mean
-from local_dp.text.layout import python_errors
 
 Listed: TypeAlias = str | float | Iterable[object] | Mapping[Any, Any] | None
 """A list, one value, or a mapping from columns or groups to values."""
@@ -24,7 +23,11 @@ SEVERAL = """
 Several columns give the mean of each, from one report of the whole record; their `bounds` are one
 pair, or a mapping of each column to its own, and a missing number may count as the "middle".
 Without bounds, a first part of the clients finds them privately; then there are no groups."""
-MEANS = {"column": Listed, "bounds": Listed, "missing": str}  # of one column or of several
+MEANS = {
+    "column": str | Sequence[str],
+    "bounds": Listed,
+    "missing": str,
+}  # of one column or of several
 
 
 def documented(body: F) -> F:
@@ -61,24 +64,16 @@ def function(
     by place too, and by name the others and the options of a run. `defaults` differ from the
     protocol's."""
     signature = Signature(_parameters(kind, first, defaults), return_annotation=Result)
-    parameters = signature.parameters
 
     def call(*values: Any, **options: Any) -> Result:
         arguments = {**defaults, **dict(zip(first, values, strict=False)), **options}
-        with python_errors():
-            for option in arguments:
-                if option in ENDS:
-                    ends = "give both ends of the range: bounds=(low, high)"
-                    raise InputError(f"there is no option {option!r}; {ends}")
-                if option not in parameters:
-                    raise InputError(unknown("no option", option, parameters))
-            protocol = _kind_of_means(arguments) if kind is Mean else kind.name
+        protocol = _kind_of_means(arguments) if kind is Mean else kind.name
         return run(protocol, **arguments)
 
     call.__name__ = call.__qualname__ = name or kind.name.replace("-", "_")
     more = SEVERAL if kind is Mean else ""
     texts = keywords(kind)
-    if "bounds" in parameters.keys() - kind.__dataclass_fields__.keys():
+    if "bounds" in signature.parameters.keys() - kind.__dataclass_fields__.keys():
         texts = f"    bounds: Public bounds, as (low, high)\n{keywords(kind, without=ENDS)}"
     call.__doc__ = f"{kind.summary}.\n\n{getdoc(kind)}{more}\n\nParameters:\n{texts}"
     call.__signature__ = signature  # type: ignore[attr-defined]
@@ -135,5 +130,5 @@ def _kind_of_means(arguments: dict[str, Any]) -> str:
             "mapping of each column to its own"
         )
     ends = [ends_of(each[column]) for column in columns]
-    arguments["low"], arguments["high"] = zip(*ends, strict=True)
+    arguments["low"], arguments["high"] = ([pair[side] for pair in ends] for side in (0, 1))
     return "mean-vector"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from local_dp.api.asking import protocol_of, with_table, with_target
-from local_dp.api.declare import WIDTH, Printable
+from local_dp.api.declare import WIDTH, Printable, by_name
 from local_dp.api.tables import Dates, Table, sample_rows
 from local_dp.errors import InputError
 from local_dp.populations.finite import Population
@@ -22,7 +22,7 @@ from local_dp.protocols.planning.ways import (
     with_tolerance,
 )
 from local_dp.shuffle.central import Behind
-from local_dp.text.layout import bound, held, number, paragraph, python_errors
+from local_dp.text.layout import bound, held, number, paragraph
 from local_dp.text.widgets import table
 
 ANY, MADE_UP, TABLE, OWN_BOUND = "any", "made-up", "table", "own bound"
@@ -86,7 +86,7 @@ class Plan(Printable):
         return accuracy
 
 
-@python_errors()
+@by_name
 def plan(
     task: str | LocalProtocol[Any],
     of: Who = ANY,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from local_dp.api.audit import Audited, audit, built
+from local_dp.api.declare import by_name
 from local_dp.arrays import Column, Floats, Ints, Words
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
@@ -29,6 +30,7 @@ KEY = 16  # bytes
 ON_EDGE = 1e-9  # by which the norm of a row in doubles may exceed 1
 
 
+@by_name
 def randomizer(
     which: str | type[Randomizer] | Randomizer,
     *,

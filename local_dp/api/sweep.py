@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, get_origin, get_type_hints
 
 from local_dp.api.asking import protocol_of, with_table, with_target
-from local_dp.api.declare import WIDTH, Tabular, check_table
+from local_dp.api.declare import WIDTH, Tabular, by_name, check_table
 from local_dp.api.errors_of import OWN, Case, Tier
 from local_dp.api.tables import Dates, Table, records_of
 from local_dp.bus.children import Folder
-from local_dp.checks import check_whole, real_number, whole_number
+from local_dp.checks import check_whole, convert_fields, real_number, whole_number
 from local_dp.errors import InputError, reading, unknown
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.lab.shapes import Curve, Data, Figure
@@ -31,7 +31,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.simulation.cluster import each_of, plug_ins_of
 from local_dp.simulation.installation import stamp_of
-from local_dp.text.layout import held, number, paragraph, python_errors
+from local_dp.text.layout import held, number, paragraph
 from local_dp.text.widgets import table
 
 # (what is measured, points measured, points in all)
@@ -64,6 +64,7 @@ class Grid:
     seed: tuple[int, ...] = (1,)
 
     def __post_init__(self) -> None:
+        convert_fields(self)
         if not 20 <= self.runs <= MOST_RUNS:
             raise InputError(
                 f"runs is {self.runs}; give 20 to {MOST_RUNS:,}: fewer have no 95 % point"
@@ -75,9 +76,6 @@ class Grid:
                 raise InputError(f"{name} has 0 values; give at least one")
         if min(self.clients) < 1:
             raise InputError(f"clients is {min(self.clients)}; give 1 or more")
-        for name in self.only:
-            if not isinstance(name, str):
-                raise InputError(f"only is {name!r:.80}; give names of randomizers")
         for seed in self.seed:
             KeyedNoise(seed)  # refuses what is no seed
 
@@ -412,7 +410,7 @@ def swept(
     return result
 
 
-@python_errors()
+@by_name
 def sweep(
     grid: str | Path | Mapping[str, Any],
     of: Table | None = None,
@@ -437,7 +435,7 @@ def sweep(
     return swept(read_grid(grid, records), path, cluster=cluster, workers=workers)
 
 
-@python_errors()
+@by_name
 def compare(
     task: str | LocalProtocol[Any],
     of: Table | None = None,

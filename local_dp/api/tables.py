@@ -25,6 +25,7 @@ from local_dp.api.plain_rows import read_declared
 from local_dp.api.schemas import check_schema, read_schema
 from local_dp.arrays import Column
 from local_dp.bus.children import Folder
+from local_dp.checks import converted
 from local_dp.errors import InputError, reading, unknown
 from local_dp.foreign import listed
 from local_dp.populations.dealing import Dealing
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
 
 Bounds: TypeAlias = tuple[float, float]
+BoundsOf: TypeAlias = Mapping[Any, str | Bounds]
 # the types of columns, or a JSON file with them
 Schema: TypeAlias = Mapping[str, str] | str | Path | None
 Dates: TypeAlias = Mapping[str, str] | None  # the forms of columns of dates
@@ -526,19 +528,15 @@ def sample_rows(records: Records, clients: int, seed: int) -> Rows:
 
 def ends_of(bounds: Bounds) -> tuple[float, float]:
     """The bounds as two numbers. Raises InputError."""
-    try:
-        low, high = bounds
-        return float(low), float(high)
-    except (TypeError, ValueError):
-        text = "an array" if hasattr(bounds, "__array__") else repr(bounds)
-        raise InputError(f"bounds is {text}; give (low, high)") from None
+    low, high = converted("bounds", bounds, Bounds)
+    return float(low), float(high)
 
 
 def bounds_text(bounds: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Public bounds by column in the form of `Learn`."""
     return tuple(
         f"{column}={ends if isinstance(ends, str) else '..'.join(map(str, ends))}"
-        for column, ends in (bounds or {}).items()
+        for column, ends in converted("bounds", bounds or {}, BoundsOf).items()
     )
 
 

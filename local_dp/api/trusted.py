@@ -25,7 +25,7 @@ from local_dp.api.release_text import (
     within,
 )
 from local_dp.api.tables import Dates, Notice, Schema, Table, records_of
-from local_dp.checks import check_choices, check_whole
+from local_dp.checks import check_choices, check_whole, convert_fields
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import Mechanism, Neighbours
 from local_dp.curator.people import MOST_ROWS, kept_rows, loss_of_group, loss_of_row
@@ -195,6 +195,7 @@ class Question(ABC, Generic[D, R]):
     )
 
     def __post_init__(self) -> None:
+        convert_fields(self)
         check_whole("rows", self.counted, 1, MOST_ROWS)
         approximate(self.epsilon, 1e-6 if self.delta is None else self.delta)
         loss_of_row(self.loss, self.counted)

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from local_dp.errors import (
+    EXTREME,
     BusError,
     InputError,
     LocalDPError,
@@ -68,7 +69,7 @@ def main() -> None:
                 "install local-dp has every command"
             )
             code = EXIT_CODES[InputError]
-        except (OSError, MemoryError, OverflowError, RecursionError) as error:
+        except (OSError, MemoryError, OverflowError, ZeroDivisionError, RecursionError) as error:
             # of this machine, or of extreme numbers
             SCREEN.complain(_of_the_machine(error))
             code = EXIT_CODES[InputError]
@@ -82,6 +83,7 @@ def main() -> None:
             )
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
+            SCREEN.complain(_stopped(sys.argv[1:]))
             code = 128 + signals[0] if signals else INTERRUPTED
     sys.exit(code)
 
@@ -140,6 +142,15 @@ def _orderly() -> Iterator[list[int]]:
         sys.unraisablehook = report
 
 
+def _stopped(words: list[str]) -> str:
+    """The line of a command that was interrupted: where a file or other people may have paid, it
+    says so."""
+    pays = any(word.startswith(("--budget", "--store")) for word in words)
+    if pays or {*words[:1]} & {"client", "host", "join", "poll", "server"}:
+        return "stopped; `local-dp budget FILE` shows what a budget or store was charged"
+    return "stopped; nothing was charged"
+
+
 def _of_the_machine(error: Exception) -> str:
     """An error of the machine or its files, in one line."""
     if isinstance(error, OSError):
@@ -147,7 +158,7 @@ def _of_the_machine(error: Exception) -> str:
         return f"the system refuses{name}: {error.strerror or error}"
     if isinstance(error, MemoryError):
         return "this takes more memory than there is; ask for less"
-    return "a number is too large or too small to be computed with; give another"
+    return EXTREME
 
 
 _RECORDS = ("--table", "--data", "--file", "--input")

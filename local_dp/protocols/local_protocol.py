@@ -22,7 +22,14 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
-from local_dp.checks import check_choices, check_share, real_number, treatment, whole_number
+from local_dp.checks import (
+    check_choices,
+    check_share,
+    convert_fields,
+    real_number,
+    treatment,
+    whole_number,
+)
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Nonadaptive, R, Repeated
 from local_dp.loss import nano_epsilon
@@ -89,6 +96,7 @@ class LocalProtocol(ABC, Generic[R]):
     )
 
     def __post_init__(self) -> None:
+        convert_fields(self)
         if self.tolerance_unit.startswith("share"):
             check_share("tolerance", vars(self)["tolerance"])
         check_choices(self)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
-from local_dp.checks import check_built
+from local_dp.checks import check_built, convert_fields
 from local_dp.domains import Domain, Parameter, Vectors, parameters
 from local_dp.errors import InputError
 from local_dp.loss import Loss, Pure, nano_epsilon
@@ -70,10 +70,9 @@ class Randomizer(ABC):
             cls.simulated = Randomizer.simulated  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
+        convert_fields(self)
         nano_epsilon(self.epsilon)
-        if type(self.word_bits) is not int or not (
-            self.word_bits == 64 or 0 <= self.word_bits <= 32
-        ):
+        if not (self.word_bits == 64 or 0 <= self.word_bits <= 32):
             raise InputError(f"word_bits is {self.word_bits!r}; give 64, or 0 to 32")
         if self.word_bits == 0:
             object.__setattr__(self, "word_bits", 32 if self._fits(32) else 64)

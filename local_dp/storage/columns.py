@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _JOINED = 1 << 16  # texts
 _OFFSET, _OFFSETS = " *%:?z$", r" *(?:Z|[+-]\d\d(?::?\d\d)?)$"
-_GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT")}
+_GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT", "us")}
 _TYPES = {"M8": DATES, "f2": np.dtype(np.float32)}
 
 

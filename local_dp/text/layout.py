@@ -192,11 +192,14 @@ def paragraph(text: str, width: int, indent: str = "") -> str:
 
 def definitions(entries: Sequence[tuple[str, str]], width: int) -> str:
     """Terms and meanings in two columns; the meaning of a long term stands below it."""
-    column = min(26, width // 3, max((len(term) for term, _ in entries), default=0))
+    from rich.cells import cell_len  # wide signs take two columns
+
+    column = min(26, width // 3, max((cell_len(term) for term, _ in entries), default=0))
     text: list[str] = []
     for term, meaning in ((shown(term), meaning) for term, meaning in entries):
         lines = wrapped(meaning, width - column - 4)
-        first = [f"  {term:<{column}}  {lines.pop(0)}"] if len(term) <= column else [f"  {term}"]
+        gap = column - cell_len(term)
+        first = [f"  {term}{'':{gap}}  {lines.pop(0)}"] if gap >= 0 else [f"  {term}"]
         text += [
             line.rstrip() for line in (*first, *(f"{'':{column + 4}}{line}" for line in lines))
         ]

@@ -78,7 +78,7 @@ def test_a_signal_takes_effect_wherever_it_comes(
     number: int, codes: tuple[int, ...], place: str
 ) -> None:
     """In a finalizer or the callback of a weak reference, where Python only reports an exception,
-    and in exec(): the command cleans up, and ends silently.
+    and in exec(): the command cleans up, says a word, and ends.
 
     A second SIGTERM or SIGHUP does not end the cleanup. After one that foreign code swallowed, the
     next one takes effect.
@@ -93,7 +93,9 @@ def test_a_signal_takes_effect_wherever_it_comes(
         check=False,
     )
     assert done.returncode in codes
-    assert (done.stdout, done.stderr) == ("cleaned\n", "")
+    assert done.stdout == "cleaned\n"
+    # after an interrupt in exec() the interpreter ends itself
+    assert done.stderr in ("local-dp: stopped; nothing was charged\n", "")
 
 
 QUESTION = "curate median --records t.csv --column age --epsilon 0.01 --budget a.budget --seed 1"

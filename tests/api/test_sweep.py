@@ -186,7 +186,7 @@ def test_a_sweep_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
         ({"runs": 5}, "runs is 5"),
         ({"clients": 0}, "clients is 0"),
         ({"only": "grrr"}, "did you mean 'grr'"),
-        ({"only": 3}, "only is 3; give names of randomizers"),
+        ({"only": 3}, "only is a tuple; give a list of texts"),
         ({"frequency": {"k": []}, "survey": {}}, "k of frequency has 0 values; give at least one"),
         ({"frequency": [], "survey": {}}, "no key 'frequency'"),
         ({"epsilon": "much"}, "epsilon is 'much'"),

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from local_dp.cli.commands import APP
-from local_dp.text.layout import grain, held, in_python, in_shell, marked, number, typeset, wrapped
+from local_dp.foreign import shown
+from local_dp.text.layout import (
+    definitions,
+    grain,
+    held,
+    in_python,
+    in_shell,
+    marked,
+    number,
+    typeset,
+    wrapped,
+)
 from local_dp.text.screen import SCREEN
 from local_dp.text.widgets import table
 from tests.support.inputs.documents import ROOT
@@ -322,3 +333,9 @@ def test_help_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_errors_speak_the_readers_dialect(plain: str, shell: str, python: str) -> None:
     assert in_shell(plain) == shell
     assert in_python(plain) == python
+
+
+def test_wide_signs_and_a_narrow_encoding_keep_the_columns() -> None:
+    lines = definitions([("\u65e5\u672c", "x"), ("b", "x")], 60).splitlines()
+    assert [cell_len(line) for line in lines] == [9, 9]
+    assert shown("\u2500\u2500 \u65e5", "block", "latin-1") == "-- \\u65e5"

@@ -65,7 +65,7 @@ class LearnedRule(Question[Records | Population, "Taught"]):
         name="--feature --features",
         metavar="X",
     )
-    bounds: Mapping[str, Bounds] | None = option(
+    bounds: Mapping[str, Bounds | str] | None = option(
         None,
         "Public bounds of a number column; may be repeated",
         help="Such as age=17..60",

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import click
 
-from local_dp.api.asking import RunOptions, ask
+from local_dp.api.asking import Announce, RunOptions, ask
 from local_dp.api.declare import CSV, DATES, option
 from local_dp.api.schemas import read_schema
 from local_dp.api.tables import Dates, read_records
@@ -220,7 +220,9 @@ class Role(ProtocolCommand, RunOptions):
         help="number, whole, truth, date, text, or text 40 for at most 40 characters",
         metavar="FILE",
     )
-    watch: bool = option(False, RunOptions.__dataclass_fields__["watch"].metadata["brief"])
+    watch: bool | Announce = option(
+        False, RunOptions.__dataclass_fields__["watch"].metadata["brief"]
+    )
 
     def read(self, path: Path, only: Collection[str] | None) -> Records:
         schema = None if self.schema is None else read_schema(self.schema)
@@ -242,7 +244,7 @@ class Role(ProtocolCommand, RunOptions):
 
     def with_progress(self, progress: OnProgress, **more: Any) -> "Role":
         """The same options, with progress and notices on the screen."""
-        watch: Any = look if self.watch else None
+        watch: Any = look if self.watch else False
         return replace(self, progress=progress, notice=SCREEN.note, watch=watch, **more)
 
 

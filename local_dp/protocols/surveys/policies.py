@@ -12,6 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.arrays import Bools
+from local_dp.checks import check_whole
+from local_dp.domains import MAX_SYMBOLS
 from local_dp.errors import InputError
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.grammar import columns_of, only_names, parse
@@ -290,6 +292,7 @@ class Columns:
     @cached_property
     def _labels(self) -> tuple[str, ...]:
         """The labels of each part as they travel, empty for a question."""
+        check_whole("k", self.k, 1, MAX_SYMBOLS)
         labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.columns)
         if len(labels) != len(self.columns):
             raise InputError(
