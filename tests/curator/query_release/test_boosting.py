@@ -22,6 +22,7 @@ from local_dp.curator.mechanism import (
 )
 from local_dp.curator.query_release.boosting import (
     BadlyAnswered,
+    Boosted,
     Boosting,
     BoostingTerms,
     CountedBase,
@@ -79,6 +80,10 @@ def test_mwem_is_private_and_not_at_the_price_of_its_counts() -> None:
     assert delta(mwem.algorithm(1), mwem.loss) <= 0.01
     object.__setattr__(mwem, "part", optimal_part(mwem.loss, 2))
     assert delta(mwem.algorithm(1), mwem.loss) > 0.01
+
+
+def test_one_wild_synopsis_moves_no_answer() -> None:
+    assert Boosted(np.array([[3, 90], [4, 5], [-900, 6]])).counts.tolist() == [3, 6]
 
 
 def test_samples_follow_the_errors() -> None:

@@ -1,6 +1,7 @@
 """Private multiplicative weights: whole transcripts enumerated, wrong twins that lose more, and
 hypotheses that come nearer with every change."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -38,8 +39,10 @@ from local_dp.interaction import run
 from local_dp.loss import Loss, Pure, approximate
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
+from tests.support.mechanisms.case import share
 from tests.support.mechanisms.paths import follows, settled
 from tests.support.runs.scripted import seeded
+from tests.support.wrong import wrong
 
 NANO = 10**9  # epsilon 1 for every noise
 STREAMS = [
@@ -107,6 +110,21 @@ def test_a_test_on_alpha_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
         for kind in (FirstFar, OnAlpha)
     )
     assert right <= FirstFar(five, 1, 1.0).loss.epsilon == 3 < wrong
+
+
+@wrong(
+    "local_dp.curator.query_release.pmw:FirstFar.loss",
+    "3 * self._nano",
+    "2 * self._nano",
+    "firing is charged once",
+)
+def test_firing_costs_twice() -> None:
+    """Of a record that moves the last of four counts towards firing and the others away."""
+    queries = CountingQueries(np.array([(True, False, False)] * 3 + [(False, True, False)]))
+    first = FirstFar(Asked(queries, 0, np.array([0.0, 0, 1])), 1, 1.0)
+    one, two = (share(first.law(np.array(counts))) for counts in ((1, 1, 6), (2, 0, 6)))
+    loss = max(abs(math.log(one[place] / two[place])) for place in one)
+    assert 2.16 < loss <= first.loss.epsilon
 
 
 class Told(TrustedOracle[Counts]):
