@@ -6,14 +6,33 @@ from collections.abc import Sequence
 import numpy as np
 
 from local_dp.arrays import Words
-from local_dp.clients.journal import MemoryStore
+from local_dp.clients.journal import Commit, MemoryStore
 from local_dp.clients.role import ClientRole, Policy
+from local_dp.errors import RefusedError
 from local_dp.loss import NANO
 from local_dp.noise import Draw
 from local_dp.wire import CLIENT, Refusal, Request, decode, encode
 from tests.support.vectors.files import Case, Json, records_of
 
 LIMITS = {"run": 2 * NANO, "life": 3 * NANO}  # nano-nats
+
+
+class Broken(MemoryStore):
+    """Its method named `broken` fails."""
+
+    broken = ""
+
+    def get(self, run: str, round: int) -> Commit | None:
+        self._fail("read")
+        return super().get(run, round)
+
+    def commit(self, commit: Commit) -> None:
+        self._fail("write")
+        super().commit(commit)
+
+    def _fail(self, step: str) -> None:
+        if step == self.broken:
+            raise RefusedError("store", "")
 
 
 class Given:
@@ -32,12 +51,15 @@ class Given:
 
 
 def client(case: Case) -> tuple[ClientRole, Given]:
-    """The member that a case describes: `records`, `member` and `start`, with `limits` and a
-    `policy` where they are not the usual ones."""
+    """The member that a case describes: `records`, `member` and `start`, with `limits`, a `policy`
+    and a `broken` step of the store where they are not the usual ones."""
     limits, policy = {**LIMITS, **case.get("limits", {})}, dict(case.get("policy", {}))
     allowed = policy.pop("allowed", None)
+    if "evidence" in policy:
+        policy["evidence"] = frozenset(policy["evidence"])
     noise = Given(case["start"])
-    store = MemoryStore(limits["run"] / NANO, lifetime=limits["life"] / NANO)
+    store = Broken(limits["run"] / NANO, lifetime=limits["life"] / NANO)
+    store.broken = case.get("broken", "")
     role = ClientRole(
         case["member"],
         case["start"],
