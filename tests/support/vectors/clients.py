@@ -2,11 +2,12 @@
 ledgers."""
 
 from collections.abc import Sequence
+from typing import Any, Never
 
 import numpy as np
 
 from local_dp.arrays import Words
-from local_dp.clients.journal import Commit, MemoryStore
+from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import RefusedError
 from local_dp.loss import NANO
@@ -15,24 +16,6 @@ from local_dp.wire import CLIENT, Refusal, Request, decode, encode
 from tests.support.vectors.files import Case, Json, records_of
 
 LIMITS = {"run": 2 * NANO, "life": 3 * NANO}  # nano-nats
-
-
-class Broken(MemoryStore):
-    """Its method named `broken` fails."""
-
-    broken = ""
-
-    def get(self, run: str, round: int) -> Commit | None:
-        self._fail("read")
-        return super().get(run, round)
-
-    def commit(self, commit: Commit) -> None:
-        self._fail("write")
-        super().commit(commit)
-
-    def _fail(self, step: str) -> None:
-        if step == self.broken:
-            raise RefusedError("store", "")
 
 
 class Given:
@@ -50,6 +33,10 @@ class Given:
         return np.array([int(word) for word in words], dtype=np.uint64).astype(f"<u{bits // 8}")
 
 
+def _broken(*inputs: Any) -> Never:
+    raise RefusedError("store", "")
+
+
 def client(case: Case) -> tuple[ClientRole, Given]:
     """The member that a case describes: `records`, `member` and `start`, with `limits`, a `policy`
     and a `broken` step of the store where they are not the usual ones."""
@@ -58,8 +45,9 @@ def client(case: Case) -> tuple[ClientRole, Given]:
     if "evidence" in policy:
         policy["evidence"] = frozenset(policy["evidence"])
     noise = Given(case["start"])
-    store = Broken(limits["run"] / NANO, lifetime=limits["life"] / NANO)
-    store.broken = case.get("broken", "")
+    store = MemoryStore(limits["run"] / NANO, lifetime=limits["life"] / NANO)
+    if "broken" in case:
+        setattr(store, {"read": "get", "write": "commit"}[case["broken"]], _broken)
     role = ClientRole(
         case["member"],
         case["start"],
@@ -91,8 +79,8 @@ def answers(role: ClientRole, noise: Given, request: bytes, words: Sequence[Sequ
 
 
 def spent(role: ClientRole, run: str) -> Json:
-    """The nano-nats of its first client in a run and in its life, its rounds, and the bytes of
-    reports that it keeps."""
+    """The most nano-nats of one client in a run and in its life; the member's rounds, and the bytes
+    of reports that it keeps."""
     ledger = role.store.ledger
     in_run = ledger.runs.get(run, 0.0)
     return {
