@@ -114,8 +114,6 @@ def test_the_price_is_exact() -> None:
 
 def test_bad_input() -> None:
     refuse(
-        ("rounds is 0", lambda: replace(TERMS, rounds=0)),
-        ("step is 0", lambda: replace(TERMS, step=0.0)),
         (
             "number of queries is 10001",
             lambda: Boosting(CountingQueries(np.ones((10_001, 1), dtype=bool)), TERMS, 1e-6),

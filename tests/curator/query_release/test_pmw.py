@@ -204,9 +204,7 @@ def test_bad_input() -> None:
     many = Asked(CountingQueries.random(13, 2, np.random.default_rng(0)), 0, np.array([0.5, 0.5]))
     refuse(
         ("alpha is 1.5", lambda: Terms(1.5, 1, 1.0, 1.0)),
-        ("updates is 0", lambda: Terms(0.1, 0, 1.0, 1.0)),
         ("10 records are too few", lambda: Terms.for_stream(Stream(10, 2, 2), Pure(NANO))),
-        ("number of records is 0", lambda: Stream(0, 2, 2)),
         ("query is 3", lambda: NoisyCount(SAME, 3, 1.0)),
         ("leaves less than", lambda: Terms.of(0.1, 100, Pure(99))),
         ("13 queries", lambda: FirstFar(many, 1, 1.0).law(np.array([1, 1]))),
