@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.bounds import masked_parity
+from local_dp.bounds import frequencies, masked_parity
 from local_dp.bounds.frequencies import frequency_clients, grouped_clients
 from local_dp.bounds.response import rr_clients, rr_clients_hoeffding
 from local_dp.bounds.tails import normal_quantile, normal_tail
@@ -151,6 +151,13 @@ def test_the_best_frequency_oracle_is_chosen(epsilon: float) -> None:
     assert any(worse)
 
 
+def test_chances_of_pairs_add_up_to_all_pairs_of_a_set() -> None:
+    for order, w in ((2, 1), (5, 2), (7, 3)):
+        p, _ = frequencies._chances(1.0, order, w)
+        one, none = frequencies._pair_chances(p, order, w)
+        assert (order - 1) * (2 * one + (order - 2) * none) == pytest.approx(w * (w - 1))
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 24.0])
 def test_one_round_stays_above_its_proven_bound(epsilon: float) -> None:
     """At every epsilon the one-round protocol's count is above the bound for all non-interactive
@@ -159,6 +166,8 @@ def test_one_round_stays_above_its_proven_bound(epsilon: float) -> None:
         bound = masked_parity.masked_parity_one_round_bound(d, epsilon, 0.9)
         assert 0 < bound < masked_parity.masked_parity_one_round_clients(d, epsilon, 0.1)
         assert bound < masked_parity.masked_parity_one_round_bound(d, epsilon / 1.01, 0.9)
+    wide = masked_parity.masked_parity_one_round_bound(16, 3.0, 0.9)  # where K is 1 + sqrt 2
+    assert wide == pytest.approx(48_593.217)
     # the figure of README
     assert math.ceil(masked_parity.masked_parity_one_round_bound(16, 1.0, 0.9)) == 925_221
 

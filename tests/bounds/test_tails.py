@@ -221,10 +221,11 @@ def test_known_norms() -> None:
 )
 def test_no_local_randomizer_is_below_the_bound(workload: Floats, epsilon: float) -> None:
     """At the certificate's law some query's Cramer-Rao variance, by the Fisher information of one
-    report, is at least the bound."""
+    report, is at least the bound; of the best of three randomizers at most 2.5 times it."""
     certificate = factorize(workload, within=0.001).certificate
     limit = 1 / (response_gain(epsilon) ** 2 - 1)
     law = certificate.symbols / certificate.symbols.sum()
+    bound, least = local_variance_bound(epsilon, workload, certificate), math.inf
     for randomizer in (GRR(epsilon, k=8), Hadamard(epsilon, k=8), SignRows(epsilon, k=8)):
         information = np.zeros((8, 8))
         for cell in range(randomizer.cells):
@@ -236,8 +237,8 @@ def test_no_local_randomizer_is_below_the_bound(workload: Floats, epsilon: float
         scale = np.sqrt(law)
         inverse = np.linalg.pinv(information * np.outer(scale, scale), rcond=1e-9, hermitian=True)
         rows = workload * scale
-        bound = local_variance_bound(epsilon, workload, certificate)
-        assert np.diag(rows @ inverse @ rows.T).max() >= bound * (1 - 1e-6)
+        least = min(least, np.diag(rows @ inverse @ rows.T).max())
+    assert bound * (1 - 1e-6) <= least <= 2.5 * bound
 
 
 def test_bad_input() -> None:

@@ -124,6 +124,13 @@ def test_random_protocols_are_below_the_constant(clients: int, turns: int) -> No
     refuse(("clients is 5", lambda: WorstProtocols(5, 4, 4, 10.0)))
 
 
+@wrong(
+    "local_dp.hardness.certificates:_parity_figures",
+    "1 - ROUNDING",
+    "1 + ROUNDING",
+    "a rounding may add a client",
+    at="6-0.5-3.645",
+)
 @pytest.mark.parametrize(
     ("d", "epsilon", "units"), [(6, 0.5, 3.645), (8, 1.0, 3.066), (16, 1.0, 3.112)]
 )
@@ -135,6 +142,8 @@ def test_the_bound_of_parity_is_certified(d: int, epsilon: float, units: float) 
     least = math.ceil(parity_interactive_bound(d, epsilon, 0.9))
     assert figures["clients_at_least"] == least == int(data["clients_at_least"])
     assert figures["units_at_least"] == pytest.approx(units, abs=0.001)
+    close = "0.82424545482381784235994853175732324487174945269371"  # 5e-50 of 20 below 20 clients
+    assert parity_certificate(2, 1.0, close)["clients_at_least"] == "20"
     refuse(
         ("above a guess", lambda: parity_certificate(4, 1.0, "1/16")),
         *(("success", partial(parity_certificate, 4, each, "9/10")) for each in (9.0, 1e-10)),

@@ -65,7 +65,16 @@ function envelopes({ seal, open }) {
   }
 }
 
-function thresholds({ randomizer: name, params, values, coins, words }) {
+function thresholds({ randomizer: name, params, values, coins, words, nano, weights: rows, word_bits: bits }) {
+  if (rows) {
+    const weight = (report, value) => BigInt(rows[value][report]);
+    try {
+      verify({ nano, channel: { domain: { low: 0, high: rows.length - 1 }, alphabet: rows[0].length, total: 1n << BigInt(bits), weight } });
+    } catch (error) {
+      return { code: error.code };
+    }
+    return { code: null };
+  }
   const randomizer = build(name, unplain(params));
   verify(randomizer);
   const cellsOf = coins.map((coin) => randomizer.cellOf(BigInt(coin)));
@@ -108,7 +117,9 @@ function questions({ query, params }, { record }) {
 
 /** The clients of one store, one for each run. */
 class Holder {
-  constructor({ member, start, records: [record], limits, policy }, store) {
+  constructor({ member, start, records: [record], limits, policy, broken }, store) {
+    const step = { read: "get", write: "commit" }[broken];
+    if (step) store[step] = () => Promise.reject(new RefusedError("store", ""));
     const { run, life } = { ...LIMITS, ...limits };
     const { allowed, least, rounds, kept } = policy ?? {};
     this.options = { member, start, record: cells(record), schema: kinds(record), store };
@@ -156,10 +167,10 @@ async function ledgers(given, _, store) {
 const FINDERS = { messages, envelopes, thresholds, coins, questions, replies: answers, refusals: answers, ledgers };
 export const NAMES = Object.keys(FINDERS);
 
-/** Each case with what is found, but those of several clients. @param newStore an empty store for each case */
+/** Each case with what is found, but those of several clients or of one client's own. @param newStore an empty store for each case */
 export async function found(name, file, newStore = () => new MemoryStore()) {
   const results = [];
-  for (const { name: called, given, expect } of file.cases.filter((each) => !each.name.startsWith("host:"))) {
+  for (const { name: called, given, expect } of file.cases.filter((each) => !/^(host|own):/.test(each.name))) {
     const result = await Promise.resolve()
       .then(async () => FINDERS[name](given, file.common, await newStore()))
       .catch((error) => ({ error: String(error?.stack ?? error) }));

@@ -10,7 +10,7 @@ from local_dp.clients.role import ClientRole, Work
 from local_dp.errors import ForgedError, InputError, RefusedError, WireError
 from local_dp.loss import NANO, nano_epsilon
 from local_dp.noise import public_coins
-from local_dp.randomizers.evidence import PROVEN
+from local_dp.randomizers.evidence import PROVEN, check_loss
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.signed import SignedBlocks
@@ -60,6 +60,8 @@ def envelope(case: Case) -> Case:
 
 
 def threshold(case: Case) -> Case:
+    if "weights" in case:
+        return verification(case)
     randomizer = RANDOMIZERS.build(case["randomizer"], unplain(case["params"]))
     assert isinstance(randomizer, FiniteChannel)
     draws = list(product(case["values"], map(int, case["coins"]), map(int, case["words"])))
@@ -76,6 +78,18 @@ def threshold(case: Case) -> Case:
         "weights": {name: str(weight) for name, weight in _weights(randomizer).items()},
         "reports": [int(report) for report in reports],
     }
+
+
+def verification(case: Case) -> Case:
+    """Of GRR whose channel is replaced by these rows, one for each value."""
+    rows = np.array([[*map(int, row)] for row in case["weights"]], dtype=np.uint64)
+    given = {"weight": lambda self, reports, values, cells: rows[values, reports]}
+    kind = type("Given", (GRR,), given)
+    try:
+        check_loss(kind(case["nano"] / NANO, k=len(rows), word_bits=case["word_bits"]))
+    except RefusedError as error:
+        return {"code": error.code}
+    return {"code": None}
 
 
 def _exp(nano: int) -> str:
@@ -133,7 +147,7 @@ def question(case: Case) -> Case:
 
 def reply(case: Case) -> Case:
     role, noise = client(case)
-    return answers(role, noise, bytes.fromhex(case["request"]), case["words"])
+    return answers(role, noise, joined(case["request"]), case["words"])
 
 
 def ledger(case: Case) -> Case:

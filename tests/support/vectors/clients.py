@@ -2,12 +2,14 @@
 ledgers."""
 
 from collections.abc import Sequence
+from typing import Any, Never
 
 import numpy as np
 
 from local_dp.arrays import Words
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole, Policy
+from local_dp.errors import RefusedError
 from local_dp.loss import NANO
 from local_dp.noise import Draw
 from local_dp.wire import CLIENT, Refusal, Request, decode, encode
@@ -31,13 +33,21 @@ class Given:
         return np.array([int(word) for word in words], dtype=np.uint64).astype(f"<u{bits // 8}")
 
 
+def _broken(*inputs: Any) -> Never:
+    raise RefusedError("store", "")
+
+
 def client(case: Case) -> tuple[ClientRole, Given]:
-    """The member that a case describes: `records`, `member` and `start`, with `limits` and a
-    `policy` where they are not the usual ones."""
+    """The member that a case describes: `records`, `member` and `start`, with `limits`, a `policy`
+    and a `broken` step of the store where they are not the usual ones."""
     limits, policy = {**LIMITS, **case.get("limits", {})}, dict(case.get("policy", {}))
     allowed = policy.pop("allowed", None)
+    if "evidence" in policy:
+        policy["evidence"] = frozenset(policy["evidence"])
     noise = Given(case["start"])
     store = MemoryStore(limits["run"] / NANO, lifetime=limits["life"] / NANO)
+    if "broken" in case:
+        setattr(store, {"read": "get", "write": "commit"}[case["broken"]], _broken)
     role = ClientRole(
         case["member"],
         case["start"],
@@ -69,8 +79,8 @@ def answers(role: ClientRole, noise: Given, request: bytes, words: Sequence[Sequ
 
 
 def spent(role: ClientRole, run: str) -> Json:
-    """The nano-nats of its first client in a run and in its life, its rounds, and the bytes of
-    reports that it keeps."""
+    """The most nano-nats of one client in a run and in its life; the member's rounds, and the bytes
+    of reports that it keeps."""
     ledger = role.store.ledger
     in_run = ledger.runs.get(run, 0.0)
     return {
