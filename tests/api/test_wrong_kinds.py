@@ -4,6 +4,7 @@ import random
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,10 +64,11 @@ def test_a_name_of_an_import_is_no_name_of_the_interface() -> None:
 
 
 def test_an_unknown_keyword_names_the_nearest() -> None:
-    for function, how in (
+    cases: list[tuple[Any, dict[str, str]]] = [
         (ldp.best_for, {"task": "survey"}),
         (ldp.price, {"mechanisms": "pure 1"}),
-    ):
+    ]
+    for function, how in cases:
         with pytest.raises(
             ldp.InputError, match="has no option 'epsilonn'; did you mean 'epsilon'"
         ):
