@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
-from decimal import Decimal
 from functools import lru_cache
 from numbers import Integral, Number, Real
 from operator import index
@@ -13,8 +12,6 @@ from os import PathLike
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
-
-import numpy as np
 
 from local_dp.errors import InputError
 
@@ -40,20 +37,26 @@ def converted(name: str, value: Any, hint: Any) -> Any:
 
     Raises InputError, which shows nothing of a table.
     """
-    is_series = type(value).__name__ == "Series"
-    if not (is_series and name in ("column", "columns", "features")):  # it has cells, not names
-        with suppress(*_UNFIT):
-            return _converted(hint, value)
+    cells = next(filter(_has_cells, value if isinstance(value, list | tuple) else [value]), None)
+    if cells is not None and name in _OF_COLUMNS:
+        own = getattr(cells, "name", None) or "age"
+        what = f"{name} is a {type(cells).__name__}"
+        raise InputError(f"{what}; name the column: {own!r:.40}")
+    with suppress(*_UNFIT):
+        return _to_type(hint, value)
     is_plain = value is None or isinstance(value, str | bytes | Number)
     what = f"{value!r:.40}" if is_plain else f"a {type(value).__name__}"
-    if is_series and isinstance(value.name, str) and name != "question":
-        raise InputError(f"{name} is {what}; name the column: {value.name!r:.40}")
     kinds = _alternatives(hint)
     nouns = dict.fromkeys(_NOUNS.get(kind, _NOUNS.get(_form(kind), "")) for kind in kinds)
     raise InputError(f"{name} is {what}; give {' or '.join(nouns)}")
 
 
 _UNFIT = TypeError, ValueError, ArithmeticError
+_OF_COLUMNS = "column", "columns", "features", "by", "person"  # names, and no cells
+
+
+def _has_cells(value: Any) -> bool:
+    return getattr(value, "ndim", 0) > 0 and type(value).__name__ != "Index"
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
@@ -65,7 +68,7 @@ def _form(kind: Any) -> Any:
     return str if form is Literal else form
 
 
-def _converted(hint: Any, value: Any) -> Any:
+def _to_type(hint: Any, value: Any) -> Any:
     """`converted` by the first type that fits. Raises an error of `_UNFIT`."""
     for kind in _alternatives(hint):
         with suppress(*_UNFIT):
@@ -79,12 +82,12 @@ def _of_kind(kind: Any, value: Any) -> Any:
         return _number_of(form, value)
     if form is Mapping and isinstance(value, Mapping):
         key, each = get_args(kind)
-        return {_converted(key, name): _converted(each, part) for name, part in value.items()}
+        return {_to_type(key, name): _to_type(each, part) for name, part in value.items()}
     if form in (tuple, Sequence) and not isinstance(value, str | bytes | Mapping):
         values, kinds = tuple(value), get_args(kind)
         if len(kinds) == 1 or kinds[1:] == (...,):
             kinds = kinds[:1] * len(values)
-        return tuple(_converted(*each) for each in zip(kinds, values, strict=True))
+        return tuple(_to_type(*each) for each in zip(kinds, values, strict=True))
     is_path = form is Path and isinstance(value, PathLike)
     if form in _NOUNS and not is_path and (isinstance(value, bytes) or not isinstance(value, form)):
         raise TypeError
@@ -92,8 +95,10 @@ def _of_kind(kind: Any, value: Any) -> Any:
 
 
 def _number_of(form: type[Any], value: Any) -> int | float:
-    is_truth = isinstance(value, bool | np.bool_)
-    if is_truth != (form is bool) or (form is float and not isinstance(value, Real | Decimal)):
+    own = type(value).__name__
+    is_truth = own in ("bool", "bool_")  # numpy's too
+    is_real = isinstance(value, Real) or own == "Decimal"
+    if is_truth != (form is bool) or (form is float and not is_real):
         raise TypeError
     real = form(value) if is_truth or form is float else index(value)  # it may be too large
     return index(value) if isinstance(value, Integral) and not is_truth else real

@@ -239,12 +239,12 @@ def _check_given(
         raise InputError(
             f"{name} takes {' and '.join(first)} by place; give the others by name: {extra}"
         )
-    known = kinds.keys() if Parameter.VAR_KEYWORD not in kinds.values() else how.keys()
-    for key in how.keys() - known:
+    options = kinds.keys() if Parameter.VAR_KEYWORD not in kinds.values() else how.keys()
+    for key in how.keys() - options:
         if key in ("low", "high") and "bounds" in signed:
             ends = "give both ends of the range: bounds=(low, high)"
             raise InputError(f"there is no option {key!r}; {ends}")
-        raise InputError(unknown(f"{name} has no option", key, known))
+        raise InputError(unknown(f"{name} has no option", key, options))
     for key, each in signed.items():
         is_required = each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD
         if is_required and key not in {*first[: len(values)], *how}:

@@ -133,7 +133,7 @@ def histogram(
 
 def mean(
     table: Any,
-    column: Listed,
+    column: str | collections.abc.Sequence[str],
     *,
     bounds: Listed = None,
     outside: typing.Literal['refuse', 'clip'] = 'refuse',

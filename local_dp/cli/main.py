@@ -83,7 +83,7 @@ def main() -> None:
             )
             code = EXIT_CODES[InputError]
         except KeyboardInterrupt:
-            SCREEN.complain(_stopped(sys.argv[1:]))
+            SCREEN.complain(_last_words(sys.argv[1:]))
             code = 128 + signals[0] if signals else INTERRUPTED
     sys.exit(code)
 
@@ -142,7 +142,7 @@ def _orderly() -> Iterator[list[int]]:
         sys.unraisablehook = report
 
 
-def _stopped(words: list[str]) -> str:
+def _last_words(words: list[str]) -> str:
     """The line of a command that was interrupted: where a file or other people may have paid, it
     says so."""
     pays = any(word.startswith(("--budget", "--store")) for word in words)

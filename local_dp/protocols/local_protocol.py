@@ -386,17 +386,17 @@ _ESTIMATES = {"estimate", "estimates"}  # fields of results
 def possible_result(protocol: LocalProtocol[R], result: Any) -> Any:
     """The result with each number moved to the nearest possible value, and each interval cut there:
     what a person reads, unless raw numbers are asked for."""
-    return result if protocol.figureless else _moved(result, protocol.possible(result))
+    return result if protocol.figureless else _to_possible(result, protocol.possible(result))
 
 
-def _moved(result: Any, possible: Any) -> Any:
+def _to_possible(result: Any, possible: Any) -> Any:
     if isinstance(result, tuple):
         each = possible if isinstance(possible, list) else repeat(possible)
-        return tuple(map(_moved, result, each))
+        return tuple(map(_to_possible, result, each))
     if isinstance(result, Estimate):
         return result.within(possible)
     names = vars(result).keys() & _ESTIMATES
-    return replace(result, **{name: _moved(vars(result)[name], possible) for name in names})
+    return replace(result, **{name: _to_possible(vars(result)[name], possible) for name in names})
 
 
 def was_moved(result: Any) -> bool:

@@ -190,15 +190,22 @@ def paragraph(text: str, width: int, indent: str = "") -> str:
     return "\n".join(wrapped(text, width, indent))
 
 
+def _cells(text: str) -> int:
+    """How many columns of a screen a text takes: wide signs take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def definitions(entries: Sequence[tuple[str, str]], width: int) -> str:
     """Terms and meanings in two columns; the meaning of a long term stands below it."""
-    from rich.cells import cell_len  # wide signs take two columns
-
-    column = min(26, width // 3, max((cell_len(term) for term, _ in entries), default=0))
+    column = min(26, width // 3, max((_cells(term) for term, _ in entries), default=0))
     text: list[str] = []
     for term, meaning in ((shown(term), meaning) for term, meaning in entries):
         lines = wrapped(meaning, width - column - 4)
-        gap = column - cell_len(term)
+        gap = column - _cells(term)
         first = [f"  {term}{'':{gap}}  {lines.pop(0)}"] if gap >= 0 else [f"  {term}"]
         text += [
             line.rstrip() for line in (*first, *(f"{'':{column + 4}}{line}" for line in lines))

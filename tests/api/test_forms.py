@@ -61,11 +61,11 @@ def test_a_column_is_the_same_in_every_form(kind: str, lacking: bool, tmp_path: 
     naive = polars.Series("x", values)
     series = naive.dt.replace_time_zone("Asia/Tokyo") if kind == "zone" else naive.cast(of_polars)
     frame, plain = series.to_frame().with_columns(y=1), pandas.Series(values)
-    typed = plain.dt.tz_localize("Asia/Tokyo") if kind == "zone" else plain.astype(of_pandas)
+    column = plain.dt.tz_localize("Asia/Tokyo") if kind == "zone" else plain.astype(of_pandas)
     forms: dict[str, Any] = {
         "parquet": tmp_path / "t.parquet",
-        "pandas": pandas.DataFrame({"x": typed if kind in ("zone", "order") else plain}),
-        "nullable": typed.to_frame("x"),
+        "pandas": pandas.DataFrame({"x": column if kind in ("zone", "order") else plain}),
+        "nullable": column.to_frame("x"),
         "polars": frame,
         "arrow": SimpleNamespace(__arrow_c_stream__=frame.__arrow_c_stream__),
         "csv": tmp_path / "t.csv",

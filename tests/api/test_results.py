@@ -190,14 +190,14 @@ def check_possible(
     number; parts of a whole add up to it at most, up to 1e-9 of it. Raw numbers are not moved."""
     for seed in range(4):
         raw, plain = (ask(seed=seed, raw=each).data["result"] for each in (True, False))
-        unbiased, numbers = (np.array(each[value], dtype=float, ndmin=1) for each in (raw, plain))
+        bare, numbers = (np.array(each[value], dtype=float, ndmin=1) for each in (raw, plain))
         low, high = np.array(plain["interval"], dtype=float).reshape(-1, 2).T
         assert not np.any((low < least) | (low > numbers) | (numbers > high) | (high > most))
         if wholes:
             assert np.all(numbers.reshape(wholes, -1).sum(axis=1) <= most * (1 + 2e-9))
         else:
-            assert np.array_equal(numbers, np.clip(unbiased, least, most), equal_nan=True)
-        assert ("moved" in plain) == (not np.array_equal(unbiased, numbers, equal_nan=True))
+            assert np.array_equal(numbers, np.clip(bare, least, most), equal_nan=True)
+        assert ("moved" in plain) == (not np.array_equal(bare, numbers, equal_nan=True))
         assert "moved" not in raw
 
 

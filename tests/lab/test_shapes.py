@@ -226,5 +226,5 @@ def _change(play: Any, twin: Callable[[Any], Any]) -> Any:
 
 def _fixed(columns: Any, epsilon: float, clients: Any) -> Any:
     """The bounds [-10, 10], without asking."""
-    yield ()
+    yield from ()
     return (Range(-10.0, 10.0),)

@@ -37,8 +37,8 @@ def of_records(randomizer: Randomizer, tally: Tally, estimate: Estimate) -> Esti
 
 @lru_cache(maxsize=64)
 def _noise(randomizer: FiniteChannel) -> tuple[tuple[float, float], Floats] | None:
-    """The least and the largest variance of one report's noise, rounding among it, and what each
-    report adds to an unbiased estimate of the clients' average one; None where there is none."""
+    """The least and the largest variance of one report's noise and rounding, and what each report
+    adds to an unbiased estimate of the clients' average; None where there is none."""
     if isinstance(randomizer, NumberTable):
         randomizer = randomizer.coarse or randomizer
     size = randomizer.domain.size

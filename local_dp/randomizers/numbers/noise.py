@@ -304,8 +304,8 @@ def _least_spread(loss: Approximate, steps: int, bits: int) -> int:
     """V in units of 1 / _UNIT: by doubling and halving; from there on some more would do as
     well.
 
-    The largest distance has the largest delta but for the rounding of weights, so it is searched
-    alone, and the rest are checked at the end.
+    Apart from the rounding of weights the largest distance has the largest delta. So it is searched
+    alone, and the others are checked at the end.
     """
     growth = float(exp_epsilon(loss.nano))
     farthest, all_distances = range(steps, steps + 1), range(1, steps + 1)

@@ -83,8 +83,8 @@ def threshold(case: Case) -> Case:
 def verification(case: Case) -> Case:
     """Of GRR whose channel is replaced by these rows, one for each value."""
     rows = np.array([[*map(int, row)] for row in case["weights"]], dtype=np.uint64)
-    given = {"weight": lambda self, reports, values, cells: rows[values, reports]}
-    kind = type("Given", (GRR,), given)
+    members = {"weight": lambda self, reports, values, cells: rows[values, reports]}
+    kind = type("Given", (GRR,), members)
     try:
         check_loss(kind(case["nano"] / NANO, k=len(rows), word_bits=case["word_bits"]))
     except RefusedError as error:

@@ -33,7 +33,7 @@ class Given:
         return np.array([int(word) for word in words], dtype=np.uint64).astype(f"<u{bits // 8}")
 
 
-def _broken(*inputs: Any) -> Never:
+def _unusable(*inputs: Any) -> Never:
     raise RefusedError("store", "")
 
 
@@ -47,7 +47,7 @@ def client(case: Case) -> tuple[ClientRole, Given]:
     noise = Given(case["start"])
     store = MemoryStore(limits["run"] / NANO, lifetime=limits["life"] / NANO)
     if "broken" in case:
-        setattr(store, {"read": "get", "write": "commit"}[case["broken"]], _broken)
+        setattr(store, {"read": "get", "write": "commit"}[case["broken"]], _unusable)
     role = ClientRole(
         case["member"],
         case["start"],
