@@ -75,7 +75,7 @@ def measured(
     if not raw and possible is not ANY:
         near = possible.nearest(numbers)
         ends = None if ends is None else possible.interval(near, *ends)
-        data = {} if np.array_equal(near, numbers) else {"moved": True}
+        data = {"moved": not np.array_equal(near, numbers)}  # whatever the records
         value = near.tolist()
     errors = None if standard_error is None else np.full(numbers.shape, standard_error).tolist()
     interval = None if ends is None else np.stack(ends, -1).astype(numbers.dtype).tolist()

@@ -197,7 +197,7 @@ def check_possible(
             assert np.all(numbers.reshape(wholes, -1).sum(axis=1) <= most * (1 + 2e-9))
         else:
             assert np.array_equal(numbers, np.clip(bare, least, most), equal_nan=True)
-        assert ("moved" in plain) == (not np.array_equal(bare, numbers, equal_nan=True))
+        assert plain.get("moved", False) == (not np.array_equal(bare, numbers, equal_nan=True))
         assert "moved" not in raw
 
 
