@@ -198,7 +198,7 @@ def check_possible(
         else:
             assert np.array_equal(numbers, np.clip(bare, least, most), equal_nan=True)
         assert plain.get("moved", False) == (not np.array_equal(bare, numbers, equal_nan=True))
-        assert "moved" not in raw
+        assert not raw.get("moved")
 
 
 @wrong("local_dp.tallies:Possible.nearest", "1 + 1e-09", "3", "shares add up to 3", "frequency")
