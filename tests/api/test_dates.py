@@ -101,10 +101,6 @@ def test_questions_about_dates_and_truth_values() -> None:
     assert ldp.survey(many, "us < '2020-05-02' and not flag", **how).truth == 0.25
     assert ldp.survey(many, "flag", **how).truth == 0.75
     assert ldp.frequency(many, "flag", labels=[True, False], **how).truth == [0.75, 0.25]
-    days = {"d": np.array(["2020-05-01", "2020-05-01", "2020-06-01"] * 500, dtype="M8[D]")}
-    assert ldp.frequency(
-        days, "d", labels_from_data=True, epsilon=8, seed=1
-    ).truth == pytest.approx([2 / 3, 1 / 3])
 
 
 def test_wrong_forms_and_uses_of_dates_are_one_line(table: Path) -> None:

@@ -148,7 +148,7 @@ def test_a_fixed_zone_shows_its_own_hour(tmp_path: Path) -> None:
     "text", ["2-Jan-2020", "2 January 2020", "2-Jan-20", "Jan 2, 2020", "1/2/2020"]
 )
 def test_the_form_that_a_refusal_names_works(text: str) -> None:
-    with pytest.raises(InputError, match='as in dates={"x": "%') as refusal:
+    with pytest.raises(InputError, match="give the form of its dates") as refusal:
         ldp.survey({"x": [text]}, f"x < '{text}'")
     dates = {"x": str(refusal.value).split('"')[-2]}
     assert records_of({"x": [text]}, dates=dates)["x"].astype(str) == "2020-01-02T00:00:00.000000"
