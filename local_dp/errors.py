@@ -59,7 +59,8 @@ class ForgedError(WireError):
 @contextmanager
 def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
     """Raises InputError if what is done inside cannot read the file, in any way; it ends with the
-    advice. A `cause` is said in place of the parser's own.
+    advice. A `cause` is said in place of the parser's own, but
+    not of the operating system's.
 
     A reader meets every kind of damage, and no list of exceptions is complete: a parser may even
     panic, which is no Exception.
@@ -72,8 +73,8 @@ def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         cause = (
-            cause
-            or getattr(error, "strerror", None)
+            getattr(error, "strerror", None)
+            or cause
             or (str(error).splitlines() or [type(error).__name__])[0]
         )
         raise InputError(

@@ -8,6 +8,7 @@ from numbers import Number
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_origin, get_type_hints
+from unicodedata import normalize
 
 import numpy as np
 
@@ -424,6 +425,10 @@ def ask(
         copy=options.copied,
     )
     of_table = protocol.for_table(Launch(options.askable(records), options.private))
+    labels = set(SEPARATOR.join(getattr(of_table, "labels", ())).split(SEPARATOR))
+    forms = {" ".join(normalize("NFC", each).split()) for each in labels}
+    if twins := len(labels) - len(forms):
+        (options.notice or warn)(f"labels that look like others: {twins}; join them in the table")
     return play(options.settings(of_table, records), options, store=store)
 
 

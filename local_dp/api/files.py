@@ -102,6 +102,9 @@ def files_of(path: Path) -> list[Path]:
     tables = sorted(
         each for each in among if each.suffix.lower() in SUFFIXES and not each.name.startswith(".")
     )
+    for each in (path, *tables):
+        if each.is_fifo():
+            raise InputError(f"{str(each)!r} is a pipe, which is read only once; save it as a file")
     kinds = sorted({each.suffix.lower() for each in tables})
     if not tables and what == "pattern":
         raise InputError(f"there is no file {str(path)!r}; {ADVICE}")
@@ -249,11 +252,11 @@ class Source:
 
 def check_distinct(names: Sequence[str], of: str) -> None:
     """Raises InputError for a name that two columns of a table have."""
-    twin = next((name for place, name in enumerate(names) if name in names[:place]), None)
-    if twin is not None:
-        raise InputError(
-            f"two columns of {of} are called {twin!r:.80}; give each a name of its own"
-        )
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise InputError(
+                f"two columns of {of} are called {name!r:.80}; give each a name of its own"
+            )
 
 
 def _unique(header: Sequence[str], path: Path) -> list[str]:

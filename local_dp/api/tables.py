@@ -457,11 +457,11 @@ def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Any:
 
 def _kinds(dates: Dates) -> dict[str, str]:
     """The declared kind of each column of dates. Raises InputError for an invalid form."""
-    wrong = next((name for name, form in (dates or {}).items() if "%" not in form), None)
-    if wrong is not None:
-        raise InputError(
-            f"give the form of the dates in {wrong!r:.80}, as in --date {wrong + '=%m/%d/%Y'!r}"
-        )
+    for name, form in (dates or {}).items():
+        if "%" not in form:
+            raise InputError(
+                f"give the form of the dates in {name!r:.80}, as in --date {name + '=%m/%d/%Y'!r}"
+            )
     return {name: f"date {form}" for name, form in (dates or {}).items()}
 
 
@@ -491,12 +491,12 @@ def _of_schema(
 ) -> Records:
     """The declared columns in the frame. Raises InputError for one that is not among the table's
     `names`."""
-    lacking = next((name for name in schema if name not in names), None)
-    if lacking is not None:
-        raise InputError(
-            f"the schema has a column {lacking!r} that the table lacks; there are "
-            f"{listed(list(names))}"
-        )
+    for name in schema:
+        if name not in names:
+            raise InputError(
+                f"the schema has a column {name!r} that the table lacks; there are "
+                f"{listed(list(names))}"
+            )
     columns = {
         name: declared_column(frame.get_column(name), kind, total)
         for name, kind in schema.items()

@@ -10,15 +10,20 @@ import numpy as np
 from local_dp.arrays import Column
 
 ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?"
+_MONTH = "(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}"
 LOCAL = (
     r" *(?:[0-9]{1,4}/[0-9]{1,2}/[0-9]{1,4}"
     r"|[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}"
-    r"|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4})"
+    r"|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}"
+    rf"|[0-9]{{1,2}}[- ]{_MONTH}[- ][0-9]{{2,4}}|{_MONTH} [0-9]{{1,2}}, [0-9]{{4}})"
     r"(?:[T, ][^\n]*)?"
 )
 # that a column may have
 FORMS = (
     *(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")),
+    *(f"%d{sign}{month}{sign}%{y}" for sign in "- " for month in ("%b", "%B") for y in "yY"),
+    "%b %d, %Y",
+    "%B %d, %Y",
     "%Y-%m-%dT%H:%M:%SZ",
     "%Y-%m-%dT%H:%M:%S%z",
 )

@@ -105,8 +105,8 @@ class Category(Query):
                     f"labels by ';': labels='{apart}'"
                 )
             raise InputError(
-                f"column {self.column!r} has k = {self.value_count} labels; from 2 to "
-                f"{1 << MAX_LENGTH} can be counted"
+                f"column {self.column!r} has {self.value_count} label"
+                f"{'s' * (self.value_count != 1)}; give 2 to {1 << MAX_LENGTH}"
             )
 
     @property

@@ -1,6 +1,7 @@
 """One column of a frame, as numpy has it: numbers, truth values, dates and texts."""
 
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _JOINED = 1 << 16  # texts
 _OFFSET, _OFFSETS = " *%:?z$", r" *(?:Z|[+-]\d\d(?::?\d\d)?)$"
+# polars refuses a fixed zone such as +05:30, or panics at it
+os.environ.setdefault("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", "1")
 _GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT", "us")}
 _TYPES = {"M8": DATES, "f2": np.dtype(np.float32)}
 
@@ -102,6 +105,8 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
     if series.dtype == polars.Float16:
         series = series.cast(polars.Float32)
     # times as the table shows them, whatever their zone
+    if ":" in (zone := getattr(series.dtype, "time_zone", None) or ""):
+        series = series.cast(polars.Datetime("us")) + datetime.strptime(zone, "%z").utcoffset()
     if series.dtype in (polars.Date, polars.Datetime):
         local = series.dt.replace_time_zone(None) if series.dtype == polars.Datetime else series
         return np.ascontiguousarray(local.cast(polars.Datetime("us")).to_numpy())

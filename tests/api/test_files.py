@@ -2,6 +2,7 @@
 with the line and the words to type; frames of any kind."""
 
 import re
+from os import mkfifo
 from pathlib import Path
 from typing import Any
 
@@ -304,6 +305,11 @@ def test_a_folder_is_one_table(tmp_path: Path) -> None:
     }  # fmt: skip
     with pytest.raises(InputError, match="has no tables"):
         read_records(tmp_path)
+    (tmp_path / "gone.csv").symlink_to("nowhere")
+    mkfifo(tmp_path / "pipe.csv")
+    for name, line in (("gone.csv", "No such file"), ("pipe.csv", "is a pipe")):
+        with pytest.raises(InputError, match=line):
+            read_records(tmp_path / name)
     for suffix, write in writers.items():
         (folder := tmp_path / suffix[1:]).mkdir()
         for place, (a, b) in enumerate((([1, 2], [None, None]), ([0.5], [7]))):

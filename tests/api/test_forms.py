@@ -11,7 +11,7 @@ import polars
 import pytest
 
 import local_dp as ldp
-from local_dp.api.tables import unsaid
+from local_dp.api.tables import records_of, unsaid
 from local_dp.errors import InputError
 from tests.support.wrong import wrong
 
@@ -133,3 +133,30 @@ def test_whole_numbers_may_be_stored_as_fractions() -> None:
     for name in ("prefix-sums", "heavy-hitters"):
         with pytest.raises(InputError, match="in 1 of 3 records 'x' has no whole number"):
             ldp.run(name, {"x": [1, None, 2]}, column="x")
+
+
+def test_a_fixed_zone_shows_its_own_hour(tmp_path: Path) -> None:
+    """Polars panics at it in a Parquet file, unless the zone is left as it is."""
+    days = polars.Series("x", [datetime(2020, 1, 1)] * 9).dt.replace_time_zone("Israel")
+    data = days.to_frame().write_ipc(None).getvalue().replace(b"Israel", b"+05:30")
+    (frame := polars.read_ipc(data)).write_parquet(path := tmp_path / "t.parquet")
+    for table in (path, frame):
+        assert ldp.survey(table, "x < '2020-01-01 04:00'", seed=1, notice=unsaid).truth == 1.0
+
+
+@pytest.mark.parametrize(
+    "text", ["2-Jan-2020", "2 January 2020", "2-Jan-20", "Jan 2, 2020", "1/2/2020"]
+)
+def test_the_form_that_a_refusal_names_works(text: str) -> None:
+    with pytest.raises(InputError, match="give the form of its dates") as refusal:
+        ldp.survey({"x": [text]}, f"x < '{text}'")
+    dates = {"x": str(refusal.value).split('"')[-2]}
+    assert records_of({"x": [text]}, dates=dates)["x"].astype(str) == "2020-01-02T00:00:00.000000"
+
+
+def test_labels_that_look_alike_get_one_notice() -> None:
+    labels, notices = ["caf\u00e9", "cafe\u0301", "y", "y ", "y\u00a0"], list[str]()
+    ldp.frequency({"x": labels * 9}, "x", labels=labels, seed=1, notice=notices.append)
+    assert notices[0].startswith("labels that look like others: 3;")
+    with pytest.raises(InputError, match="'x' has 1 label; give 2 to"):
+        ldp.frequency({"x": ["y"]}, "x", labels=["y"])

@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[bytes, str, str]] = {
     "an open quote": (b'a,b\n1,2\n"3,4\n5,6\n', "", "line 3 of 't.csv' begins a cell whose quotes"),
     "a quote in a cell": (b'a,b\n1,2\n5" pipe,4\n', "", "a quote in a cell is doubled"),
     "a name twice": (b"a,b, a\n1,2,3\n", "", "two columns of 't.csv' are called 'a'"),
-    "CR alone": (b"a,b\r1,2\r3,4\r", "", "its lines end in CR alone"),
+    "CR alone": (b"a,b\r1,2\r3,4\n", "", "its lines end in CR alone"),
     "Windows": ("a,b\nKöln,2\n".encode("cp1252"), "",
     "is not in UTF-8; name its encoding, such as csv=\"encoding=cp1252\""),
     "Windows, in the header": ("größe,b\n1,2\n".encode("cp1252"), "", "is not in UTF-8"),
