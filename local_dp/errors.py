@@ -59,8 +59,7 @@ class ForgedError(WireError):
 @contextmanager
 def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
     """Raises InputError if what is done inside cannot read the file, in any way; it ends with the
-    advice. A `cause` is said in place of the parser's own, but
-    not of the operating system's.
+    advice. A `cause` is said in place of the parser's own, but not of the operating system's.
 
     A reader meets every kind of damage, and no list of exceptions is complete: a parser may even
     panic, which is no Exception.
