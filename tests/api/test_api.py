@@ -89,20 +89,14 @@ def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path)
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        *(
-            ([1, 2, 3], "not list"),
-            ("nowhere.csv", "no file"),
-            ({}, "0 columns"),
-            ({"a": []}, "0 rows"),
-        ),
-        *(
-            ({"a": "text"}, "one value for each record"),
-            ({"a": [1, 2], "b": [1]}, "differ in length"),
-        ),
-        *(
-            ({1: [1], "1": [2]}, "two columns of the table"),
-            (polars.Series("l", [[1]]), "column 'l' has cells of type"),
-        ),
+        ([1, 2, 3], "not list"),
+        ("nowhere.csv", "no file"),
+        ({}, "0 columns"),
+        ({"a": []}, "0 rows"),
+        ({"a": "text"}, "one value for each record"),
+        ({"a": [1, 2], "b": [1]}, "differ in length"),
+        ({1: [1], "1": [2]}, "two columns of the table"),
+        (polars.Series("l", [[1]]), "column 'l' has cells of type"),
     ],
 )
 def test_what_is_no_table_is_refused_in_a_line(table: Any, words: str) -> None:

@@ -16,7 +16,6 @@ from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.frequencies.best import best_choice
-from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.inputs.refusals import refuse
@@ -96,18 +95,6 @@ def test_clients_for_shares_within_groups(groups: int) -> None:
     assert grouped_clients(4.0, groups, 0.05, 0.05) == math.ceil(
         variance * (groups * quantile / 0.05) ** 2
     )
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "k", "grr", "hadamard"),
-    [(1.0, 4, 8.31, 18.5), (1.0, 64, 1440, 299.7), (4.0, 64, 4.74, 68.9)],
-)
-def test_frequency_variances_match_the_table(
-    epsilon: float, k: int, grr: float, hadamard: float
-) -> None:
-    """n E||f^ - f||^2 at the uniform law, by the oracles' own estimates, is that of limits 2."""
-    oracles = (GRR(epsilon, k=k), Hadamard(epsilon, k=k))
-    assert list(map(_uniform_variance, oracles)) == pytest.approx([grr, hadamard], rel=0.01)
 
 
 def _uniform_variance(oracle: FrequencyOracle) -> float:

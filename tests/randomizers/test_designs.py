@@ -9,9 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Ints, Words
 from local_dp.bounds.frequencies import subset_variance
-from local_dp.conformance import conform
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import public_coins, stream_key
 from local_dp.randomizers.evidence import exact_ratio
@@ -48,7 +47,6 @@ from local_dp.randomizers.frequencies.subset_selection import (
 from local_dp.tallies import Tally
 from local_dp.verification.audit import audit
 from tests.support.inputs.randomizers import DESIGNS
-from tests.support.mechanisms.case import twin_of
 from tests.support.wrong import wrong
 
 Kind: TypeAlias = Callable[..., FiniteOracle]
@@ -97,17 +95,6 @@ def test_hyperplanes_meet_equally_often() -> None:
     assert len(PGR(0.1, k=7).differences) == 3
 
 
-TextbookCollisions = twin_of(OLH, chances=lambda own, right: (own.own_chance, 1 / own.hash.g))
-"""Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn
-too."""
-
-
-def test_the_chance_of_a_collision_is_exact() -> None:
-    """With 1 / g, which is right up to 1 / K, the conformance suite finds the bias."""
-    with pytest.raises(AssertionError, match="estimate"):
-        conform(TextbookCollisions(1.0, k=64))
-
-
 def test_pi_rappor_is_local_hashing_with_a_private_row() -> None:
     """Over its rows, PI-RAPPOR's report has the law of OLH's row and report, up to the rounding of
     words."""
@@ -141,16 +128,6 @@ def test_local_hashing_against_the_best_sets(epsilon: float) -> None:
         assert cost <= k * subset_variance(epsilon, k, 1, 1 / k) * (1 + 1e-9)
         if epsilon == 1.0 and k in (64, 256, 1024, 4096):
             assert (family.g, cost / bound) == (4, pytest.approx(1, abs=3e-3))
-
-
-@pytest.mark.parametrize("kind", DESIGNS)
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0, 8.0])
-def test_many_symbols_keep_epsilon(kind: Kind, epsilon: float) -> None:
-    """For 1,000 symbols the exact loss is at most epsilon and within 1e-6 of it."""
-    randomizer = kind(epsilon, k=1000)
-    ratio = exact_ratio(randomizer)
-    assert ratio <= exp_epsilon(randomizer.nano)
-    assert math.log(ratio) > epsilon - 1e-6
 
 
 @pytest.mark.parametrize("kind", [OLH, BLH, RecursiveHadamard])
@@ -236,39 +213,18 @@ def test_all_pairs_meet_the_bound(epsilon: float, k: int) -> None:
 
 
 def test_between_the_fields_little_is_lost() -> None:
-    """The loss against the minimax bound, over epsilon up to 8: 7.9 % at k = 6, 6.1 % at 9, at most
-    4 % elsewhere; by `best_blocks` at the worst epsilon."""
-    growth = np.exp(np.arange(1, 801) / 100)
-    worst = {}
-    for k in range(3, 1025):
-        order = field_order(k)
-        if order == k:
-            continue
-        least = _variances(growth, k, np.floor(k / (growth + 1)), k)
-        middle = np.floor(order / (growth + 1))
-        several = _variances(growth, order, np.maximum(middle, 2.0), k)
-        best = np.minimum(several, _variances(growth, k, np.ones(len(growth)), k))
-        losses = best / least - 1
-        assert losses.min() > -1e-9
-        worst[k] = (float(losses.max()), (int(losses.argmax()) + 1) / 100)
-    large = {k: round(loss, 3) for k, (loss, _) in worst.items() if loss > 0.04}
-    assert large == {6: 0.079, 9: 0.060}
-    for k in (6, 9, 24, 14):
-        loss, epsilon = worst[k]
-        cost = k * subset_variance(epsilon, *best_blocks(nano_epsilon(epsilon), k), 1 / k)
-        assert cost == pytest.approx((1 + loss) * minimax(k, math.exp(epsilon)), rel=1e-6)
-
-
-def _variances(growth: Floats, order: int, w: Floats, k: int) -> Floats:
-    """n times the total variance at the uniform law of k symbols, for sets of w or w + 1 of
-    `order`, whichever has less."""
-    totals = []
-    for size in (np.clip(w, 1, order - 1), np.clip(w + 1, 1, order - 1)):
-        p = size * growth / (size * growth + order - size)
-        q = (size - p) / (order - 1)
-        chance = q + (p - q) / k
-        totals.append(k * chance * (1 - chance) / (p - q) ** 2)
-    return np.asarray(np.minimum(*totals))
+    """Against the minimax bound `best_blocks` loses 7.9 % at k = 6, 6 % at 9, at most 4 %
+    elsewhere up to 32; over epsilon up to 4."""
+    losses = {}
+    for k in (k for k in range(3, 33) if field_order(k) != k):
+        ratios = (
+            k * subset_variance(epsilon, *best_blocks(nano_epsilon(epsilon), k), 1 / k)
+            / minimax(k, math.exp(epsilon))
+            for epsilon in (step / 100 for step in range(1, 401))
+        )  # fmt: skip
+        losses[k] = max(ratios) - 1
+    large = {k: round(loss, 3) for k, loss in losses.items() if loss > 0.04}
+    assert large == {6: 0.079, 9: 0.06}
 
 
 def pair_chances(sets: AffineSets, shares: list[int]) -> set[Fraction]:

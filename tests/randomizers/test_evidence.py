@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Counts, Ints, Words
-from local_dp.conformance import conform
 from local_dp.errors import RefusedError
 from local_dp.loss import Approximate, exp_epsilon
 from local_dp.randomizers import evidence as met
-from local_dp.randomizers.evidence import PROVEN, check_loss, exact_epsilon, exact_ratio, meetings
+from local_dp.randomizers.evidence import PROVEN, check_loss, exact_ratio, meetings
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
@@ -23,16 +22,10 @@ from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.numbers.rounded import RoundedGRR
 from local_dp.randomizers.numbers.window import Piecewise
-from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.randomizer import Evidence
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.verification.audit import verify
 from tests.support.mechanisms.case import twin_of
-from tests.support.plugin_package.frequency_oracles import (
-    GreedyUnary,
-    LocalHash,
-    OptimisedUnary,
-    estimated,
-)
 from tests.support.wrong import wrong
 
 
@@ -154,46 +147,6 @@ def test_a_code_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(met, "MAX_ENTRIES", 10)
     with pytest.raises(RefusedError, match="too large"):
         meetings(np.eye(4, dtype=np.int64), ((0, 1), (1, 0)))
-
-
-def test_bits_that_change_together_cost_together() -> None:
-    """Randomizing each of two changing bits with the whole epsilon spends twice as much, and a
-    client refuses it."""
-    greedy = GreedyUnary(1.0, k=4)
-    assert exact_epsilon(greedy) == pytest.approx(2.0, abs=1e-6)
-    with pytest.raises(RefusedError, match="claims epsilon 1 but its channel has"):
-        check_loss(greedy)
-
-
-Shifted = twin_of(
-    OptimisedUnary,
-    respond=lambda own, right: (
-        lambda values, words, cells: right(values, words + words.dtype.type(1), cells)
-    ),
-)
-"""Draws its bits with other weights than it declares."""
-# divides by the wrong difference of probabilities
-Biased = twin_of(
-    OptimisedUnary, estimate=lambda own, right: lambda tally: estimated(tally, 0.5, 0.3)
-)
-
-
-class Peeking(LocalHash):  # sends the value itself under one coin in sixteen
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        reports = super().respond(values, words, cells)
-        bare = values.astype(reports.dtype) % reports.dtype.type(self.g)
-        return np.where(cells % np.uint64(16) == 0, bare, reports)
-
-
-@pytest.mark.parametrize(
-    "twin",
-    [Shifted(1.0, k=5), Biased(1.0, k=5), Peeking(1.0, k=5)],
-    ids=lambda twin: type(twin).__name__,
-)
-def test_wrong_twins_do_not_conform(twin: Randomizer) -> None:
-    """A sampler off by one word, a wrong estimate and a leak under some coins are found."""
-    with pytest.raises(AssertionError):
-        conform(twin)
 
 
 class OnlyAudited(BinaryRR):  # asks to be believed

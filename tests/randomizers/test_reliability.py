@@ -28,7 +28,7 @@ from local_dp.verification.bits import check_bits
 from local_dp.verification.black_box import ALPHA, check_black_box
 from local_dp.verification.decoding import check_decoding
 from local_dp.verification.findings import Witness
-from local_dp.verification.sampler import PAIRS, check_drawn, check_sampler, pairs_of
+from local_dp.verification.sampler import PAIRS, check_drawn, pairs_of
 from local_dp.wire import Refusal, Reply
 from tests.support.adversaries.cases import BROKEN, CORRECT, Case
 from tests.support.adversaries.zoo import LastElement, OneLevel, Opaque, OpaqueNoise
@@ -56,17 +56,6 @@ def test_the_exact_loss_is_the_declared_one(name: str, k: int) -> None:
         ratio = exact_ratio(randomizer)
         assert ratio <= exp_epsilon(randomizer.nano), epsilon
         assert log(ratio) >= stated_loss(randomizer) - SLACK, epsilon
-
-
-@pytest.mark.long  # in short: `conform` at four values, in test_randomizers.py
-@pytest.mark.parametrize("k", [2, 3, 5, 8])
-@pytest.mark.parametrize("name", PROVEN_NAMES)
-def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> None:
-    """Reliability 13: over all narrow words each value sends each report exactly as often as
-    declared, under every coin or all that are tried."""
-    findings = check_sampler(RANDOMIZERS[name].example(1.0, k), draws=False)
-    assert all(each.holds for each in findings)
-    assert any(each.check == "sampler, enumerated" for each in findings)
 
 
 @dataclass(frozen=True, kw_only=True)

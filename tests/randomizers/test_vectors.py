@@ -82,8 +82,6 @@ def test_columns_make_a_vector() -> None:
     assert values[1].tolist() == pytest.approx([8 / 2**0.5 - 1] * 2)
     assert (np.sqrt((values**2).sum(axis=1)) <= 8).all()
     assert QUERIES.build("coordinates", query.params()) == query
-    with pytest.raises(InputError, match="body"):
-        Coordinates(("a",), (0.0,), (1.0,), "sphere")  # type: ignore[arg-type]
 
 
 def test_the_normal_table_is_normal() -> None:

@@ -3,7 +3,6 @@ enumerations, and a coin independent of the value."""
 
 import itertools
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import ClassVar
 
@@ -31,11 +30,8 @@ from local_dp.randomizers.compressed.genprot import (
     worst_ratio,
 )
 from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio
-from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.frequencies.local_hashing import OLH
-from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.memoised import LOLOHA
 from local_dp.randomizers.signs.characters import Deny, mask_set
@@ -69,22 +65,6 @@ def test_coins_sent_along_conform(epsilon: float) -> None:
     coin that is the words' alone."""
     for randomizer in with_coins(epsilon):
         conform(randomizer)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: Hadamard(1.0, k=8), lambda: SubsetSelection(1.0, k=8), lambda: OLH(1.0, k=8)]
-)
-def test_every_coin_is_as_likely(make: Callable[[], FiniteChannel]) -> None:
-    """Of 200,000 clients each cell is as likely up to 6 standard errors, below 1e-8 each, and of
-    both halves of the clients, who hold different values."""
-    randomizer, n = WithCoin.of(make()), 200_000
-    words = randomizer.draw(KeyedNoise(4), Draw(1), 0, n)
-    coins, _ = randomizer.parts(randomizer.respond(np.arange(n) % 2, words, NO_COIN))
-    cells = make().cells
-    for part in (coins[::2], coins[1::2]):
-        counts = np.bincount(part, minlength=cells)
-        assert len(counts) == cells
-        assert abs(counts - len(part) / cells).max() <= 6 * np.sqrt(len(part) / cells)
 
 
 def test_the_accountant_knows_it() -> None:
@@ -139,21 +119,6 @@ def test_an_impossible_coin_is_refused() -> None:
 
 
 TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
-
-
-@wrong(
-    "local_dp.randomizers.signs.characters:Deny.respond",
-    "ruled_out(labelled, names) == agree",
-    "ruled_out(labelled, names) != agree",
-    (
-        "the sampler names more often what the example does not rule out, and is not the channel "
-        "that is verified"
-    ),
-    at="Deny(epsilon=1.0, word_bits=32, d=1)",
-)
-@pytest.mark.parametrize("randomizer", [Deny(1.0), Deny(0.3, d=4), Deny(5.0, d=6)], ids=repr)
-def test_it_conforms(randomizer: Deny) -> None:
-    conform(randomizer)
 
 
 SOME = [
