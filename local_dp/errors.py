@@ -56,6 +56,10 @@ class ForgedError(WireError):
     """A message without the signature of an allowed sender."""
 
 
+class LocalDPWarning(UserWarning):
+    """A notice about the caller's data or about the error of an answer."""
+
+
 @contextmanager
 def reading(path: Path | str, advice: str, cause: str = "") -> Iterator[None]:
     """Raises InputError if what is done inside cannot read the file, in any way; it ends with the

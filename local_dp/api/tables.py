@@ -26,7 +26,7 @@ from local_dp.api.schemas import check_schema, read_schema
 from local_dp.arrays import Column
 from local_dp.bus.children import Folder
 from local_dp.checks import converted
-from local_dp.errors import InputError, reading, unknown
+from local_dp.errors import InputError, LocalDPWarning, reading, unknown
 from local_dp.foreign import listed
 from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Rows
@@ -142,7 +142,7 @@ def warn(text: str) -> None:
         "sklearn",
     ):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, stacklevel=level)
+    warnings.warn(text, LocalDPWarning, stacklevel=level)
 
 
 def unsaid(text: str) -> None:

@@ -3,11 +3,13 @@ none of them."""
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import weakref
-from tempfile import TemporaryDirectory
+from contextlib import AbstractContextManager
+from tempfile import mkdtemp
 
 from local_dp.errors import InputError
 
@@ -28,12 +30,12 @@ def environment(**changes: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
 
 
-class Folder(TemporaryDirectory[str]):
+class Folder(AbstractContextManager[str]):
     """A temporary folder. A shell, nobody's child, removes it if this process is killed: it waits
     for the end of a line that only this process holds open."""
 
     def __init__(self, prefix: str = "ldp-") -> None:
-        super().__init__(prefix=prefix)
+        self.name = mkdtemp(prefix=prefix)
         line, end = os.pipe()
         self._end = weakref.finalize(self, os.close, end)
         subprocess.run(
@@ -46,8 +48,17 @@ class Folder(TemporaryDirectory[str]):
         )
         os.close(line)
 
+        # unlike a TemporaryDirectory, it may go with its last holder: no warning
+        self._files = weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+    def __enter__(self) -> str:
+        return self.name
+
+    def __exit__(self, *_: object) -> None:
+        self.cleanup()
+
     def cleanup(self) -> None:
-        super().cleanup()
+        self._files()
         self._end()
 
 

@@ -135,6 +135,7 @@ def test_a_member_gone_bad_reaches_nobody(broker_place: tuple[Path, int]) -> Non
     assert intruder.messages, "requests are for everybody"
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # of paho, which connects in vain
 def test_strangers_do_not_get_in(
     broker_place: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

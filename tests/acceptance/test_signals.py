@@ -6,8 +6,10 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import TextIO
 
 import pytest
 
@@ -164,13 +166,14 @@ def test_a_lost_release_says_that_it_is_charged(
     """A reader that leaves after the charge: one line says what was charged, code 2; and `--out` is
     written all the same."""
     monkeypatch.chdir(tmp_path)
-    budget = _budget(tmp_path)
+    budget, streams = _budget(tmp_path), list[TextIO]()
 
     def leave() -> None:
         """The reader of standard output leaves after it was asked for."""
         reader, writer = os.pipe()
         os.close(reader)
-        sys.stdout = open(writer, "w")  # noqa: SIM115 - the command's
+        streams.append(open(writer, "w"))  # noqa: SIM115 - the command's
+        sys.stdout = streams[-1]
 
     monkeypatch.setattr(SCREEN, "check", leave)
     for more, place in (((), "lost"), (("--out", "out.json"), "written to 'out.json'")):
@@ -180,6 +183,8 @@ def test_a_lost_release_says_that_it_is_charged(
             f"charged to 'a.budget' and {place}\n"
         )
         assert (done.returncode, done.stderr) == (2, line)
+        with suppress(BrokenPipeError):
+            streams.pop().close()
     assert len(budget.standing().charges) == 2
     assert Path("out.json").exists()
 

@@ -62,6 +62,7 @@ def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int, code: int) 
     "Path(fleet.folder.name).parent",
     "every user of the machine can connect to the embedded broker",
 )
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # of paho, which connects in vain
 def test_a_killed_broker_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed in the first two rounds while replies are under way: every report counts once, as in
     an undisturbed run, bit for bit."""

@@ -19,6 +19,7 @@ import local_dp as ldp
 import local_dp.sklearn
 from local_dp.api.curate import QUESTIONS
 from local_dp.curator.clipped import laplace_error, laplace_tail
+from local_dp.errors import LocalDPWarning
 from local_dp.loss import NANO
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.storage.columns import values_of
@@ -105,8 +106,8 @@ def test_the_error_of_discrete_laplace_noise_is_that_of_its_law(step: Fraction) 
 
 @wrong(
     "local_dp.api.tables:warn",
-    "warnings.warn(text, stacklevel=level)",
-    "warnings.warn(text, stacklevel=2)",
+    "stacklevel=level",
+    "stacklevel=2",
     "the warning names a line that its reader did not write",
 )
 def test_a_warning_points_at_the_line_of_its_caller() -> None:
@@ -126,8 +127,8 @@ def test_a_warning_points_at_the_line_of_its_caller() -> None:
         with warnings.catch_warnings(record=True) as records:
             warnings.simplefilter("always")
             call()
-        assert [(each.filename, each.lineno) for each in records] == [
-            (__file__, call.__code__.co_firstlineno)
+        assert [(each.category, each.filename, each.lineno) for each in records] == [
+            (LocalDPWarning, __file__, call.__code__.co_firstlineno)
         ]
 
 

@@ -116,6 +116,7 @@ def test_labels_from_a_file(tmp_path: Path) -> None:
     assert abs(some["estimate"][-1] - 0.498) < 0.1
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer")  # a list stands for a text
 def test_refusals(tmp_path: Path) -> None:
     """One line each, with what to do."""
     count = partial(ldp.run, "frequency", {"word": WORDS}, column="word", epsilon=1)
