@@ -85,6 +85,8 @@ def _of_kind(kind: Any, value: Any) -> Any:
         return {_to_type(key, name): _to_type(each, part) for name, part in value.items()}
     if form in (tuple, Sequence) and not isinstance(value, str | bytes | Mapping):
         values, kinds = tuple(value), get_args(kind)
+        if kinds in ((str,), (str, ...)) and {*map(type, values)} == {str}:
+            return values  # a million labels, say
         if len(kinds) == 1 or kinds[1:] == (...,):
             kinds = kinds[:1] * len(values)
         return tuple(_to_type(*each) for each in zip(kinds, values, strict=True))
