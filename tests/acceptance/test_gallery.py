@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parents[2] / "examples" / "plugins"
 
 RUNS = {
     "shrug": f"survey --randomizer {FOLDER}/shrug.py:Shrug(share=0.1)",
-    "diary": f"longitudinal --changes 0 --randomizer {FOLDER}/diary.py",
+    "diary": f"survey --randomizer {FOLDER}/diary.py",
     "two_rounds": f"{FOLDER}/two_rounds.py --width 2",
 }
 
@@ -36,7 +36,7 @@ RUNS = {
     "module in PLUG_INS",
     "False",
     "client processes lack the plug-ins of the command that starts them",
-    at="two_rounds",
+    at="shrug",
 )
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("name", short(RUNS, lambda name: name == "two_rounds"))

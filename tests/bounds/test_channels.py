@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import partial
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -189,8 +190,8 @@ def test_counts_are_true_to_the_last_digit(count: int) -> None:
             cosh = ((epsilon / 2).exp() + (-epsilon / 2).exp()) / 2
             logs = p.ln() + (1 - p).ln() + Decimal(4).ln()
             clients = -squared * logs / ((epsilon.exp() + 1) * cosh.ln())
-        missing = math.ceil(clients) - margin_clients(squared, *numbers)
-        assert 0 <= missing <= clients / 10**39
+        least = margin_clients(squared, *numbers)
+        assert Fraction(clients) * (1 - Fraction(1, 10**39)) <= least <= math.ceil(clients)
 
 
 def test_counts_of_votes() -> None:

@@ -247,9 +247,9 @@ def test_truncation_to_the_whole_range_costs_nothing(epsilon: float, steps: int)
 
 
 @wrong(
-    "local_dp.randomizers.numbers.noise:_delta",
-    "steps + 1",
-    "2",
+    "local_dp.randomizers.numbers.noise:_least_spread",
+    "range(steps, steps + 1), range(1, steps + 1)",
+    "range(1, 2), range(1, 2)",
     "numbers further apart than one step lose more than its delta",
 )
 @pytest.mark.long

@@ -166,7 +166,7 @@ def test_words_of_a_table_are_found() -> None:
     json.dumps(protocol.describe(result), allow_nan=False)
     with pytest.raises(InputError, match="missing=category"):
         protocol.for_table(Launch(Records({"word": np.array(["milk", ""])}), False))
-    with pytest.raises(InputError, match="not whole"):
+    with pytest.raises(InputError, match="no whole number"):
         replace(protocol, column="x").for_table(Launch(Records({"x": np.array([0.5])}), False))
 
 
