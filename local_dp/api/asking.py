@@ -398,6 +398,12 @@ def with_table(
     return protocol.for_table(Launch(records, private=False)), records
 
 
+def look_alikes(labels: Iterable[str]) -> int:
+    """How many labels differ from others in spaces or the composition of letters alone."""
+    distinct = set(SEPARATOR.join(labels).split(SEPARATOR))  # those of several columns are joined
+    return len(distinct) - len({" ".join(normalize("NFC", each).split()) for each in distinct})
+
+
 @python_errors()
 def ask(
     protocol: LocalProtocol[Any],
@@ -425,9 +431,7 @@ def ask(
         copy=options.copied,
     )
     of_table = protocol.for_table(Launch(options.askable(records), options.private))
-    labels = set(SEPARATOR.join(getattr(of_table, "labels", ())).split(SEPARATOR))
-    forms = {" ".join(normalize("NFC", each).split()) for each in labels}
-    if twins := len(labels) - len(forms):
+    if twins := look_alikes(getattr(of_table, "labels", ())):
         (options.notice or warn)(f"labels that look like others: {twins}; join them in the table")
     return play(options.settings(of_table, records), options, store=store)
 

@@ -23,11 +23,8 @@ SEVERAL = """
 Several columns give the mean of each, from one report of the whole record; their `bounds` are one
 pair, or a mapping of each column to its own, and a missing number may count as the "middle".
 Without bounds, a first part of the clients finds them privately; then there are no groups."""
-MEANS = {
-    "column": str | Sequence[str],
-    "bounds": Listed,
-    "missing": str,
-}  # of one column or of several
+# of one column or of several
+MEANS = {"column": str | Sequence[str], "bounds": Listed, "missing": str}
 
 
 def documented(body: F) -> F:

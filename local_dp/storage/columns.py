@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _JOINED = 1 << 16  # texts
 _OFFSET, _OFFSETS = " *%:?z$", r" *(?:Z|[+-]\d\d(?::?\d\d)?)$"
-# polars refuses a fixed zone such as +05:30, or panics at it
+# polars panics at a fixed zone such as +05:30, unless this lets it pass; it looks at each file
 os.environ.setdefault("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", "1")
 _GAPS: dict[str, Any] = {"f": math.nan, "U": "", "M": np.datetime64("NaT", "us")}
 _TYPES = {"M8": DATES, "f2": np.dtype(np.float32)}
