@@ -444,6 +444,8 @@ def test_an_impossible_estimate_is_as_rare_as_is_said(epsilon: float) -> None:
             randomizer.estimate(Tally(np.array([[n - one, one]]))) for one in ones.tolist()
         ]
         chances = np.array([influence.chance(estimate)[1] for estimate in estimates])
+        away = n * (1 - truth) / binom(n, truth).std()  # of all ones, from everybody yes
+        assert influence.chance(estimates[-1])[0] == pytest.approx(away)
         for level in (IMPOSSIBLE, 1e-3, 0.05):
             for share in (truth, 1 - truth):
                 chance = float(binom(n, share).pmf(ones)[chances <= level].sum())

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import (
@@ -153,13 +154,17 @@ def test_two_laws(epsilon: float, turn: float, again: float, gain: float) -> Non
 
 
 def test_ladders() -> None:
-    """At epsilon 1 2.985 k 2^(k-1) clients, 1,565,038 at k = 16; k = 1 is a majority at gain C;
-    groups of levels are as equal as they can be."""
+    """At epsilon 1 2.985 k 2^(k-1) clients, 1,565,038 at k = 16; of k = 2 the law is that of all
+    four paths; groups of levels are as equal as they can be."""
     assert ladder_one_round_least(1, 1.0, 0.1) == pytest.approx(2.985, abs=5e-4)
     assert ladder_one_round_least(16, 1.0, 0.1) == pytest.approx(1_565_038, abs=1)
-    lean = math.tanh(0.5)
-    deviations = -lean * 10 / math.sqrt(2 * (1 - lean**2))
-    assert ladder_success(1, 1.0, 1, 100) == pytest.approx(0.5 * math.erfc(deviations))
+    agree = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])  # half go on from the right node
+    means = agree.sum(axis=1) * math.tanh(2.0) / 2
+    right = [
+        stats.norm.cdf(agree[:part, level] @ means[:part] / math.sqrt((1 - means**2)[:part].sum()))
+        for level, part in ((0, 4), (1, 2))
+    ]
+    assert ladder_success(2, 4.0, 1, 4) == pytest.approx(math.prod(right))
     lengths = [group_lengths(*each) for each in ((12, 5), (4, 1))]
     assert lengths == [(3, 3, 2, 2, 2), (4,)]
 

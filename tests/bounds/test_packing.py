@@ -100,6 +100,7 @@ def test_rows_of_lower_bounds() -> None:
     assert [point_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [155, 278, 520, 993, 1924]
     assert [threshold_records(bits, 1.0, 0.1, 0.1) for bits in BITS] == [73, 134, 254, 490, 954]
     assert [k_point_records(64, k, 1.0, 0.1, 0.1) for k in (2, 4, 8, 16)] == [92, 174, 332, 641]
+    assert k_point_records(7, 2, 1.0, 0.1, 0.1) == 6  # two sets: where one more or less counts
     proven = {bits: sanitizer_records(bits, 1.0, 0.1, 0.1) for bits in (*BITS, 65536)}
     assert list(proven.values()) == [65, 120, 230, 450, 895, 227_140]
     for bits, m in proven.items():

@@ -1,10 +1,12 @@
 """The masked-parity learners: exact laws of their queries, user-level and aggregate runs alike,
 client counts and bounds."""
 
+import math
 from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.bounds import masked_parity
@@ -27,6 +29,7 @@ from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.protocols.local_protocol import PROTOCOLS
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.records import Records
 from local_dp.tallies import Tally
@@ -136,6 +139,26 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
         likelihoods = randomizer.log_likelihood(tally, *law)
         assert np.ptp(likelihoods - expected) < 1e-6
         assert np.ptp(likelihoods) > 0.01
+
+
+def square(oracle: SignedOracle, law: protocols.Law, block: int = 0) -> float:
+    """n times the variance of the mean of a symbol of this block, by the law of a report."""
+    chances = oracle.mixture(*law).mean(axis=(0, 2))[:-1].reshape(-1, 2).sum(axis=1)
+    return float(chances[block]) * oracle.gain**2
+
+
+def test_the_success_is_that_of_the_law_of_reports() -> None:
+    """Bits and mask are right as often as normal sums of these variances: in one round in blocks of
+    two symbols, in two rounds of single ones, which are best where a report is hardly noisy."""
+    oracle, law = protocols.signed_oracle(1.0, 20, 2), protocols.mask_law(MaskedBent(4, 4), 5)
+    bit, mask = (stats.norm.cdf(math.sqrt(500 / square(oracle, law, at)) / 8) for at in (-1, 0))
+    success = masked_parity.OneRound(4, 2).success(4, 1.0, 500)
+    assert success == pytest.approx(bit**4 * mask)
+    index, last = protocols.index_oracle(6.0, 4), protocols.signed_oracle(6.0, 1, 1)
+    bit = stats.norm.cdf(math.sqrt(20 / square(index, protocols.index_law(4, [5]))) / 8)
+    mask = stats.norm.cdf(math.sqrt(3 / square(last, (np.full((1, 1), 0.5),) * 2)) / 2)
+    success = masked_parity.masked_parity_success(4, 6.0, 20, 3)
+    assert (index.cells, success) == (1, pytest.approx(bit**4 * mask))
 
 
 ALIKE = [

@@ -54,6 +54,7 @@ from local_dp.shuffle.central import (
     with_coins,
 )
 from local_dp.shuffle.histogram import BlanketHistogram, Target, multi_message, single_message
+from local_dp.tallies import Tally
 from tests.support.inputs.builders import survey_query
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
@@ -399,6 +400,8 @@ def test_blanket_estimates_are_unbiased_with_the_stated_variance() -> None:
     away = estimates.mean(axis=0) - np.array([0.4, 0.2, 0, 0.4])
     assert np.abs(away).max() < 4.5 * np.sqrt(variance / runs)
     assert np.abs(estimates.var(axis=0) / variance - 1).max() < 0.1
+    half = histogram.estimate(Tally(np.full(4, 11), 16)).standard_error  # 11/16 - 3/16: 1/2
+    assert half == pytest.approx(math.sqrt((1 / 4 + histogram.variance(1)) / 16))
 
 
 def batch(start: int, stop: int, reports: int, randomizer: Randomizer | None = None) -> Batch:

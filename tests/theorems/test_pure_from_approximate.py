@@ -169,7 +169,7 @@ def information(rows: Floats, prior: Floats) -> float:
 
 def test_a_report_with_delta_reveals_hardly_more() -> None:
     """Of 200 random tables, under random priors: at most the bound; which is that of pure reports
-    at delta 0, and .1 % above it at epsilon 1 and delta 1e-9."""
+    at delta 0, and 1.3 % above it at epsilon 1, delta 1e-9 and 2^20 bits."""
     generator = np.random.default_rng(4)
     for _ in range(200):
         rows = random_rows(generator)
@@ -181,4 +181,4 @@ def test_a_report_with_delta_reveals_hardly_more() -> None:
             <= approximate_capacity(math.log(2), delta, math.log2(len(table))) + 1e-12
         )
     assert approximate_capacity(1.0, 0.0, 64) == report_capacity(1.0)
-    assert 1 < approximate_capacity(1.0, 1e-9, 1024) / report_capacity(1.0) < 1.0012
+    assert 1 < approximate_capacity(1.0, 1e-9, 1 << 20) / report_capacity(1.0) < 1.013

@@ -56,7 +56,7 @@ def test_the_leader_is_found() -> None:
     *((partial(uniform_success, bits, LOSS, alpha=0.1, beta=0.05), records) for bits,
     records in ((12, 363), (16, 346), (65536, 345))),
     *((partial(pure_success, bits, 1.0, alpha=0.1), records) for bits,
-    records in ((16, 302), (64, 1018), (256, 3790), (1024, 14663))),
+    records in ((2, 78), (16, 302), (64, 1018), (256, 3790), (1024, 14663))),
 ])  # fmt: skip
 def test_records_for_a_point(success: Callable[..., float], records: int) -> None:
     """Exact sums at epsilon 1 and alpha .1: with a delta they do not grow with the domain; for the

@@ -114,8 +114,7 @@ def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(
     assert recovery(n // 12, 50) < successes - Z_TAIL * math.sqrt(50 / 4)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("epsilon", [3.0, 0.5])
+@pytest.mark.parametrize("epsilon", [3.0, pytest.param(0.5, marks=pytest.mark.long)])
 def test_the_formulas_say_how_often_they_succeed(epsilon: float) -> None:
     """At d = 6 and near 80 % the formulas are within 3 hundredths, and 4.9 deviations of chance, of
     400 drawn runs."""
