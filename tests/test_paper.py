@@ -10,6 +10,7 @@ import pytest
 from local_dp.arrays import Ints
 from local_dp.bounds.channels import parity_interactive_bound
 from local_dp.bounds.masked_parity import masked_parity_one_round_bound
+from local_dp.bounds.posterior import posterior_budget
 from local_dp.bounds.response import response_gain
 from local_dp.cube import character
 from local_dp.curator.parity import gf2
@@ -125,7 +126,5 @@ def test_the_parity_bounds_have_the_proofs_constants(epsilon: float) -> None:
     )
     masked = float(((growth - 1) * (high - 1) / (high * (high + 1))).max())
     apart = (growth - 1) / (growth + 3)
-    hellinger = masked * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)
-    assert masked_parity_one_round_bound(8, epsilon, 0.9) == pytest.approx(
-        2**8 * math.log(1 / (1 - 0.8**2)) / (-2 * math.log1p(-hellinger))
-    )
+    budget = posterior_budget(apart, min(masked / 4, apart**2), 0.9)
+    assert masked_parity_one_round_bound(8, epsilon, 0.9) == pytest.approx(2**10 * budget / masked)

@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.bounds.posterior import posterior_budget
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_share, check_success, check_whole
@@ -76,37 +77,6 @@ def best_channel(epsilon: float, symbols: int, score: Callable[[Floats], Floats]
     return BestChannel(-float(solution.fun), columns[support] * solution.x[support, None])
 
 
-NO_TURN = 64  # doublings after which the constant does not change in doubles
-
-
-def pasting_constant(clients: int | None = None) -> float:
-    """Proven: K, the most that h^2(nobody, everybody) / sum_i h^2(nobody, i alone) can be for
-    transcripts that factor; without a number, for all of them.
-
-    prod over l = 1 .. ceil(log2 clients) of 1 / (1 - 2^-l): 1, 2, 8/3, ... and 3.4627 for ever so
-    many clients. h^2 = 1 - affinity, of the laws of the transcript if nobody, everybody or client i
-    alone has the changed input. Source: Jayram 2009, in this form (limits 12.3).
-    """
-    if clients is not None and clients < 1:
-        raise InputError(f"a protocol has {clients} clients; give a positive number")
-    doublings = NO_TURN if clients is None else (clients - 1).bit_length()
-    return math.prod(1 / (1 - 2.0**-level) for level in range(1, doublings + 1))
-
-
-def affinity_curvature(epsilon: float) -> float:
-    """Proven: c, the most that (1 + t/2 - sqrt(1 + t)) / t^2 = 1 / (2 (1 + sqrt(1 + t))^2) can be
-    for |t| <= 1 / C: that at -1 / C."""
-    return 0.5 / (1 + math.sqrt(1 - 1 / response_gain(epsilon))) ** 2
-
-
-def distance_needed(advantage: float) -> float:
-    """1 - sqrt(1 - a^2): the squared Hellinger distance that two laws at total variation a have at
-    least."""
-    if not 0 <= advantage <= 1:
-        raise InputError(f"a total variation distance is {advantage}; give a number from 0 to 1")
-    return advantage**2 / (1 + math.sqrt(1 - advantage**2))
-
-
 def divergence_curvature(epsilon: float) -> float:
     """Proven: c, the most that (t - ln(1 + t)) / t^2 can be for |t| <= 1 / C: that at -1 / C."""
     shrink = 1 / response_gain(epsilon)
@@ -131,17 +101,13 @@ def interactive_bound(dimension: float, epsilon: float, success: float, guess: f
     epsilon: the least number of clients.
 
     kl(rho || p) SDA / (c G), for spectral dimension SDA, success p, and `guess` = rho, the prior's
-    share that one output is good for (limits 12.3); or what cutting and pasting gives, larger from
-    about epsilon 8.5 on. Transcripts are countable, clients have independent private coins and
-    share no secret, and the transcript is epsilon-local.
+    share that one output is good for (limits 12.3). Transcripts are countable, clients have
+    independent private coins and share no secret, and the transcript is epsilon-local.
     """
     if dimension <= 0:
         raise InputError(f"the dimension is {dimension}; give a positive one")
-    added_up = divergence_needed(guess, success) / divergence_curvature(epsilon)
-    pasting = distance_needed(max(0.0, success - guess)) / (
-        pasting_constant() * affinity_curvature(epsilon)
-    )
-    return max(added_up, pasting) * dimension / report_squares(epsilon)
+    reveals = divergence_curvature(epsilon) * report_squares(epsilon)
+    return divergence_needed(guess, success) * dimension / reveals
 
 
 def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
@@ -153,18 +119,18 @@ def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
 
 @lru_cache
 def best_two_laws(epsilon: float, variation: float) -> BestChannel:
-    """The report that puts most between two laws at this total variation distance, in squared
-    Hellinger distance: a linear program of 8 columns.
+    """The report that puts most between two laws at this total variation distance, in the mean
+    square of (P - Q) / (P + Q): a linear program of 8 columns.
 
     The easiest pair of laws has three symbols: two that either law alone has, with the chance t
     each, and one that both share (limits 12.3).
     """
 
-    def distance(columns: Floats) -> Floats:
-        first, second = (np.sqrt(columns @ law) for law in easiest_laws(variation))
-        return (first - second) ** 2 / 2
+    def square(columns: Floats) -> Floats:
+        first, second = (columns @ law for law in easiest_laws(variation))
+        return np.asarray((first - second) ** 2 / (2 * (first + second)))
 
-    return best_channel(epsilon, 3, distance)
+    return best_channel(epsilon, 3, square)
 
 
 @lru_cache
@@ -187,23 +153,19 @@ def easiest_laws(variation: float) -> tuple[Floats, Floats]:
 
 
 def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: about 0.755
-    C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: 1.169 C^2 /
+    t^2 at p = .9, epsilon 1 and t = .1, by `posterior_budget`."""
     check_success(success, 0.5)
-    distance = best_two_laws(epsilon, variation).value
-    return math.log1p(-((2 * success - 1) ** 2)) / (2 * math.log1p(-distance))
+    cost = best_two_laws(epsilon, variation).value
+    part = variation * math.expm1(epsilon)
+    return posterior_budget(part / (part + 2), cost, success) / cost
 
 
 def two_laws_asked_again_bound(epsilon: float, variation: float, success: float) -> float:
     """Proven for EVERY protocol that distinguishes any two laws at this total variation: about
     0.650 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
     check_success(success, 0.5)
-    pasting = distance_needed(2 * success - 1) / (
-        pasting_constant() * best_two_laws(epsilon, variation).value
-    )
-    return max(
-        divergence_needed(1 - success, success) / two_laws_divergence(epsilon, variation), pasting
-    )
+    return divergence_needed(1 - success, success) / two_laws_divergence(epsilon, variation)
 
 
 def two_laws_clients(epsilon: float, variation: float, beta: float) -> int:

@@ -20,7 +20,8 @@ from local_dp.bounds.parity import (
     named_score,
     parity_halving_clients,
 )
-from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.bounds.posterior import posterior_budget
+from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import add_normal, normal_quantile, normal_tail
 from local_dp.checks import check_positive, check_share, check_success, check_whole
 from local_dp.errors import InputError
@@ -254,20 +255,18 @@ def decimal(number: float) -> Decimal:
 
 
 def margin_constant(epsilon: float, success: float = 0.9) -> float:
-    """K, n >= K MC^2 in one round: -2 ln(2 sqrt(p (1 - p))) / ((E + 1) ln cosh(eps / 2)), 2.2875 at
-    p = .9, epsilon 1; pure randomizers (limits 12.4)."""
+    """K, n >= K MC^2 in one round: 2 B (E + 1) / (E - 1)^2, 3.1262 at p = .9, epsilon 1; pure
+    randomizers. B is the `posterior_budget` for likelihoods of 1 +- 1 / C (limits 12.4)."""
     return float(_least_constant(epsilon, success))
 
 
 def _least_constant(epsilon: float, success: float) -> Fraction:
     """K, rounded down by 1e-40 of it."""
-    check_positive_epsilon(epsilon)
-    check_success(success, 0.5)
-    p = decimal(success)
+    reach = 1 / response_gain(epsilon)
+    budget = decimal(posterior_budget(reach, reach**2, success))
     with localcontext(prec=DIGITS):
         growth = decimal(epsilon).exp()
-        size = (growth + 1) * ((growth + 1) / (2 * growth.sqrt())).ln()
-        return Fraction(-(4 * p * (1 - p)).ln() / size * (1 - ROUNDING))
+        return Fraction(2 * budget * (growth + 1) / (growth - 1) ** 2 * (1 - ROUNDING))
 
 
 def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from local_dp.bounds.posterior import posterior_budget
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import normal_tail
 from local_dp.checks import check_success
@@ -182,22 +183,17 @@ def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> flo
     """Proven for every NON-INTERACTIVE protocol, public coins allowed, at every epsilon: fewer
     clients learn masked parity with probability below `success`.
 
-    2^d ln(1 / (1 - (2 p - 1)^2)) m / (-2 h ln(1 - m)), m = min(h, 1 - sqrt(1 - t^2)), h = I_up (1 -
-    sqrt(1 - t^2)) / (4 t^2), I_up = (E - 1)(K - 1) / (K (K + 1)), K = min((E + 1) / 2, 1 + sqrt 2),
-    t = (E - 1) / (E + 3): 2^-d h and m bound the squared Hellinger distance of a report under a = 0
-    and 1, on average and for any r. 14.1 2^d at epsilon 1 and 90 % (limits 3.3). Raises InputError
-    unless 1/2 < success < 1.
+    2^d 4 B / I_up, I_up = (E - 1)(K - 1) / (K (K + 1)), K = min((E + 1)/2, 1 + sqrt 2): 2^-d I_up
+    / 4 is the mean square by which a report separates the two masks, I_up / 4 the most for any r. B
+    is the `posterior_budget` for this and for likelihoods of 1 +- (E - 1) / (E + 3). 20.5 2^d at
+    epsilon 1 and 90 % (limits 3.3, 13). Raises InputError unless 1/2 < success < 1.
     """
-    check_success(success, 0.5)
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)
     most = min((growth + 1) / 2, 1 + math.sqrt(2))
-    information = (growth - 1) * (most - 1) / (most * (most + 1))
-    apart = (growth - 1) / (growth + 3)
-    hellinger = information * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)
-    most = min(hellinger, 1 - math.sqrt(1 - apart**2))
-    distance = -2 * hellinger * math.log1p(-most)
-    return -math.log1p(-((2 * success - 1) ** 2)) * most / distance * 2.0**d
+    square = (growth - 1) * (most - 1) / (most * (most + 1)) / 4
+    reach = (growth - 1) / (growth + 3)
+    return posterior_budget(reach, min(square, reach**2), success) / square * 2.0**d
 
 
 @lru_cache(maxsize=1024)

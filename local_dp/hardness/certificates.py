@@ -4,8 +4,8 @@ shortcuts of their authors (limits 5.1, 12.4).
 Four kinds, all JSON. "survivors": queries, exact rational answers and concepts of a named class for
 which all answers are legal. "hidden-set": for masked parity, the queries of a non-adaptive learner
 and the set of r for which no query distinguishes a = 0 and a = 1. "margin": for a class of blocks,
-a law in whole weights under which no embedding has a large margin. "parity": how many clients every
-local protocol needs, by exact arithmetic.
+a law in whole weights under which no embedding has a large margin. "posterior": a table that bounds
+what replies of a limited budget tell of two hypotheses.
 """
 
 import json
@@ -13,15 +13,15 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.bounds.interaction import DIGITS, ROUNDING, decimal, margin_clients
+from local_dp.bounds.interaction import margin_clients
 from local_dp.errors import InputError, RefusedError
+from local_dp.hardness.supersolution import Supersolution
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import BlockClass, ConceptClass, Signs, build_class
 from local_dp.queries.query import QUERIES
@@ -33,7 +33,7 @@ MAX_WORK = 1 << 33  # queries x domain: some minutes
 MAX_LABELS = 1 << 28  # survivors x points
 MAX_SURVIVORS = 1 << 12
 MAX_WEIGHT = 1 << 60
-MIN_EPSILON, MAX_EPSILON = 1e-9, 8  # of parity: beyond it another bound is larger (limits 12.3)
+SUCCESSES = (0.6, 0.75, 0.9, 0.95)
 _FRACTION = re.compile(r"-?[0-9]{1,80}(/[0-9]{1,80})?")
 
 
@@ -312,72 +312,26 @@ def _transform(values: list[int]) -> list[int]:
     ]
 
 
-def parity_certificate(d: int, epsilon: float, success: str) -> dict[str, Any]:
-    """How many clients every local protocol needs to find a parity of d bits with probability
-    `success`, such as "9/10", as JSON data."""
-    data: dict[str, Any] = {
-        "format": FORMAT,
-        "kind": "parity",
-        "d": d,
-        "epsilon": epsilon,
-        "success": str(Fraction(success)),
-    }
-    return data | {
-        name: str(value) for name, value in _parity_figures(d, epsilon, Fraction(success)).items()
-    }
+def posterior_certificate(table: Supersolution) -> dict[str, Any]:
+    """What the table proves, as JSON data."""
+    return {"format": FORMAT, "kind": "posterior", **table.data()}
 
 
-def _parity_figures(d: int, epsilon: float, success: Fraction) -> dict[str, Fraction]:
-    """kl(2^-d || p) 2^d / (c G) clients, and in units of C^2 2^d to ten places: rounded down, in
-    decimal numbers."""
-    if (
-        type(d) is not int
-        or not 1 <= d <= MAX_D
-        or not MIN_EPSILON <= epsilon <= MAX_EPSILON
-        or not Fraction(1, 1 << d) < success < 1
-        or success.denominator >= 10**80
-    ):
-        raise InputError(
-            f"d is {d!r}, epsilon {epsilon!r} and success {success}; give d to {MAX_D}, "
-            f"epsilon from {MIN_EPSILON} to {MAX_EPSILON}, a success below 1 above a guess, of 80 "
-            "digits at most"
-        )
-    with localcontext(prec=DIGITS):
-        growth = decimal(epsilon).exp()
-        p, miss = (Decimal(each.numerator) / each.denominator for each in (success, 1 - success))
-        guess = Decimal(1) / (1 << d)
-        shrink = (growth - 1) / (growth + 1)
-        curvature = (-(1 - shrink).ln() - shrink) / shrink**2
-        squares = shrink**2 if growth <= 3 else (growth - 1) / 8
-        other = 1 - guess
-        divergence = guess * (guess / p).ln() + other * (other / miss).ln()
-        bound = divergence / (curvature * squares * guess) * (1 - ROUNDING)
-        units = int(bound * shrink**2 * guess * 10**10)
-    return {
-        "clients_at_least": Fraction(math.ceil(bound)),
-        "units_at_least": Fraction(units, 10**10),
-    }
-
-
-def _verify_parity(data: Mapping[str, Any]) -> Verdict:
-    epsilon = float(data["epsilon"])
-    success = _fraction(data["success"])
-    figures = _parity_figures(data["d"], epsilon, success)
-    for name, value in figures.items():
-        if _fraction(data[name]) != value:
-            return Verdict(
-                False,
-                f"{name.replace('_', ' ')} is {value}, and the certificate says "
-                f"{str(data[name])[:80]}",
-            )
-    clients = int(figures["clients_at_least"])
-    units = _places(int(figures["units_at_least"] * 10**4))
+def _verify_posterior(data: Mapping[str, Any]) -> Verdict:
+    try:
+        table = Supersolution.check(data)
+    except InputError as error:
+        return Verdict(False, str(error))
+    budgets, successes = zip(*table.curve(), strict=True)
+    figures = {f"{p}": float(np.interp(p, successes, budgets)) for p in SUCCESSES}
+    needs = ", ".join(f"{p} from {_places(int(10**4 * B))}" for p, B in figures.items())
+    reach, cost = table.cells.reach, table.cost
     return Verdict(
         True,
-        f"no purely local protocol of epsilon {epsilon} finds a parity of {data['d']} bits from "
-        f"uniform examples with probability {success} and fewer than {clients:,} clients, even if "
-        f"it asks them again and again: {units} C^2 2^{data['d']}",
-        {"clients_at_least": clients, "units_at_least": float(units)},
+        "two equally likely hypotheses are told apart by replies whose likelihoods are 1 + u and "
+        f"1 - u, |u| up to {reach}, of mean squares up to {cost} each. With probability {needs} "
+        "in all: less of the squares is not enough",
+        figures,
     )
 
 
@@ -385,5 +339,5 @@ VERIFIERS: dict[str, Callable[[Mapping[str, Any]], Verdict]] = {
     "survivors": _verify_survivors,
     "hidden-set": _verify_hidden_set,
     "margin": _verify_margin,
-    "parity": _verify_parity,
+    "posterior": _verify_posterior,
 }

@@ -1,12 +1,9 @@
-"""Fully interactive protocols of a few clients: the law of the transcript, one round with this law,
-and the one for which cutting and pasting loses least."""
+"""Fully interactive protocols of a few clients: the law of the transcript, and one round with this
+law."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations
 
 import numpy as np
 
@@ -15,7 +12,6 @@ from local_dp.checks import check_whole
 from local_dp.errors import InputError
 
 SIXTEENTHS = 16  # chances of random protocols: laws of up to 13 turns are then exact in doubles
-ENOUGH = 1e-6  # a search that gains less is over
 
 
 @dataclass(frozen=True)
@@ -56,14 +52,6 @@ def cut_inputs(clients: int) -> Counts:
     check_whole("clients", clients, 1, 16)
     alone = np.eye(clients)
     return np.vstack([np.zeros((1, clients)), alone, np.ones((1, clients))]).astype(np.int64)
-
-
-def cut_distances(laws: Floats) -> tuple[float, float]:
-    """h^2(nobody, everybody), and the sum over clients of h^2(nobody, that client alone), of laws
-    at the rows of `cut_inputs`."""
-    roots = np.sqrt(laws)
-    distances = ((roots - roots[0]) ** 2).sum(axis=1) / 2
-    return float(distances[-1]), float(distances[1:-1].sum())
 
 
 def random_protocol(
@@ -162,102 +150,3 @@ def _factors(protocol: Turn, clients: int) -> Column:
 
     follow(protocol, np.full((clients, 2), Fraction(1)))
     return np.stack(transcripts)
-
-
-@dataclass(frozen=True)
-class WorstProtocols:
-    """A search for the protocol with the largest h^2(nobody, everybody) / sum_i h^2(nobody, i):
-    each client in its turn, `turns` in all.
-
-    A transcript's value depends on the likelihood ratios X_i = Pr[. | 1] / Pr[. | 0] alone. A turn
-    of client i splits X_i in two with mean X_i. So the best protocol for a given ratio is a concave
-    hull along one axis after another. The grid has `2 steps + 2` values up to `reach`, finer near
-    1.
-    """
-
-    clients: int
-    turns: int
-    steps: int
-    reach: float
-
-    def __post_init__(self) -> None:
-        check_whole("clients", self.clients, 2, 4)
-
-    @property
-    def grid(self) -> Floats:
-        """The likelihood ratios: 0 among them, and 1 at place `steps + 1`."""
-        even = np.linspace(-1, 1, 2 * self.steps + 1)
-        logs = np.log(self.reach) * np.sign(even) * even**2
-        return np.concatenate([[0.0], np.exp(logs)])
-
-    def find(self) -> tuple[Turn, float]:
-        """The worst protocol and its ratio: each search starts at the ratio of the last, until none
-        is larger (Dinkelbach 1967)."""
-        worst, ratio, larger = None, 1.0, self._best(1.0)
-        while larger is not None:
-            whole, parts = cut_distances(transcript_laws(larger, cut_inputs(self.clients)))
-            if parts == 0 < whole:
-                return larger, math.inf
-            if whole <= ratio * (1 + ENOUGH) * parts:
-                break
-            worst, ratio = larger, whole / parts
-            larger = self._best(ratio)
-        assert worst is not None  # the first search finds a protocol of one truthful client
-        return worst, ratio
-
-    def _best(self, ratio: float) -> Turn | None:
-        """The protocol with the largest h^2(nobody, everybody) - ratio * sum; None if silence is
-        best."""
-        roots = np.meshgrid(*[np.sqrt(self.grid)] * self.clients, indexing="ij")
-        # of a transcript, per its probability if nobody has a 1
-        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0)
-        values = [worth]
-        for turn in range(self.turns):
-            axis = turn % self.clients
-            hull = _hull(np.moveaxis(values[-1], axis, -1), self.grid)
-            values.append(np.moveaxis(hull, -1, axis))
-        return self._protocol(values, (self.steps + 1,) * self.clients)
-
-    def _protocol(self, values: Sequence[Floats], place: tuple[int, ...]) -> Turn | None:
-        """The protocol of the hulls `values`, the last of which is the first turn's, from a place
-        of the grid on."""
-        if len(values) == 1:
-            return None
-        axis = (len(values) - 2) % self.clients
-        rest = place[:axis] + place[axis + 1 :]
-        row = np.moveaxis(values[-2], axis, -1)[rest]
-        at = place[axis]
-        split = _split(row, self.grid, at)
-        if split is None:
-            return self._protocol(values[:-1], place)
-        ends = [
-            self._protocol(values[:-1], (*place[:axis], end, *place[axis + 1 :])) for end in split
-        ]
-        low, high = self.grid[list(split)]
-        chance = float((self.grid[at] - low) / (high - low))
-        one = min(1.0, chance * float(high / self.grid[at]))
-        return Turn(axis, (chance, one), (ends[0], ends[1]))
-
-
-def _hull(values: Floats, grid: Floats) -> Floats:
-    """The least concave function above `values` along the last axis, at the grid's points."""
-    hull = values.copy()
-    for low, high in combinations(range(len(grid)), 2):
-        width = grid[high] - grid[low]
-        share = (grid[low + 1 : high] - grid[low]) / width
-        inside = hull[..., low + 1 : high]
-        chord = values[..., low, None] * (1 - share) + values[..., high, None] * share
-        np.maximum(inside, chord, out=inside)
-    return hull
-
-
-def _split(row: Floats, grid: Floats, at: int) -> tuple[int, int] | None:
-    """The two places whose chord is highest above the place `at`; None if no chord lies above the
-    value there."""
-    below, above = np.meshgrid(np.arange(at), np.arange(at + 1, len(grid)), indexing="ij")
-    share = (grid[at] - grid[below]) / (grid[above] - grid[below])
-    chords = row[below] * (1 - share) + row[above] * share
-    if not chords.size or chords.max() <= row[at] + 1e-13:
-        return None
-    best = int(chords.argmax())
-    return int(below.flat[best]), int(above.flat[best])

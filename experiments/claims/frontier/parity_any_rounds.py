@@ -4,7 +4,6 @@ elimination comes near the bound."""
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.random import default_rng
@@ -37,7 +36,6 @@ from local_dp.experiments.lab.parts import (
     own_seed,
     table_of,
 )
-from local_dp.hardness.certificates import parity_certificate, verify_certificate
 from local_dp.hardness.transcripts import cut_inputs, random_protocol, transcript_laws
 from local_dp.interaction import run
 from local_dp.loss import exp_epsilon
@@ -132,23 +130,6 @@ class Private(Row):
         return Worst(str(ratio), str(exp_epsilon(Suspects(EPSILON, d=4).nano)))
 
 
-class Certified(Row):
-    certificate: dict[str, Any]
-    valid: bool
-    forged: int  # larger counts that pass
-
-
-class Certificate(Row):
-    """The bound as a file, and its check."""
-
-    d: int
-
-    def measure(self, seed: int) -> Certified:
-        file = parity_certificate(self.d, EPSILON, TARGET)
-        more = file | {"clients_at_least": str(int(file["clients_at_least"]) + 1)}
-        return Certified(file, verify_certificate(file).valid, int(verify_certificate(more).valid))
-
-
 class Runs(Row):
     mean: float  # clients
     error: float  # of the mean
@@ -237,28 +218,24 @@ class ParityAnyRounds(Experiment):
             for clients, turns in TURNS.items()
         )
         people = grid(Person, (1, 2), (*EPSILONS, 3.0))
-        certificates = map(Certificate, (*TRIALS[scale], 16))
         eliminations = (Eliminated(d, trials) for d, trials in TRIALS[scale].items())
         return [
             *sums,
             AddedUp(2, 0, 1),
             *people,
             Private(SETS[scale]),
-            *certificates,
             *eliminations,
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
-        certificates, runs = sheet[Certificate], sheet[Eliminated]
+        runs = sheet[Eliminated]
         checks = [*_bound_checks(sheet), *_run_checks(runs)]
-        files = {f"certificate parity {p.d}": m.certificate for p, m in certificates}
         table = table_of(f"Parity at epsilon {EPSILON:g}: clients for {SUCCESS:.0%}", COLUMNS, runs)
         return Finding(
             checks,
             [table],
             [_figure(runs)],
             NOTES,
-            files,
             headline=_headline(runs),
         )
 
@@ -315,11 +292,6 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         "Naming suspects is private for every list of survivors, by its whole weights",
         cases,
     )
-    cases = []
-    for p, m in sheet[Certificate]:
-        clients = int(m.certificate["clients_at_least"])
-        cases.append((m.valid and not m.forged, f"{clients:,} clients at d = {p.d}"))
-    yield every("The bound passes the independent checker, and a larger one does not", cases)
 
 
 def _run_checks(rows: Rows[Eliminated, Runs]) -> Iterator[Check]:

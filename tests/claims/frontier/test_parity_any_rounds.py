@@ -15,11 +15,9 @@ from local_dp.experiments.claims.frontier import parity_any_rounds as claim
 from local_dp.experiments.claims.frontier.parity_any_rounds import (
     EXPERIMENT,
     AddedUp,
-    Certificate,
     Eliminated,
     Private,
 )
-from local_dp.hardness.certificates import VERIFIERS, Verdict
 from local_dp.hardness.transcripts import Turn, transcript_laws
 from local_dp.protocols.parity import elimination
 from local_dp.randomizers.signs.suspects import Suspects
@@ -56,7 +54,6 @@ def at_plus(epsilon: float) -> float:
     return (most - math.log1p(most)) / most**2
 
 
-ANY = {"parity": lambda data: Verdict(True, "")}
 LARGER = {"parity_interactive_bound": lambda *point: 1.5 * parity_interactive_bound(*point)}
 TWINS = [
     Twin("no rounding to half", Suspects, {"_parts": WRONG}, (Private,), "private for every"),
@@ -69,7 +66,6 @@ TWINS = [
     ),
     Twin("c at +1/C", channels, {"divergence_curvature": at_plus}, (), "the bound's share"),
     Twin("a bound of half as much again", claim, LARGER, (), "no fewer clients"),
-    Twin("a checker that takes any figure", VERIFIERS, ANY, (Certificate,), "independent checker"),
     Twin("a quarter of the fall", claim, {"FALL": 0.5}, (Eliminated,), "finds the parity"),
     Twin("twice the fall", claim, {"FALL": 4.2}, (Eliminated,), "no fewer clients"),
     Twin(

@@ -1,0 +1,221 @@
+"""Computes tables for `supersolution`: how well replies of a limited budget tell two hypotheses
+apart. Nothing here is trusted: the check has to accept every row.
+
+The best strategies are followed in small steps, over cells of half the log odds. Their values, made
+a little smoother and faster, are a supersolution.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats
+from local_dp.errors import InputError
+from local_dp.hardness.supersolution import FINE, UNIT, Cells, Row, Supersolution
+
+# of the package's tables: reach, cost, jumps, blur in cells
+TABLES = (
+    (0.0315, 0.00095, 6, 4.0),
+    (0.0663, 0.00413, 12, 4.0),
+    (0.0792, 0.0063, 12, 4.0),
+    (0.1396, 0.01709, 20, 4.0),
+    (0.2422, 0.0587, 24, 3.0),
+    (0.24492, 0.06, 24, 3.0),
+    (0.3005, 0.0695, 44, 5.0),
+    (0.46212, 0.21356, 36, 3.0),
+    (0.615, 0.27405, 40, 3.0),
+    (0.7616, 0.5801, 40, 3.0),
+    (0.8268, 0.6836, 44, 3.0),
+    (0.9312, 0.8672, 50, 3.0),
+)
+WIDEST, LAST_BUDGET = 4.4, 3.4  # half the log odds beyond which a table has no weight
+_COSTS = 60  # at which replies of a finite cost are tried
+_FASTEST = 4.0  # times as much budget
+START = 3e-3
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Replies with two outcomes, so many cells to the right and to the left."""
+
+    cells: Cells
+    right: Counts
+    left: Counts
+
+    @cached_property
+    def _weights(self) -> Floats:
+        """Of phi at both outcomes and here, per unit of cost, shape (3, splits, 1)."""
+        u, cosh = self.cells.moves
+        up, down = u[self.right - 1], u[self.left - 1]
+        weights = down / (up + down) / cosh[self.right - 1], up / (up + down) / cosh[self.left - 1]
+        return np.array([*weights, np.ones_like(up)])[:, :, None] / self.costs[:, None]
+
+    @cached_property
+    def costs(self) -> Floats:
+        u, _ = self.cells.moves
+        return u[self.right - 1] * u[self.left - 1]
+
+    def gains(self, values: Floats) -> Floats:
+        """Per unit of cost, shape (splits, centres)."""
+        windows = np.lib.stride_tricks.sliding_window_view(self._both_sides(values), len(values))
+        zero = len(values) - 1 + self.cells.jumps
+        right, left, here = self._weights
+        out = right * windows[zero + self.right] + left * windows[zero - self.left]
+        return np.asarray(out - here * values)
+
+    def _both_sides(self, values: Floats) -> Floats:
+        """Both sides, and `jumps` centres further, where certainty is 1."""
+        far = np.arange(len(values) - 1, len(values) + self.cells.jumps) * self.cells.width
+        falling = (values[-1] - math.exp(far[0])) * math.exp(far[0])
+        half = np.concatenate([values, np.exp(far[1:]) + falling * np.exp(-far[1:])])
+        return np.concatenate([half[:0:-1], half])
+
+
+def _small_splits(cells: Cells) -> Splits:
+    """One cell one way, any number the other."""
+    each, one = np.arange(1, cells.jumps + 1), np.ones(cells.jumps, dtype=np.int64)
+    return Splits(cells, np.append(each, one), np.append(one, each))
+
+
+def _all_splits(cells: Cells) -> Splits:
+    """All pairs, in the order of their costs."""
+    steps = np.arange(1, cells.jumps + 1)
+    right, left = (each.ravel() for each in np.meshgrid(steps, steps))
+    order = np.argsort(Splits(cells, right, left).costs, kind="stable")
+    return Splits(cells, right[order], left[order])
+
+
+class Strategies:
+    """What two-outcome replies reach: lower bounds of the value of a budget."""
+
+    def __init__(self, cells: Cells, cost: float) -> None:
+        self.small = _small_splits(cells)
+        self.all = _all_splits(cells)
+        self.cost = cost
+        self.costs = np.append(0.0, np.geomspace(self.all.costs[0], cost, _COSTS))
+        self.values = np.exp(np.arange(cells.cells + 2) * cells.width)
+        self.budget = 0.0
+        self.earlier: list[tuple[float, Floats, Floats]] = []
+        self._keep()
+
+    def _keep(self) -> None:
+        """The values of now, and what replies of given costs and more add to them."""
+        gains = self.all.gains(self.values)
+        places = np.minimum(np.searchsorted(self.all.costs, self.costs), len(gains) - 1)
+        best = np.maximum.reduceat(gains, places, axis=0)[::-1]
+        best = np.maximum.accumulate(np.maximum(best, 0), axis=0)[::-1]
+        self.earlier.append((self.budget, self.values, best))
+
+    def spend(self, budget: float) -> Floats:
+        """The values once `budget` has been spent in all."""
+        step = float(self.small.costs.min()) * 0.95
+        while self.budget < budget - 1e-12:
+            part = min(step, budget - self.budget)
+            gain = self.small.gains(self.values).max(axis=0)
+            self.values = self.values + part * np.maximum(gain, 0)
+            self.budget += part
+        self.earlier = [each for each in self.earlier if budget - each[0] <= self.cost]
+        for start, values, best in self.earlier:
+            place = min(int(np.searchsorted(self.costs, budget - start)), _COSTS)
+            value = values + (budget - start) * best[place]
+            self.values = np.maximum(self.values, value)
+        self._keep()
+        return np.asarray(self.values)
+
+
+def budgets(end: float, share: float, least: float, most: float) -> Iterator[float]:
+    """From 0 to `end` in steps of a share of what is spent, between `least` and `most`."""
+    spent = 0.0
+    while spent < end:
+        yield spent
+        spent = round(spent + min(max(share * spent, least), most), 6)
+    yield spent
+
+
+@dataclass
+class Search:
+    """Looks for the slowest rows that the check accepts."""
+
+    cells: Cells
+    cost: float
+    blur: float = 6.0  # cells
+    spare: float = 3e-5  # of the value of certainty, per unit of budget
+
+    def run(self, end: float, share: float) -> Supersolution:
+        """A supersolution up to budget `end`, in steps of a share of what is spent. Raises
+        InputError where none is in reach."""
+        self._follow(end * 1.1)
+        table = Supersolution(self.cells, self.cost)
+        self.time, self.speed = START, 1.1
+        density = self._density(self.time)
+        certain = math.ceil(self.cells.least_certain(density) * FINE) / FINE
+        table.add(table.row(0.0, density, certain), 0)
+        for spent, budget in pairwise(budgets(end, share, 1e-3, 0.02)):
+            self._extend(table, budget, budget - spent)
+        return table
+
+    def _follow(self, end: float) -> None:
+        """The strategies' densities, blurred: translations and their mixtures keep all bounds."""
+        times = list(budgets(end, 0.01, 5e-4, 0.01))
+        strategies = Strategies(self.cells, self.cost)
+        values = np.array([strategies.values, *map(strategies.spend, times[1:])])
+        width, reach = self.cells.width, math.ceil(4 * self.blur)
+        both = np.concatenate([values[:, 1:2], values], axis=1)
+        weight = both[:, 2:] + both[:, :-2] - 2 * math.cosh(width) * both[:, 1:-1]
+        density = np.maximum(weight / (math.sinh(width) * width), 0)
+        shifts = np.arange(-reach, reach + 1)
+        law = np.exp(-((shifts / self.blur) ** 2) / 2)
+        law /= law @ np.cosh(shifts * width)
+        self.times = np.array(times)
+        self.densities = np.array(
+            [np.convolve(self.cells.both_sides(row, reach), law, "valid") for row in density]
+        )[:, self.cells.cells :]
+
+    def _density(self, time: float) -> Floats:
+        place = min(max(int(np.searchsorted(self.times, time)), 1), len(self.times) - 1)
+        start, end = self.times[place - 1 : place + 1]
+        part = (time - start) / (end - start)
+        row = (1 - part) * self.densities[place - 1] + part * self.densities[place]
+        return np.asarray(np.rint(row / UNIT) * UNIT)
+
+    def _extend(self, table: Supersolution, budget: float, step: float) -> None:
+        """The next row, at the least speed."""
+        most = self.cells.fine.jumps
+        nears = sorted({max(1, most * part // 32) for part in (2, 3, 4, 6, 8, 12, 16, 32)})
+        last = table.rows[-1]
+        rates = [(table.rate(last, near), near) for near in nears]
+        certain = math.ceil((last.certain + self.spare * step) * FINE) / FINE
+
+        def row(speed: float) -> Row:
+            return table.row(last.budget + step, self._density(self.time + speed * step), certain)
+
+        def near(speed: float) -> int:
+            after = row(speed)
+            fitting = (near for rate, near in rates if table.small_hold(last, after, rate))
+            return next(fitting, 0)
+
+        slow, fast = max(1.0, self.speed - 0.2), self.speed
+        while not near(fast):
+            slow, fast = fast, fast * 1.05
+            if fast > _FASTEST:
+                raise InputError(f"no row follows budget {last.budget}; give smaller cells")
+        while fast - slow > 5e-4:
+            middle = (slow + fast) / 2
+            slow, fast = (slow, middle) if near(middle) else (middle, fast)
+        while fast < _FASTEST and (not near(fast) or table.refusal(row(fast), near(fast))):
+            fast += 1e-3
+        table.add(row(fast), near(fast))
+        self.time, self.speed = self.time + fast * step, fast
+
+
+def search_table(reach: float, share: float = 0.01, coarser: int = 1) -> Supersolution:
+    """The table of the package for this reach: minutes; in seconds and looser with cells that are
+    `coarser`, or a larger share of the spent budget in a step."""
+    cost, jumps, blur = next(each[1:] for each in TABLES if each[0] == reach)
+    jumps //= coarser
+    cells = Cells(reach, jumps, int(WIDEST * jumps / math.atanh(reach)))
+    return Search(cells, cost, blur / coarser).run(LAST_BUDGET, share)

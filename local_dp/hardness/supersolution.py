@@ -1,0 +1,353 @@
+"""Checks that a table bounds what replies of a limited budget can tell of two hypotheses: a
+supersolution of the program on the posterior (docs/theory/posterior.md).
+
+x is half the log odds. A reply of likelihoods 1 + u and 1 - u moves x by artanh u. The value of
+a posterior is phi(x) / (2 cosh x), and one reply makes E[phi(x + artanh u) / cosh artanh u] of it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Bools, Counts, Floats
+from local_dp.errors import InputError
+
+UNIT = 1e-6  # of budgets and densities
+FINE = 10**9
+PARTS = 3  # odd
+# sums of 3 MAX_CELLS terms below 4 cosh(MAX_ODDS) err by less than half of ROOM
+MAX_CELLS, MAX_ODDS, MAX_ROWS = 1_000, 6.5, 2_000
+LINES = (0.0, 1.0, 0.5, 0.25, 0.75)  # parts of the way from the chord of two rows to a ray
+ROOM = 1e-9  # of every inequality
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells of x, as wide as artanh(reach) / jumps, with weight in -cells .. cells; all functions
+    are even, and given at x >= 0.
+
+    A function has two forms: `sharp`, with its weight at the centres, which is exact between them
+    by translation; and `smooth`, its mean over a cell's width, whose weight has a density.
+    """
+
+    reach: float
+    jumps: int
+    cells: int
+
+    @property
+    def width(self) -> float:
+        return math.atanh(self.reach) / self.jumps
+
+    @cached_property
+    def fine(self) -> "Cells":
+        """Thirds of these cells, at whose edges smooth functions are compared."""
+        return Cells(self.reach, PARTS * self.jumps, PARTS * self.cells + PARTS // 2)
+
+    @property
+    def size(self) -> int:
+        """How many cells from 0 on a reply can move to the weight, or from it."""
+        return self.cells + self.jumps + 1
+
+    @cached_property
+    def moves(self) -> tuple[Floats, Floats]:
+        """u and cosh of jumps by 1, 2, ... cells."""
+        steps = np.arange(1, self.jumps + 1) * self.width
+        return np.tanh(steps), np.cosh(steps)
+
+    @cached_property
+    def blur(self) -> float:
+        """The most by which a reply's cost grows if each outcome moves at random to a whole cell
+        beside it."""
+        return float(self.moves[0][0]) ** 2 / 4
+
+    @cached_property
+    def sag(self) -> float:
+        """By how much a function of density 1 in a cell lies below the one that its values at both
+        edges give."""
+        return 1 - 1 / self._stretch
+
+    @property
+    def _stretch(self) -> float:
+        return math.cosh(self.width / 2)
+
+    def both_sides(self, density: Floats, spare: int) -> Floats:
+        """Both sides, with spare cells without weight at each end."""
+        return np.pad(np.concatenate([density[:0:-1], density]), spare)
+
+    def smooth(self, density: Floats, certain: float) -> Floats:
+        """phi at 0 and at the edges of fine cells; `certain` is the value of x = infinity."""
+        line, weights = self.fine._smooth
+        return np.asarray(certain * self._mean * line - weights @ thirds(density))
+
+    @property
+    def _mean(self) -> float:
+        """Of cosh over a cell's width around 0."""
+        return math.sinh(self.width / 2) / (self.width / 2)
+
+    def sharp(self, density: Floats, certain: float) -> Floats:
+        """phi at the centres of cells, and of `jumps` further ones."""
+        line, weights = self._sharp
+        return np.asarray(certain * line - weights @ density)
+
+    @cached_property
+    def _smooth(self) -> tuple[Floats, Floats]:
+        x = np.append(0.0, np.arange(self.size) + 0.5) * self.width
+        away = (np.arange(-self.cells, self.cells + 2) - 0.5) * self.width - x[:, None]
+        fall = np.exp(-np.abs(away))
+        weights = np.diff(np.where(away < 0, fall, 2 - fall) / 2)
+        return 2 * np.cosh(x), self._halves(weights)
+
+    @cached_property
+    def _sharp(self) -> tuple[Floats, Floats]:
+        x = np.arange(self.size + self.jumps + 1) * self.width
+        away = np.arange(-self.cells, self.cells + 1) * self.width - x[:, None]
+        return 2 * np.cosh(x), self._halves(np.exp(-np.abs(away)) * self.width / 2)
+
+    def _halves(self, weights: Floats) -> Floats:
+        half = weights[:, self.cells :].copy()
+        half[:, 1:] += weights[:, : self.cells][:, ::-1]
+        return half
+
+    def least_certain(self, density: Floats) -> float:
+        """The least `certain` for which the smooth phi is at least e^|x|."""
+        centres = np.arange(-self.cells, self.cells + 1) * self.width
+        weight = self.both_sides(density, 0) @ np.exp(centres) * math.sinh(self.width / 2)
+        return max(1.0, float(weight)) / self._mean + ROOM
+
+    @cached_property
+    def _growth(self) -> Floats:
+        """What density 1 in the l-th cell on the way adds to a jump, over u^2: (l, jump)."""
+        u, cosh = self.moves
+        rise = np.diff(cosh, prepend=1.0)
+        later = np.arange(self.jumps) - np.arange(self.jumps)[:, None]
+        return np.where(later >= 0, rise[np.maximum(later, 0)], 0.0) / (cosh * u**2)
+
+    def rate(self, density: Floats, near: int) -> Floats:
+        """An upper bound, at the edges, of what replies add to the smooth phi per unit of budget,
+        in the limit of small costs; sound between edges beside `slack`.
+
+        Jumps below `near` cells are bounded by the greatest density around, further ones by those
+        of whole cells: a convex function between them lies below its chord.
+        """
+        spare = 2 * self.jumps + 2
+        both = self.both_sides(density, spare)
+        edges = self.cells + spare + np.arange(self.size)
+        ways = np.lib.stride_tricks.sliding_window_view(both, self.jumps)
+        out, back = ways[edges + 1], ways[edges - self.jumps + 1][:, ::-1]
+        jumps = np.maximum(out @ self._growth, back @ self._growth)[:, near - 1 :].max(axis=1)
+        u = self.moves[0][near - 1 :]
+        chord = 1 + np.max((u[1:] - u[:-1]) ** 2 / (4 * u[1:] * u[:-1]), initial=0.0)
+        beside = np.maximum(both[edges], both[edges + 1])
+        far = chord * (jumps + beside * self.sag * self._stretch / u[0] ** 2)
+        around = np.lib.stride_tricks.sliding_window_view(both, 2 * near + 2)[edges - near]
+        small = (1 + math.tanh(near * self.width / 2) ** 2) / 2 * self._stretch
+        return np.asarray(np.maximum(far, small * around.max(axis=1)))
+
+    def slack(self, change: Floats) -> Floats:
+        """How much more a difference of two smooth phi must have at the edges, its density being
+        `change`, so that it holds between them."""
+        beside = np.pad(np.maximum(change, 0), (0, self.jumps + 1))
+        return np.asarray(np.maximum(beside[:-1], beside[1:]) * self.sag * self._stretch)
+
+    def line_holds(self, start: Floats, level: Floats, slope: Floats) -> Bools:
+        """At which centres no reply of any cost c makes more of the sharp phi `start` than level +
+        slope c.
+
+        A reply of mean 0 gains at most the line if some line in u and slope u^2 together lie above
+        all its outcomes; by their convexity those of whole cells are enough, with a slack.
+        """
+        u, cosh = (each[:, None] for each in self.moves)
+        base = level - slope * self.blur - ROOM / 2
+        both = np.concatenate([start[self.jumps : 0 : -1], start])
+        centres = self.jumps + np.arange(self.size)
+        step = np.arange(1, self.jumps + 1)[:, None]
+        parabola = base + slope * u**2
+        right = ((both[centres + step] / cosh - parabola) / u).max(axis=0)
+        left = ((both[centres - step] / cosh - parabola) / u).max(axis=0)
+        meets = right + left <= -ROOM
+        return np.asarray((slope >= 0) & (start[: self.size] <= base) & meets)
+
+
+@dataclass
+class Row:
+    """A value function: its density, the value of certainty, both forms of phi, and a bound of its
+    rate."""
+
+    budget: float
+    density: Floats
+    certain: float
+    smooth: Floats
+    sharp: Floats
+    near: int = 0
+    rate: Floats = field(default_factory=lambda: np.empty(0))
+    line: tuple[Floats, Floats] | None = None
+
+
+@dataclass
+class Supersolution:
+    """Rows in the order of their budgets. One reply of any cost c up to `cost` makes of a row no
+    more than the rows around its budget + c, by interpolation."""
+
+    cells: Cells
+    cost: float
+    rows: list[Row] = field(default_factory=list)
+    _lines: list[tuple[Row, tuple[Floats, Floats]]] = field(default_factory=list)
+
+    @classmethod
+    def check(cls, data: Mapping[str, Any]) -> "Supersolution":
+        """The table of a certificate's data: every row is checked. Raises InputError where one does
+        not hold, and LookupError, TypeError or ValueError on data of another shape.
+
+        Numbers are whole, in units of 1e-6; of the value of certainty, 1e-9.
+        """
+        budgets, certain, densities = (_whole(data[key]) for key in ("budgets", "certain", "rows"))
+        reach, cost, jumps = float(data["reach"]), float(data["cost"]), int(data["jumps"])
+        count, width = densities.shape
+        if (
+            not (0 < reach < 1 and 0 < cost <= 1)
+            or not (2 <= count <= MAX_ROWS and 1 <= jumps < width <= MAX_CELLS)
+            or not budgets.shape == certain.shape == (count,)
+            or certain.max() > 2 * FINE
+        ):
+            raise ValueError("its table is too large or has no shape")
+        table = cls(Cells(reach, jumps, width - 1), cost)
+        if table.cells.size * table.cells.width > MAX_ODDS:
+            raise ValueError("its cells are too wide")
+        rows = zip(budgets * UNIT, densities * UNIT, certain / FINE, data["near"], strict=True)
+        for budget, density, value, near in rows:
+            table.add(table.row(float(budget), density, float(value)), near)
+        return table
+
+    def data(self) -> dict[str, Any]:
+        """The table as JSON data for `check`."""
+        return {
+            "reach": self.cells.reach,
+            "cost": self.cost,
+            "jumps": self.cells.jumps,
+            "budgets": [round(row.budget / UNIT) for row in self.rows],
+            "certain": [round(row.certain * FINE) for row in self.rows],
+            "near": [0, *(row.near for row in self.rows[:-1])],
+            "rows": [np.rint(row.density / UNIT).astype(int).tolist() for row in self.rows],
+        }
+
+    def row(self, budget: float, density: Floats, certain: float) -> Row:
+        """A row that is not in the table yet."""
+        smooth, sharp = self.cells.smooth(density, certain), self.cells.sharp(density, certain)
+        return Row(budget, density, certain, smooth, sharp)
+
+    def add(self, row: Row, near: int) -> None:
+        """Puts the row at the end. `near` bounds the rate of the row before. Raises InputError if
+        some reply gains more than the row allows."""
+        refusal = self.refusal(row, near)
+        if refusal:
+            raise InputError(f"the row of budget {row.budget:g} is too low: {refusal}")
+        for earlier, line in self._lines:
+            earlier.line = line
+        self.rows.append(row)
+
+    def refusal(self, row: Row, near: int) -> str:
+        """Why the row may not be the next one; empty if it may."""
+        self._lines = []
+        if not self.rows:
+            enough = row.budget == 0 and row.certain >= self.cells.least_certain(row.density)
+            return "" if enough else "a guess has more"
+        last = self.rows[-1]
+        if not 1 <= near <= self.cells.fine.jumps:
+            return "no jump is near"
+        if last.near != near:
+            last.near, last.rate = near, self.rate(last, near)
+        rises = row.budget > last.budget and row.certain >= last.certain
+        if not rises or (row.sharp < last.sharp).any():
+            return "the values fall"
+        if not self.small_hold(last, row, last.rate):
+            return "small replies gain more"
+        for earlier in reversed(self.rows[:-1]):
+            cost = last.budget - earlier.budget
+            if cost >= self.cost:
+                break
+            if not self._large_hold(earlier, row):
+                return f"replies of cost {cost:.3g} gain more"
+        return ""
+
+    def rate(self, row: Row, near: int) -> Floats:
+        """The bound of what small replies add to the row, at fine edges, with `near` fine cells."""
+        return self.cells.fine.rate(thirds(row.density), near)
+
+    def small_hold(self, earlier: Row, later: Row, rate: Floats) -> bool:
+        return bool(self._small(earlier, later, rate).all())
+
+    def _small(self, earlier: Row, later: Row, rate: Floats) -> Bools:
+        """In which cells the rate of the earlier row, kept up to the later one, stays below it."""
+        need = (later.budget - earlier.budget) * rate + ROOM
+        need += self.cells.fine.slack(thirds(later.density - earlier.density))
+        edges = need <= (later.smooth - earlier.smooth)[1:]
+        # cell p has the fine edges 3 p - 2, ..., 3 p + 1; those of cell 0 are even
+        line_up = np.append(edges[PARTS // 2 :: -1], edges)[: PARTS * self.cells.size + 1]
+        ways = np.lib.stride_tricks.sliding_window_view(line_up, PARTS + 1)[::PARTS]
+        return np.asarray(ways.all(axis=1))
+
+    def _large_hold(self, earlier: Row, row: Row) -> bool:
+        """Whether replies to the earlier row, of costs from the last row's budget to this one's,
+        gain no more than the chord between both: by its rate, or by a line that was found for
+        smaller costs, or by a new one."""
+        last, size = self.rows[-1], self.cells.size
+        here, low, high = (each.sharp[:size] for each in (earlier, last, row))
+        cost, step = last.budget - earlier.budget, row.budget - last.budget
+        small = self._small(earlier, last, earlier.rate) & self._small(earlier, row, earlier.rate)
+        chord = (high - low) / step
+        blur = self.cells.blur + cost
+        ray = np.minimum((low - here - ROOM) / blur, (high - here - ROOM) / (blur + step))
+        level, slope = earlier.line if earlier.line is not None else (high + 1, chord)
+        fits = (level + slope * cost <= low) & (level + slope * (cost + step) <= high)
+        for part in LINES:
+            if (small | _around(fits)).all():
+                break
+            trial = (1 - part) * chord + part * ray
+            start = np.minimum(low, high - trial * step) - trial * cost - ROOM
+            better = ~fits & self.cells.line_holds(earlier.sharp, start, trial)
+            level, slope = np.where(better, start, level), np.where(better, trial, slope)
+            fits |= better
+        if not (small | _around(fits)).all():
+            return False
+        self._lines.append((earlier, (level, slope)))
+        return True
+
+    def curve(self) -> list[tuple[float, float]]:
+        """Corners (budget, success) of the least concave function above all rows: with budget B in
+        the mean nobody names the right hypothesis more often. It is 1 from the last budget on."""
+        points = [(row.budget, float(row.smooth[0]) / 2 + ROOM) for row in self.rows]
+        corners: list[tuple[float, float]] = []
+        for point in [*points[:-1], (points[-1][0], 1.0)]:
+            while len(corners) > 1 and not _bends(corners[-2], corners[-1], point):
+                corners.pop()
+            corners.append(point)
+        return corners
+
+
+def thirds(density: Floats) -> Floats:
+    """The same density in fine cells."""
+    return np.repeat(density, PARTS)[PARTS // 2 :]
+
+
+def _whole(values: Any) -> Counts:
+    """Whole numbers from 0 to 2^53."""
+    array = np.array(values)
+    if array.dtype != np.int64 or array.size == 0 or array.min() < 0 or array.max() >= 1 << 53:
+        raise ValueError("its table has numbers that are not whole, or not from 0 to 2^53")
+    return array
+
+
+def _around(centres: Bools) -> Bools:
+    """Where a centre and both next to it are true: what the mean over a cell's width needs."""
+    return np.asarray(centres & np.append(centres[1:], True) & np.append(centres[1], centres[:-1]))
+
+
+def _bends(
+    first: tuple[float, float], middle: tuple[float, float], last: tuple[float, float]
+) -> bool:
+    rise = (middle[1] - first[1]) * (last[0] - middle[0])
+    return rise > (last[1] - middle[1]) * (middle[0] - first[0])
