@@ -70,11 +70,13 @@ def best_channel(epsilon: float, symbols: int, score: Callable[[Floats], Floats]
     from scipy.optimize import linprog
 
     columns = staircase_columns(epsilon, symbols)
+    scores = score(columns)
+    most = float(np.abs(scores).max()) or 1.0  # the solver's tolerance is absolute
     solution = linprog(
-        -score(columns), A_eq=columns.T, b_eq=np.ones(symbols), bounds=(0, None), method="highs"
+        -scores / most, A_eq=columns.T, b_eq=np.ones(symbols), bounds=(0, None), method="highs"
     )
     support = solution.x > 1e-12
-    return BestChannel(-float(solution.fun), columns[support] * solution.x[support, None])
+    return BestChannel(-float(solution.fun) * most, columns[support] * solution.x[support, None])
 
 
 def divergence_curvature(epsilon: float) -> float:
@@ -140,7 +142,8 @@ def two_laws_divergence(epsilon: float, variation: float) -> float:
 
     def divergence(columns: Floats) -> Floats:
         first, second = (columns @ law for law in easiest_laws(variation))
-        return np.asarray(first * np.log(first / second))
+        change = (first - second) / second  # their sum is 0: without it no digits are lost
+        return np.asarray(second * ((1 + change) * np.log1p(change) - change))
 
     return best_channel(epsilon, 3, divergence).value
 

@@ -1,4 +1,4 @@
-"""Delta buys a local algorithm nothing: an (eps, delta)-local one becomes (2 eps, 0)-local, history
+"""An (eps, delta)-local algorithm becomes (2 eps, 0)-local, history
 by history (limits 12.6)."""
 
 from dataclasses import replace

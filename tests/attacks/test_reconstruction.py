@@ -1,7 +1,7 @@
 """Reconstruction: what subset sums give away, exactly where it is possible, and the one attack in
 three models."""
 
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -141,6 +141,15 @@ def test_partial_discrepancy_is_the_minimum(k: int, share: float) -> None:
     here, there = (z > 0).astype(np.float64), (z < 0).astype(np.float64)
     middle = subsets @ (here + there) / 2
     assert max(np.abs(middle - subsets @ table).max() for table in (here, there)) == least / 2
+
+
+def test_hereditary_discrepancy_is_a_maximum() -> None:
+    """Two equal columns hide a swap on the whole; a set without one of them does not (Theorem
+    4.2.3). The printed minimum over sets is 0."""
+    subsets = np.array([[1, 1, 0], [1, 1, 1]], dtype=np.bool_)
+    sets = [list(each) for size in (1, 2, 3) for each in combinations(range(3), size)]
+    values = [attacks.partial_discrepancy(subsets[:, each], 0.6)[0] for each in sets]
+    assert (min(values), values[-1], max(values)) == (0, 0, 1)
 
 
 def test_bad_input() -> None:

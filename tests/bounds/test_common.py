@@ -41,6 +41,14 @@ def test_the_counts_at_epsilon_1_and_90_percent(
     assert common_approximate_least(bits, 1.0, DELTA, 0.9) == (15 if bits == 16 else 22)
 
 
+def test_bits_from_which_lemma_2_is_empty() -> None:
+    """The law of all reports may move by 1 from 1,246 bits on, by .218 at 256 (limits 12.6)."""
+    each = 2 * math.sqrt((1 + math.e) * DELTA) + 2 * DELTA
+    total = [each * common_hashing_clients(bits, 1.0, 0.9) for bits in (256, 1245, 1246)]
+    assert total[0] == pytest.approx(0.2177, abs=1e-4)
+    assert total[1] < 1 <= total[2]
+
+
 def test_the_closed_form_is_the_recursion() -> None:
     axes = (1, 4, 64), (0.03, 1.0, 20.0), (0, 1e-9, 0.9), (0.5, 0.9, 1 - 1e-12)
     for bits, epsilon, delta, success in product(*axes):

@@ -4,11 +4,12 @@ by history; and wrong twins."""
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 from typing import TypeAlias
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import report_capacity
@@ -49,6 +50,23 @@ def random_rows(generator: np.random.Generator) -> Exact:
     own = np.diag(generator.exponential(generator.choice([1, 30, 300]), values))
     table = np.hstack([table, own]).astype(np.int64)
     return [[Fraction(int(part), int(row.sum())) for part in row] for row in table]
+
+
+@pytest.mark.parametrize(("n", "eta"), [(6, 0.0), (6, 0.5), (99, 0.75)])
+def test_no_multiple_of_epsilon_below_two_escapes_the_root(n: int, eta: float) -> None:
+    """The square of limits 12.6 at E = 2: the best pure channel of (1 + eta) eps, symmetric by
+    convexity, is as far as proven. Cells: row, column, others; its own diagonal, others'."""
+    sizes, rows = np.array([n - 1, n - 1, (n - 1) * (n - 2), 1, n - 1]), np.array([2, 0.5, 1, 1, 1])
+    total, one, zero = sizes @ rows, np.eye(5), np.zeros(5)
+    pairs = [*permutations(range(3), 2), (3, 4), (4, 3)]
+    ratios = [np.r_[one[a] - 2 ** (1 + eta) * one[b], zero] for a, b in pairs]
+    limits = np.vstack([np.hstack([one, -one]), np.hstack([-one, -one]), *ratios])
+    right, equal = np.r_[rows, -rows, np.zeros(len(pairs))], [np.r_[sizes, zero]]
+    distance = linprog(np.r_[zero, sizes / 2], limits, right, equal, [total]).fun / total
+    least = (n - 1) * (2**-eta - 0.5) / 2 / total
+    assert least <= distance <= 1.6 * least
+    if eta == 0:
+        assert distance * total == pytest.approx(5 / 3)  # in units of delta, (E - 1) / Z
 
 
 def ratio(rows: Sequence[Sequence[Fraction]]) -> Fraction | float:

@@ -1,4 +1,4 @@
-"""What a delta buys: nothing locally, and at a curator a number of people that does not grow.
+"""What a delta buys: a lower bound that hardly moves locally, at a curator people that do not grow.
 Everybody holds the same bits, which are to be named."""
 
 from collections import Counter
@@ -186,13 +186,13 @@ def random_rows(generator: Generator) -> list[list[Fraction]]:
 class WhatDeltaBuys(Experiment):
     name = "what-delta-buys"
     chapter = PURE_AND_APPROXIMATE
-    title = "Delta buys nothing locally, and everything at a curator"
+    title = "Delta hardly moves the local bound, and frees a curator from the bits"
     claim = (
         "Everybody holds the same bits, and they are to be named. A trusted curator with pure "
         "privacy needs people in proportion to the number of bits. With a delta of one in a "
         "billion 22 people are enough, however many bits there are. Without a curator people grow "
-        "with the bits, and the delta saves none: a local protocol with a delta becomes a pure "
-        "one by clipping. Locally a delta pays only where it lets records be published."
+        "with the bits, and the delta hardly moves the proven least. At a delta of one in a "
+        "hundred it lets records be published, and that pays."
     )
     source = "limits 12.6; Bun, Nelson, Stemmer 2018; Desfontaines, Voss, Gipson, Mandayam 2022"
 
@@ -283,7 +283,7 @@ def _check_counts(rows: Rows[Same, Counts]) -> Iterator[Check]:
     yield within(
         (
             "One bit from each person, in one round, is enough with 1.3 to 2.2 times the "
-            "people that every local protocol needs"
+            "people that every protocol in turn needs"
         ),
         {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
         1.3,
