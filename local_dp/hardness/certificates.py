@@ -324,13 +324,13 @@ def _verify_posterior(data: Mapping[str, Any]) -> Verdict:
         return Verdict(False, str(error))
     budgets, successes = zip(*table.curve(), strict=True)
     figures = {f"{p}": float(np.interp(p, successes, budgets)) for p in SUCCESSES}
-    needs = ", ".join(f"{p} from {_places(int(10**4 * B))}" for p, B in figures.items())
+    needs = ", ".join(f"{p} takes {_places(int(10**4 * B))}" for p, B in figures.items())
     reach, cost = table.cells.reach, table.cost
     return Verdict(
         True,
         "two equally likely hypotheses are told apart by replies whose likelihoods are 1 + u and "
-        f"1 - u, |u| up to {reach}, of mean squares up to {cost} each. With probability {needs} "
-        "in all: less of the squares is not enough",
+        f"1 - u, |u| up to {reach}, of mean squares up to {cost} each. To name the right one with "
+        f"probability {needs} of these squares in all: no fewer are enough",
         figures,
     )
 
