@@ -24,8 +24,6 @@ FORMS = (
     *(f"%d{sign}{month}{sign}%{y}" for sign in "- " for month in ("%b", "%B") for y in "yY"),
     "%b %d, %Y",
     "%B %d, %Y",
-    "%Y-%m-%d %H:%M",
-    "%Y-%m-%dT%H:%M:%S",
     "%Y-%m-%dT%H:%M:%SZ",
     "%Y-%m-%dT%H:%M:%S%z",
 )

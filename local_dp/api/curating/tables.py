@@ -311,13 +311,7 @@ class OfAttributes(Question[BinaryTable, A], Task[BinaryTable, A]):
     other: str = policy("values that are not listed, or not 0 and 1", category="a value of its own")
 
     def check(self) -> None:
-        columns = len(self.attributes.every)
-        if self.ways > columns:
-            raise InputError(
-                f"ways is {self.ways}, and the columns are {columns}; name more, or give a smaller "
-                "number of ways"
-            )
-        check_whole("ways", self.ways, 1, columns)
+        check_whole("ways", self.ways, 1, len(self.attributes.every))
 
     def task(self, table: Launch) -> Task[BinaryTable, A]:
         for each in self.attributes.every:
