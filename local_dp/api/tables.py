@@ -406,6 +406,7 @@ def _scan(source: Source, home: object = None, names: Sequence[str] = ()) -> Sca
     return Scanned(columns, _lengths(kinds), names or list(kinds or first), orders_of(first))
 
 
+_FIRST_YEAR = 1000  # %Y reads 20 as the year 20
 _OF_ALL = ("whole", "truth", "date")  # a cell of these kinds may refuse the whole table
 
 
@@ -443,16 +444,20 @@ def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Any:
             notice(f"column {name!r:.80} is read as dates of the form YYYY-MM-DD")
             return column
     if series.str.contains(f"^(?:{LOCAL})$").all():
-        forms = [
-            form
-            for form in FORMS
-            if series.str.to_datetime(form, strict=False).null_count() == missing
-        ]
-        choice = f"{name}={' or '.join(forms) or '...'}"
+        # the first ones decide on most forms
+        forms = [form for form in FORMS if _has(series.head(64), form) and _has(series, form)]
+        how = f"until their form is declared: {name}={' or '.join(forms)}"
         notice(
-            f"column {name!r:.80} is text, not dates, until their form is declared: {choice:.120}"
+            f"column {name!r:.80} is text, not dates, "
+            f"{how if forms else 'because no form fits them all':.150}"
         )
     return series
+
+
+def _has(texts: "polars.Series", form: str) -> bool:
+    """True if all texts are dates in this form, in years of four digits."""
+    years = texts.str.to_datetime(form, strict=False).dt.year()
+    return bool((years >= _FIRST_YEAR).sum() == len(texts) - texts.null_count())
 
 
 def _kinds(dates: Dates) -> dict[str, str]:

@@ -308,9 +308,10 @@ def _date(text: str) -> Any:
 
 
 def _declare(column: str, values: Column) -> str:
-    """What reads a column as dates, in a form that its first text has."""
-    texts = values[values != ""][:1].tolist() if values.dtype.kind == "U" else []
-    form = next((form for text in texts for form in forms_of(text)), FORMS[0])
+    """What reads a column as dates, in a form that its first texts have."""
+    texts = values[values != ""][:20].tolist() if values.dtype.kind == "U" else []
+    ways = [forms_of(text) for text in texts]
+    form = next((form for form in FORMS if all(form in each for each in ways)), FORMS[0])
     return f"give the form of its dates, as in --date '{column}={form}'"
 
 
