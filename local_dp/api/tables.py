@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -210,7 +211,7 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
         for each in getattr(table, "dtypes", ())
     ):
         try:
-            frame = polars.DataFrame(table)
+            frame = polars.DataFrame(table).cast(_enums(table))
         except (ImportError, TypeError, ValueError, polars.exceptions.ComputeError):
             # pandas then needs pyarrow; polars lacks the time zone +05:30
             if not hasattr(table, "dtypes"):
@@ -228,6 +229,22 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
         "a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); "
         f"not {type(table).__name__}"
     )
+
+
+def _enums(table: Any) -> dict[str, Any]:
+    """The types of a pyarrow table's columns with an order, which polars loses. Chunks of different
+    categories have none."""
+    import polars
+
+    types = dict[str, Any]()
+    for each in getattr(table, "schema", ()):
+        if getattr(getattr(each, "type", None), "ordered", False) and hasattr(table, "column"):
+            column = table.column(each.name)
+            parts = getattr(column, "chunks", [column])
+            with suppress(TypeError, ValueError):
+                (labels,) = {tuple(part.dictionary.to_pylist()) for part in parts}
+                types[each.name] = polars.Enum([*labels])
+    return types
 
 
 def _readable(

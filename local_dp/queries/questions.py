@@ -137,8 +137,8 @@ def _ranks(value: Any, orders: Sequence[tuple[str, ...] | None]) -> Any:
     order = orders[0]
     if not order or any(each != order for each in orders):
         raise InputError(
-            "categories without one order compare by == and !=; declare it, as in "
-            "pandas.Categorical(..., ordered=True) or polars.Enum"
+            "categories without one order compare by == and !=; declare it in a frame, which a "
+            "Parquet file of pandas loses: pandas.Categorical(..., ordered=True) or polars.Enum"
         )
     if isinstance(value, np.ndarray):
         places = Listed(order, value.dtype).places(value)
