@@ -130,7 +130,8 @@ def check_built(*parts: object) -> None:
 def check_whole(name: str, value: int, least: int, most: int) -> None:
     """Raises InputError unless `value` is a whole number with least <= value <= most."""
     if type(value) is not int or not least <= value <= most:
-        raise InputError(f"{name} is {value!r}; give a whole number from {least} to {most}")
+        those = f"a whole number from {least} to {most}" if least < most else least
+        raise InputError(f"{name} is {value!r}; give {those}")
 
 
 def whole_number(name: str, text: str) -> int:

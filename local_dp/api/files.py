@@ -283,10 +283,10 @@ def header_of(path: Path, form: Form) -> list[str]:
     if "\0" in whole or "\ufffd" in whole:
         raise _encoding(path, form)
     if whole.startswith("sep="):
+        sign = whole[4:] or sep
         raise InputError(
             f"the first line of {path.name!r} gives the separator alone; delete it, and type "
-            "what "
-            'it gives, such as csv="sep=;"'
+            f'csv="sep={SEPARATORS.get(sign, sign):.9}"'
         )
     others = [sign for sign in SEPARATORS if sign != sep and sign in whole]
     if others and not form.sep and (sep == "," or len(header) == 1):
@@ -330,7 +330,7 @@ def _check_rows(path: Path, frame: "polars.LazyFrame", width: int, form: Form) -
     """Raises InputError for malformed rows. Returns how many rows have no cell.
 
     Polars refuses long rows and stray quotes where it reads every column. It fills short rows:
-    where the last column lacks a cell, all cells are counted.
+    where the last column lacks a cell, all cells are counted; also where a CR may join two rows.
     """
     import polars
 
@@ -342,7 +342,16 @@ def _check_rows(path: Path, frame: "polars.LazyFrame", width: int, form: Form) -
                 raise _encoding(path, form) from None
             check_rows(path, width, form)
             raise
-    return check_rows(path, width, form) if lacks[-1] and width > 1 else 0
+    gaps = lacks[-1] and width > 1
+    empty = check_rows(path, width, form) if gaps or _has_cr(path) else 0
+    return empty if gaps else 0
+
+
+def _has_cr(path: Path) -> bool:
+    """False if every CR of the file is before an LF."""
+    with reading(path, ADVICE), path.open("rb") as file:
+        chunks = iter(lambda: file.read(1 << 24), b"")
+        return any(each.count(b"\r") > each.count(b"\r\n") for each in chunks)
 
 
 def check_rows(path: Path, width: int, form: Form) -> int:

@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -210,7 +211,7 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
         for each in getattr(table, "dtypes", ())
     ):
         try:
-            frame = polars.DataFrame(table)
+            frame = polars.DataFrame(table).cast(_enums(table))
         except (ImportError, TypeError, ValueError, polars.exceptions.ComputeError):
             # pandas then needs pyarrow; polars lacks the time zone +05:30
             if not hasattr(table, "dtypes"):
@@ -228,6 +229,22 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
         "a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); "
         f"not {type(table).__name__}"
     )
+
+
+def _enums(table: Any) -> dict[str, Any]:
+    """The types of a pyarrow table's columns with an order, which polars loses. Chunks of different
+    categories have none."""
+    import polars
+
+    types = dict[str, Any]()
+    for each in getattr(table, "schema", ()):
+        if getattr(getattr(each, "type", None), "ordered", False) and hasattr(table, "column"):
+            column = table.column(each.name)
+            parts = getattr(column, "chunks", [column])
+            with suppress(TypeError, ValueError):
+                (labels,) = {tuple(part.dictionary.to_pylist()) for part in parts}
+                types[each.name] = polars.Enum([*labels])
+    return types
 
 
 def _readable(
@@ -406,6 +423,7 @@ def _scan(source: Source, home: object = None, names: Sequence[str] = ()) -> Sca
     return Scanned(columns, _lengths(kinds), names or list(kinds or first), orders_of(first))
 
 
+_FIRST_YEAR = 1000  # %Y reads 20 as the year 20
 _OF_ALL = ("whole", "truth", "date")  # a cell of these kinds may refuse the whole table
 
 
@@ -443,16 +461,20 @@ def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Any:
             notice(f"column {name!r:.80} is read as dates of the form YYYY-MM-DD")
             return column
     if series.str.contains(f"^(?:{LOCAL})$").all():
-        forms = [
-            form
-            for form in FORMS
-            if series.str.to_datetime(form, strict=False).null_count() == missing
-        ]
-        choice = f"{name}={' or '.join(forms) or '...'}"
+        # the first ones decide on most forms
+        forms = [form for form in FORMS if _has(series.head(64), form) and _has(series, form)]
+        how = f"until their form is declared: {name}={' or '.join(forms)}"
         notice(
-            f"column {name!r:.80} is text, not dates, until their form is declared: {choice:.120}"
+            f"column {name!r:.80} is text, not dates, "
+            f"{how if forms else 'because no form fits them all':.150}"
         )
     return series
+
+
+def _has(texts: "polars.Series", form: str) -> bool:
+    """True if all texts are dates in this form, in years of four digits."""
+    years = texts.str.to_datetime(form, strict=False).dt.year()
+    return bool((years >= _FIRST_YEAR).sum() == len(texts) - texts.null_count())
 
 
 def _kinds(dates: Dates) -> dict[str, str]:

@@ -4,6 +4,7 @@ mean two days, and is never compared in silence."""
 import re
 from contextlib import suppress
 from datetime import datetime
+from itertools import product
 
 import numpy as np
 
@@ -18,12 +19,17 @@ LOCAL = (
     rf"|[0-9]{{1,2}}[- ]{_MONTH}[- ][0-9]{{2,4}}|{_MONTH} [0-9]{{1,2}}, [0-9]{{4}})"
     r"(?:[T, ][^\n]*)?"
 )
-# that a column may have
-FORMS = (
+# that a column may have; a column in %b is read by %B too
+_DAYS = (
     *(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")),
-    *(f"%d{sign}{month}{sign}%{y}" for sign in "- " for month in ("%b", "%B") for y in "yY"),
-    "%b %d, %Y",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    *(f"%d{sign}%B{sign}%{y}" for sign in "- " for y in "yY"),
     "%B %d, %Y",
+)
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+FORMS = (
+    *(day + time for time in _TIMES for day in _DAYS),
     "%Y-%m-%dT%H:%M:%SZ",
     "%Y-%m-%dT%H:%M:%S%z",
 )
@@ -49,15 +55,16 @@ def like_a_date(text: str) -> bool:
 def forms_of(text: str) -> dict[str, datetime]:
     """The forms that a text may have, with its date in each."""
     dates = {}
-    for form in FORMS:
+    for form, month in product(FORMS, ("%B", "%b")):
         with suppress(ValueError):
-            dates[form] = datetime.strptime(text.strip(), form)
+            dates[form] = datetime.strptime(text.strip(), form.replace("%B", month))
     return dates
 
 
 def readings(text: str) -> list[str]:
     """The dates that a text may mean, in the form that is read."""
-    return list(dict.fromkeys(date.strftime("%Y-%m-%d") for date in forms_of(text).values()))
+    dates = forms_of(text).values()
+    return list(dict.fromkeys(str(date)[:19].removesuffix(" 00:00:00") for date in dates))
 
 
 def date_texts(dates: Column) -> Column:

@@ -137,8 +137,8 @@ def _ranks(value: Any, orders: Sequence[tuple[str, ...] | None]) -> Any:
     order = orders[0]
     if not order or any(each != order for each in orders):
         raise InputError(
-            "categories without one order compare by == and !=; declare it, as in "
-            "pandas.Categorical(..., ordered=True) or polars.Enum"
+            "categories without one order compare by == and !=; declare it in a frame, which a "
+            "Parquet file of pandas loses: pandas.Categorical(..., ordered=True) or polars.Enum"
         )
     if isinstance(value, np.ndarray):
         places = Listed(order, value.dtype).places(value)
@@ -308,9 +308,10 @@ def _date(text: str) -> Any:
 
 
 def _declare(column: str, values: Column) -> str:
-    """What reads a column as dates, in a form that its first text has."""
-    texts = values[values != ""][:1].tolist() if values.dtype.kind == "U" else []
-    form = next((form for text in texts for form in forms_of(text)), FORMS[0])
+    """What reads a column as dates, in a form that its first texts have."""
+    texts = values[values != ""][:20].tolist() if values.dtype.kind == "U" else []
+    ways = [forms_of(text) for text in texts]
+    form = next((form for form in FORMS if all(form in each for each in ways)), FORMS[0])
     return f"give the form of its dates, as in --date '{column}={form}'"
 
 

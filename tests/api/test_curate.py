@@ -333,7 +333,7 @@ REFUSED = {  # a question to the curator, and the words that refuse it
     "marginals(rows, ['old', 'old'], ways=1)": "each once",
     "marginals(rows, ['age'], ways=1)": "other than 0 and 1",
     "marginals(rows, cuts={'age': [50, 30]}, ways=1)": "not in order",
-    "marginals(rows, ['old'], ways=2)": "ways is 2",
+    "marginals(rows, ['old'])": "ways is 2; give 1$",
     "marginals(rows, cuts={'age': list(range(2000))}, ways=1)": "2001 values",
 }
 

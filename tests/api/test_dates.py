@@ -1,7 +1,9 @@
 """Dates and truth values in tables of every form: which columns are dates, what is said of them,
 and what a question about them answers."""
 
-from datetime import date
+import re
+from datetime import date, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 import local_dp as ldp
 from local_dp.api.tables import read_records, records_of
+from local_dp.queries.dates import FORMS
 from local_dp.records import Records
 from tests.support.inputs.refusals import refuse
 from tests.support.wrong import wrong
@@ -43,10 +46,9 @@ def test_a_column_of_a_file_is_a_date_in_one_form_only(table: Path) -> None:
     assert notes[:2] == [
         f"column '{name}' is read as dates of the form YYYY-MM-DD" for name in ("iso", "time")
     ]
-    unlike = (("us", "%m/%d/%Y or %d/%m/%Y"), ("mixed", "..."))
     assert notes[2:] == [
-        f"column '{name}' is text, not dates, until their form is declared: {name}={forms}"
-        for name, forms in unlike
+        "column 'us' is text, not dates, until their form is declared: us=%m/%d/%Y or %d/%m/%Y",
+        "column 'mixed' is text, not dates, because no form fits them all",
     ]
     assert (
         "".join(
@@ -76,6 +78,23 @@ def test_a_column_of_a_file_is_a_date_in_one_form_only(table: Path) -> None:
     ]
     assert np.isnan(of_schema["mixed"]).tolist() == [False, True, True]
     assert of_schema["flag"].tolist() == [True, False, True]
+
+
+def test_each_form_that_is_offered_reads_the_dates(tmp_path: Path) -> None:
+    """By a file and by a question; also where a later month has a longer name."""
+    days = [datetime(2020, 5, 13, 14, 30), datetime(2019, 12, 23)]
+    for form, month in product(FORMS[::5], ("%b", "%B")):
+        texts = [day.strftime(form.replace("%B", month).replace("%z", "+02:00")) for day in days]
+        notes, path = list[str](), tmp_path / "t.csv"
+        polars.DataFrame({"d": texts, "x": [1, 2]}).write_csv(path)
+        read_records(path, notice=notes.append)
+        with pytest.raises(ldp.InputError) as error:
+            ldp.survey({"d": texts}, "d < '2020-05-01'", epsilon=1)
+        forms = re.findall(r"%[^'\"=]+?(?=['\"]| or )", f"{notes} {error.value}")
+        assert form in forms
+        for each in forms:
+            dates = read_records(path, notice=str, dates={"d": each})["d"]
+            assert [value.date() for value in dates.tolist()] == [day.date() for day in days]
 
 
 @pytest.mark.parametrize("form", [

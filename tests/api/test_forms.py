@@ -104,6 +104,13 @@ def test_categories_compare_in_one_declared_order_alone() -> None:
     }.items():
         with pytest.raises(InputError, match=line):
             ldp.survey(frame, question, seed=1)
+    part = SimpleNamespace(dictionary=SimpleNamespace(to_pylist=lambda: ["b", "a"]))
+    of_pyarrow = SimpleNamespace(
+        __arrow_c_stream__=frame.__arrow_c_stream__,
+        schema=[SimpleNamespace(name="x", type=SimpleNamespace(ordered=True))],
+        column=lambda name: SimpleNamespace(chunks=[part, part]),
+    )
+    assert ldp.survey(of_pyarrow, "x > 'b'", seed=1, notice=unsaid).truth == 0.5
     assert ldp.survey(frame, "x == 'a' and y < 'a'", seed=1, notice=unsaid).truth == 0.5
 
 
