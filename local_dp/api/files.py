@@ -350,8 +350,13 @@ def _check_rows(path: Path, frame: "polars.LazyFrame", width: int, form: Form) -
 def _has_cr(path: Path) -> bool:
     """False if every CR of the file is before an LF."""
     with reading(path, ADVICE), path.open("rb") as file:
-        chunks = iter(lambda: file.read(1 << 24), b"")
-        return any(each.count(b"\r") > each.count(b"\r\n") for each in chunks)
+        last = b""  # a CR at the end of a chunk
+        while chunk := file.read(1 << 18):
+            whole = last + chunk
+            last = b"\r" if whole.endswith(b"\r") else b""
+            if whole.removesuffix(b"\r").count(b"\r") > whole.count(b"\r\n"):
+                return True
+    return bool(last)
 
 
 def check_rows(path: Path, width: int, form: Form) -> int:
