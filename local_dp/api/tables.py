@@ -231,7 +231,7 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
     )
 
 
-def _enums(table: Any) -> dict[str, Any]:
+def _enums(table: Any) -> Any:
     """The types of a pyarrow table's columns with an order, which polars loses. Chunks of different
     categories have none."""
     import polars
