@@ -63,9 +63,9 @@ SMALL = ((2, 2), (2, 3), (3, 2), (3, 3))
 VOTED = ((LISTS, 4, 2), (LISTS, 8, 16), ("and", 8, 4), ("majority", 7, 4), ("parity", 4, 4))
 MAX_LIST = 40  # variables of the learner of lists
 CLOSE = 1e-6
-# of the bound, for nine tenths of the votes: parity takes 4.12 times, the others 3.35 to 3.5, as
+# of the bound, for nine tenths of the votes: parity takes 3.02 times, the others 2.45 to 2.56, as
 # measured in 200,000 runs with seed 3
-TIMES = 4.2
+TIMES = 3.1
 
 
 @dataclass(frozen=True)
@@ -469,13 +469,13 @@ def _check_votes(rows: Rows[Vote, Votes]) -> Check:
     number of Cantelli's inequality must not."""
     claims = {}
     for p, m in rows:
-        claims[f"{_name(p)}, one client too few"] = Claimed(m.rate(m.bound - 1), high=0.8)
+        claims[f"{_name(p)}, one client too few"] = Claimed(m.rate(m.bound - 1), high=0.85)
         rate = m.rate(enough(m.bound))
         claims[f"{_name(p)}, {TIMES:g} times the bound"] = Claimed(rate, SUCCESS)
         claims[f"{_name(p)}, as proved"] = Claimed(m.rate(m.clients[-1]), low=0.99)
     return holds(
         f"The vote is right more often than wrong in {SUCCESS:.0%} of runs with {TIMES:g} times "
-        "the clients that every one-round method needs, in at most 80 % with fewer than these, "
+        "the clients that every one-round method needs, in at most 85 % with fewer than these, "
         "and in 99 % with the number of its proof",
         claims,
     )
