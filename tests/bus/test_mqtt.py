@@ -29,7 +29,7 @@ from local_dp.bus.address import (
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.embedded import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED, Delivery
-from local_dp.bus.mqtt import MqttBus
+from local_dp.bus.mqtt import MqttBus, advice
 from local_dp.errors import BusError, InputError
 from local_dp.server.quorum import GRACE
 from tests.support.adversaries.spoken import (
@@ -412,3 +412,34 @@ def test_no_address_loses_its_protection(url: str) -> None:
     assert "S3cret" not in str(error.value)
     assert Address.parse("MQTTS://localhost").tls
     assert without_user("mqtts://alice:S3@cret@localhost?ca=a@b") == "mqtts://localhost?ca=a@b"
+
+
+@wrong(
+    "local_dp.bus.mqtt:advice",
+    "if least < _HELD:",
+    "if False:",
+    "a broker that is far, or slow once, is taken for one that holds messages back",
+)
+def test_only_a_broker_that_holds_messages_back_is_named() -> None:
+    """By the seconds before its first and its second answer of each pair."""
+
+    async def line(pairs: list[tuple[float, float]]) -> str:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(99)
+            writer.write(WELCOME)
+            for pair in pairs:
+                await reader.readexactly(4)
+                for pause in pair:
+                    await asyncio.sleep(pause)
+                    writer.write(b"\xd0\0")
+            await reader.read()
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            return await advice(Address("127.0.0.1", server.sockets[0].getsockname()[1]), "s")
+
+    held = 0.0, 0.04
+    assert "set_tcp_nodelay" in asyncio.run(line([held] * 5))
+    assert [
+        asyncio.run(line(pairs)) for pairs in ([(0.04, 0.0)] * 5, [held] * 4 + [(0.0, 0.0)])
+    ] == [""] * 2
