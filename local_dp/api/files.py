@@ -350,8 +350,7 @@ def _check_rows(path: Path, frame: "polars.LazyFrame", width: int, form: Form) -
 def _has_cr(path: Path) -> bool:
     """False if every CR of the file is before an LF."""
     with reading(path, ADVICE), path.open("rb") as file:
-        chunks = iter(lambda: file.read(1 << 24), b"")
-        return any(each.count(b"\r") > each.count(b"\r\n") for each in chunks)
+        return any(b"\r" in line.removesuffix(b"\r\n") for line in file)
 
 
 def check_rows(path: Path, width: int, form: Form) -> int:

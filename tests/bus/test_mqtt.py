@@ -438,8 +438,8 @@ def test_only_a_broker_that_holds_messages_back_is_named() -> None:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             return await advice(Address("127.0.0.1", server.sockets[0].getsockname()[1]), "s")
 
-    held = 0.0, 0.04
-    assert "set_tcp_nodelay" in asyncio.run(line([held] * 5))
+    late = 0.0, 0.04
+    assert "set_tcp_nodelay" in asyncio.run(line([late] * 5))
     assert [
-        asyncio.run(line(pairs)) for pairs in ([(0.04, 0.0)] * 5, [held] * 4 + [(0.0, 0.0)])
+        asyncio.run(line(pairs)) for pairs in ([(0.04, 0.0)] * 5, [late] * 4 + [(0.0, 0.0)])
     ] == [""] * 2
