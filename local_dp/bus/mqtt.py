@@ -29,6 +29,8 @@ _UNAUTHORISED = ("Bad user name or password", "Not authorized")
 _NOT_GRANTED = 0x80
 _FILTERS = 100  # in one packet
 _LOST = "the connection was lost"
+_PINGS = b"\xc0\0" * 2
+_TRIALS, _HELD, _PATIENCE = 5, 0.02, 1.0  # seconds: no kernel acknowledges later than in 0.04
 _QUIET = logging.getLogger("local_dp.bus.mqtt")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
@@ -139,6 +141,35 @@ class MqttBus:
             raise refused_who(self.address) from error
         if give_up is not None and asyncio.get_running_loop().time() >= give_up:
             raise unreachable(self.address, error) from error
+
+
+async def advice(address: Address, identifier: str) -> str:
+    """One line if the broker holds small packets back (Nagle's algorithm), else empty.
+
+    Of two answers that it may send at once, the second then waits for the delayed acknowledgement
+    of the first, each time. Distance delays both; load delays one of some pairs.
+    """
+    client, times = MqttBus(address, identifier, ())._new_client(), asyncio.Queue[float]()
+    line: Any = client._client
+
+    def note(*log: Any) -> None:
+        if log[-1] == "Received PINGRESP":
+            times.put_nowait(asyncio.get_running_loop().time())
+
+    line.on_log, least = note, float("inf")
+    with suppress(aiomqtt.MqttError, OSError):
+        async with asyncio.timeout(_PATIENCE), client:
+            for _ in range(_TRIALS):
+                line.socket().send(_PINGS)  # in one segment
+                first, second = await times.get(), await times.get()
+                least = min(least, second - first)
+                if least < _HELD:
+                    return ""
+            return (
+                f"the broker {address} holds small messages back for {1000 * least:.0f} ms each; "
+                "let it send them at once (Mosquitto: set_tcp_nodelay true)"
+            )
+    return ""
 
 
 def _packets(filters: Sequence[str]) -> Iterator[list[str]]:

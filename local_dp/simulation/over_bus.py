@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import sys
+import warnings
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -12,11 +13,11 @@ from typing import Any
 from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.interface import ServerBus
-from local_dp.bus.mqtt import MqttBus
+from local_dp.bus.mqtt import MqttBus, advice
 from local_dp.clients.fleet import Fleet, packed
 from local_dp.clients.member import HOSTS, PATIENCE, client_group
 from local_dp.clients.process import MemberConfig, RunConfig, Shared, pack_columns
-from local_dp.errors import InputError, QuorumError
+from local_dp.errors import InputError, LocalDPWarning, QuorumError
 from local_dp.interaction import Game, run_async
 from local_dp.oracles.local.asked import CHUNK, LocalQuery
 from local_dp.records import chunks
@@ -272,6 +273,8 @@ async def serve_run(
         crowds,
     )
     coordinator.ending_of = ending_of
+    if address.options and (line := await advice(address, f"{name}-server")):
+        warnings.warn(line, LocalDPWarning, stacklevel=1)
     bus: ServerBus = MqttBus(address, f"{name}-server", filters(name))
     if trouble is not None:
         bus = FaultyBus(bus, trouble)

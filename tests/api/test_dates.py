@@ -3,7 +3,6 @@ and what a question about them answers."""
 
 import re
 from datetime import date, datetime
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -83,24 +82,23 @@ def test_a_column_of_a_file_is_a_date_in_one_form_only(table: Path) -> None:
 def test_each_form_that_is_offered_reads_the_dates(tmp_path: Path) -> None:
     """By a file and by a question; also where a later month has a longer name."""
     days = [datetime(2020, 5, 13, 14, 30), datetime(2019, 12, 23)]
-    for form, month in product(FORMS[::5], ("%b", "%B")):
-        texts = [day.strftime(form.replace("%B", month).replace("%z", "+02:00")) for day in days]
+    for form in (*FORMS[::5], "%d-%b-%Y", "%b %d, %Y"):
+        texts = [day.strftime(form.replace("%z", "+02:00")) for day in days]
         notes, path = list[str](), tmp_path / "t.csv"
         polars.DataFrame({"d": texts, "x": [1, 2]}).write_csv(path)
         read_records(path, notice=notes.append)
         with pytest.raises(ldp.InputError) as error:
             ldp.survey({"d": texts}, "d < '2020-05-01'", epsilon=1)
         forms = re.findall(r"%[^'\"=]+?(?=['\"]| or )", f"{notes} {error.value}")
-        assert form in forms
+        assert form.replace("%b", "%B") in forms
         for each in forms:
             dates = read_records(path, notice=str, dates={"d": each})["d"]
-            assert [value.date() for value in dates.tolist()] == [day.date() for day in days]
+            assert dates.astype("M8[D]").tolist() == [day.date() for day in days]
 
 
 @pytest.mark.parametrize("form", [
     lambda days: {"d": [date(2020, 5, 1), None, date(2020, 6, 1)]},
     lambda days: {"d": days}, lambda days: polars.DataFrame({"d": days}).cast(polars.Date),
-    lambda days: Records({"d": days}),
 ])  # fmt: skip
 def test_a_date_type_is_a_date_in_every_frame(form: Any) -> None:
     """A frame's instants and zones are in test_forms."""

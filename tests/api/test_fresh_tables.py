@@ -122,7 +122,6 @@ SILENT = {
     "call",
     [pytest.param(call, marks=pytest.mark.long) if "heavy" in call else call for call in SILENT],
 )
-@pytest.mark.filterwarnings("ignore:You have")
 def test_an_answer_that_is_no_better_than_a_guess_says_so(call: str, session: Session) -> None:
     """In one line under the answer, and in its data; with a hundred thousand people and epsilon 4
     no such line is there."""

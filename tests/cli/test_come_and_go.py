@@ -117,7 +117,7 @@ def test_rounds_that_were_closed_stay_and_the_rest_is_asked(
 
     async def play() -> Outcome:
         async with beside(*map(host, range(3))) as hosts:
-            setting = (settings, RUN, Address.parse("mqtt://127.0.0.1"), 5.0, lambda progress: None)
+            setting = (settings, RUN, Address("", 0, transport="unix"), 5.0, lambda progress: None)
             journal = Journal.begin(tmp_path, RUN, {})
             with pytest.raises(QuorumError):
                 await over_bus.serve_run(*setting, journal=journal)

@@ -4,6 +4,7 @@ protocol share."""
 import math
 import os
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -300,7 +301,9 @@ def run_progress() -> Iterator[OnProgress]:
         SCREEN.working(f"{_line(progress)}{left}", progress.answered / max(progress.asked, 1))
 
     try:
-        yield show
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda text, *where: SCREEN.note(str(text))
+            yield show
     except Exception:
         end()
         raise

@@ -47,6 +47,7 @@ def _listens(port: int) -> bool:
 _BOUNDS = (
     "max_connections 2000",
     "connection_messages false",
+    "set_tcp_nodelay true",
     "log_type error",
     "log_type warning",
 )
