@@ -32,10 +32,12 @@ TABLES = (
     (0.8268, 0.6836, 44, 3.0),
     (0.9312, 0.8672, 50, 3.0),
 )
-WIDEST, LAST_BUDGET = 4.4, 3.4  # half the log odds beyond which a table has no weight
+WIDEST = 4.4  # half the log odds beyond which a table has no weight
+LAST_BUDGET = 3.4
 _COSTS = 60  # at which replies of a finite cost are tried
 _FASTEST = 4.0  # times as much budget
-START = 3e-3
+_START = 3e-3  # of the strategies' budget, where the first row is
+_SPARE = 3e-5  # of the value of certainty, per unit of budget
 
 
 @dataclass(frozen=True)
@@ -136,43 +138,44 @@ def budgets(end: float, share: float, least: float, most: float) -> Iterator[flo
     yield spent
 
 
-@dataclass
 class Search:
     """Looks for the slowest rows that the check accepts."""
 
-    cells: Cells
-    cost: float
-    blur: float = 6.0  # cells
-    spare: float = 3e-5  # of the value of certainty, per unit of budget
+    def __init__(self, cells: Cells, cost: float, blur: float) -> None:
+        self.cells = cells
+        self.blur = blur  # of the strategies' values, in cells
+        self.table = Supersolution(cells, cost)
+        self.time, self.speed = _START, 1.1
 
-    def run(self, end: float, share: float) -> Supersolution:
-        """A supersolution up to budget `end`, in steps of a share of what is spent. Raises
-        InputError where none is in reach."""
+    def run(self, end: float, share: float) -> None:
+        """Fills the table up to budget `end`, in steps of a share of what is spent. Raises
+        InputError where no row is in reach."""
         self._follow(end * 1.1)
-        table = Supersolution(self.cells, self.cost)
-        self.time, self.speed = START, 1.1
         density = self._density(self.time)
         certain = math.ceil(self.cells.least_certain(density) * FINE) / FINE
-        table.add(table.row(0.0, density, certain), 0)
+        self.table.add(self.table.row(0.0, density, certain), 0)
         for spent, budget in pairwise(budgets(end, share, 1e-3, 0.02)):
-            self._extend(table, budget, budget - spent)
-        return table
+            self._extend(budget, budget - spent)
+
+    def reach(self, success: float) -> float:
+        """A budget with which the strategies have this success: no table proves a larger one."""
+        return float(np.interp(success, self.successes, self.times))
 
     def _follow(self, end: float) -> None:
         """The strategies' densities, blurred: translations and their mixtures keep all bounds."""
         times = list(budgets(end, 0.01, 5e-4, 0.01))
-        strategies = Strategies(self.cells, self.cost)
+        strategies = Strategies(self.cells, self.table.cost)
         values = np.array([strategies.values, *map(strategies.spend, times[1:])])
-        width, reach = self.cells.width, math.ceil(4 * self.blur)
+        self.times, self.successes = np.array(times), values[:, 0] / 2
+        width, spread = self.cells.width, math.ceil(4 * self.blur)
         both = np.concatenate([values[:, 1:2], values], axis=1)
         weight = both[:, 2:] + both[:, :-2] - 2 * math.cosh(width) * both[:, 1:-1]
         density = np.maximum(weight / (math.sinh(width) * width), 0)
-        shifts = np.arange(-reach, reach + 1)
+        shifts = np.arange(-spread, spread + 1)
         law = np.exp(-((shifts / self.blur) ** 2) / 2)
         law /= law @ np.cosh(shifts * width)
-        self.times = np.array(times)
         self.densities = np.array(
-            [np.convolve(self.cells.both_sides(row, reach), law, "valid") for row in density]
+            [np.convolve(self.cells.both_sides(row, spread), law, "valid") for row in density]
         )[:, self.cells.cells :]
 
     def _density(self, time: float) -> Floats:
@@ -182,40 +185,40 @@ class Search:
         row = (1 - part) * self.densities[place - 1] + part * self.densities[place]
         return np.asarray(np.rint(row / UNIT) * UNIT)
 
-    def _extend(self, table: Supersolution, budget: float, step: float) -> None:
-        """The next row, at the least speed."""
-        most = self.cells.fine.jumps
+    def _extend(self, budget: float, step: float) -> None:
+        """The next row, at the least speed: small replies first, then those of all costs."""
+        most, last = self.cells.fine.jumps, self.table.rows[-1]
         nears = sorted({max(1, most * part // 32) for part in (2, 3, 4, 6, 8, 12, 16, 32)})
-        last = table.rows[-1]
-        rates = [(table.rate(last, near), near) for near in nears]
-        certain = math.ceil((last.certain + self.spare * step) * FINE) / FINE
+        rates = {near: self.table.rate(last, near) for near in nears}
+        certain = math.ceil((last.certain + _SPARE * step) * FINE) / FINE
 
-        def row(speed: float) -> Row:
-            return table.row(last.budget + step, self._density(self.time + speed * step), certain)
-
-        def near(speed: float) -> int:
-            after = row(speed)
-            fitting = (near for rate, near in rates if table.small_hold(last, after, rate))
-            return next(fitting, 0)
+        def offer(speed: float) -> tuple[Row, int]:
+            """The row at this speed, and the `near` by which small replies allow it, or 0."""
+            density = self._density(self.time + speed * step)
+            row = self.table.row(round(budget / UNIT) * UNIT, density, certain)
+            near = (near for near, rate in rates.items() if self.table.small_hold(last, row, rate))
+            return row, next(near, 0)
 
         slow, fast = max(1.0, self.speed - 0.2), self.speed
-        while not near(fast):
+        while not offer(fast)[1]:
             slow, fast = fast, fast * 1.05
             if fast > _FASTEST:
-                raise InputError(f"no row follows budget {last.budget}; give smaller cells")
+                raise InputError(f"no row follows budget {last.budget:g}; give smaller cells")
         while fast - slow > 5e-4:
             middle = (slow + fast) / 2
-            slow, fast = (slow, middle) if near(middle) else (middle, fast)
-        while fast < _FASTEST and (not near(fast) or table.refusal(row(fast), near(fast))):
+            slow, fast = (slow, middle) if offer(middle)[1] else (middle, fast)
+        while fast < _FASTEST and self.table.refusal(*offer(fast)):
             fast += 1e-3
-        table.add(row(fast), near(fast))
+        self.table.add(*offer(fast))
         self.time, self.speed = self.time + fast * step, fast
 
 
-def search_table(reach: float, share: float = 0.01, coarser: int = 1) -> Supersolution:
-    """The table of the package for this reach: minutes; in seconds and looser with cells that are
-    `coarser`, or a larger share of the spent budget in a step."""
+def search_table(reach: float, share: float = 0.01, coarser: int = 1) -> Search:
+    """The search that has the package's table for this reach: minutes; in seconds, and looser, with
+    cells that are `coarser`, or a larger share of the spent budget in a step."""
     cost, jumps, blur = next(each[1:] for each in TABLES if each[0] == reach)
     jumps //= coarser
     cells = Cells(reach, jumps, int(WIDEST * jumps / math.atanh(reach)))
-    return Search(cells, cost, blur / coarser).run(LAST_BUDGET, share)
+    search = Search(cells, cost, blur / coarser)
+    search.run(LAST_BUDGET, share)
+    return search

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.arrays import Bools, Counts, Floats
+from local_dp.arrays import Bools, Column, Counts, Floats
 from local_dp.errors import InputError
 
 UNIT = 1e-6  # of budgets and densities
 FINE = 10**9
 PARTS = 3  # odd
-# sums of 3 MAX_CELLS terms below 4 cosh(MAX_ODDS) err by less than half of ROOM
-MAX_CELLS, MAX_ODDS, MAX_ROWS = 1_000, 6.5, 2_000
+# sums of 3 MAX_CELLS terms below 4 MOST cosh(MAX_ODDS) err by less than half of ROOM
+MIN_WIDTH, MAX_CELLS, MAX_ODDS, MAX_ROWS, MOST = 1e-3, 1_000, 6.5, 2_000, 1.1
 LINES = (0.0, 1.0, 0.5, 0.25, 0.75)  # parts of the way from the chord of two rows to a ray
 ROOM = 1e-9  # of every inequality
 
@@ -67,8 +67,8 @@ class Cells:
     @cached_property
     def sag(self) -> float:
         """By how much a function of density 1 in a cell lies below the one that its values at both
-        edges give."""
-        return 1 - 1 / self._stretch
+        edges give: 1 - 1 / cosh(width / 2), without cancellation."""
+        return 2 * math.sinh(self.width / 4) ** 2 / self._stretch
 
     @property
     def _stretch(self) -> float:
@@ -95,22 +95,22 @@ class Cells:
 
     @cached_property
     def _smooth(self) -> tuple[Floats, Floats]:
-        x = np.append(0.0, np.arange(self.size) + 0.5) * self.width
-        away = (np.arange(-self.cells, self.cells + 2) - 0.5) * self.width - x[:, None]
-        fall = np.exp(-np.abs(away))
-        weights = np.diff(np.where(away < 0, fall, 2 - fall) / 2)
-        return 2 * np.cosh(x), self._halves(weights)
+        x = (np.arange(self.size + 1) - 0.5) * self.width
+        x[0] = 0.0
+        weights = self._falls(x) * math.sinh(self.width / 2)
+        weights[0, 0] = -math.expm1(-self.width / 2)  # x = 0 lies within its cell
+        return 2 * np.cosh(x), weights
 
     @cached_property
     def _sharp(self) -> tuple[Floats, Floats]:
         x = np.arange(self.size + self.jumps + 1) * self.width
-        away = np.arange(-self.cells, self.cells + 1) * self.width - x[:, None]
-        return 2 * np.cosh(x), self._halves(np.exp(-np.abs(away)) * self.width / 2)
+        return 2 * np.cosh(x), self._falls(x) * self.width / 2
 
-    def _halves(self, weights: Floats) -> Floats:
-        half = weights[:, self.cells :].copy()
-        half[:, 1:] += weights[:, : self.cells][:, ::-1]
-        return half
+    def _falls(self, x: Column) -> Floats:
+        """e^-|x - y| at the centres y >= 0 of cells, and with it that at -y."""
+        y = np.arange(self.cells + 1) * self.width
+        other = np.where(y > 0, np.exp(-(x[:, None] + y)), 0.0)
+        return np.asarray(np.exp(-np.abs(x[:, None] - y)) + other)
 
     def least_certain(self, density: Floats) -> float:
         """The least `certain` for which the smooth phi is at least e^|x|."""
@@ -122,7 +122,8 @@ class Cells:
     def _growth(self) -> Floats:
         """What density 1 in the l-th cell on the way adds to a jump, over u^2: (l, jump)."""
         u, cosh = self.moves
-        rise = np.diff(cosh, prepend=1.0)
+        half = self.width / 2  # cosh(s w) - cosh((s - 1) w), without cancellation
+        rise = 2 * np.sinh((2 * np.arange(self.jumps) + 1) * half) * math.sinh(half)
         later = np.arange(self.jumps) - np.arange(self.jumps)[:, None]
         return np.where(later >= 0, rise[np.maximum(later, 0)], 0.0) / (cosh * u**2)
 
@@ -206,17 +207,18 @@ class Supersolution:
         """
         budgets, certain, densities = (_whole(data[key]) for key in ("budgets", "certain", "rows"))
         reach, cost, jumps = float(data["reach"]), float(data["cost"]), int(data["jumps"])
-        count, width = densities.shape
+        count, cells = densities.shape
         if (
             not (0 < reach < 1 and 0 < cost <= 1)
-            or not (2 <= count <= MAX_ROWS and 1 <= jumps < width <= MAX_CELLS)
+            or not (2 <= count <= MAX_ROWS and 1 <= jumps < cells <= MAX_CELLS)
             or not budgets.shape == certain.shape == (count,)
-            or certain.max() > 2 * FINE
+            or certain.max() > MOST * FINE
         ):
             raise ValueError("its table is too large or has no shape")
-        table = cls(Cells(reach, jumps, width - 1), cost)
-        if table.cells.size * table.cells.width > MAX_ODDS:
-            raise ValueError("its cells are too wide")
+        table = cls(Cells(reach, jumps, cells - 1), cost)
+        width = table.cells.width
+        if not MIN_WIDTH <= width <= MAX_ODDS / table.cells.size:
+            raise ValueError(f"its cells are {width} wide")
         rows = zip(budgets * UNIT, densities * UNIT, certain / FINE, data["near"], strict=True)
         for budget, density, value, near in rows:
             table.add(table.row(float(budget), density, float(value)), near)
@@ -301,13 +303,13 @@ class Supersolution:
         chord = (high - low) / step
         blur = self.cells.blur + cost
         ray = np.minimum((low - here - ROOM) / blur, (high - here - ROOM) / (blur + step))
-        level, slope = earlier.line if earlier.line is not None else (high + 1, chord)
-        fits = (level + slope * cost <= low) & (level + slope * (cost + step) <= high)
+        level, slope = earlier.line or (np.full(size, np.inf), chord)
+        fits = (level + slope * cost <= low - ROOM) & (level + slope * (cost + step) <= high - ROOM)
         for part in LINES:
             if (small | _around(fits)).all():
                 break
             trial = (1 - part) * chord + part * ray
-            start = np.minimum(low, high - trial * step) - trial * cost - ROOM
+            start = np.minimum(low, high - trial * step) - trial * cost - 2 * ROOM
             better = ~fits & self.cells.line_holds(earlier.sharp, start, trial)
             level, slope = np.where(better, start, level), np.where(better, trial, slope)
             fits |= better

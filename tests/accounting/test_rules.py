@@ -224,6 +224,7 @@ def test_a_tiny_delta_has_a_price(part: Exact) -> None:
     assert epsilon({noise: 9}, 1e-120) == pytest.approx(gaussian_epsilon(1 / 3, 1e-120))
     prices = [epsilon({noise: 1, part: 3}, 1e-120, rule) for rule in RULES]
     assert prices[-1] == min(prices) <= max(prices) < math.inf
+    assert binomial_curve(Pure(NANO), 10**6).delta(1.0) == 1.0  # below the losses that are kept
 
 
 def test_losses_of_nothing_cost_nothing() -> None:

@@ -27,7 +27,9 @@ EVERY = [jump for jump in np.arange(-6, 6.1, 0.25) if jump]
 @lru_cache
 def small_table() -> dict[str, Any]:
     """Budgets to .3 in steps of 12 %."""
-    return posterior_certificate(Search(CELLS, COST, 2.0).run(0.3, 0.12))
+    search = Search(CELLS, COST, 2.0)
+    search.run(0.3, 0.12)
+    return posterior_certificate(search.table)
 
 
 def test_a_table_is_accepted_and_says_what_it_proves() -> None:
@@ -88,6 +90,8 @@ def test_false_tables_are_refused(count: int) -> None:
         ("malformed", lambda: verify_certificate(data | {"rows": [[0.5] * 97] * rows})),
         ("malformed", lambda: verify_certificate(data | {"budgets": data["budgets"][:-1]})),
         ("malformed", lambda: verify_certificate(data | {"reach": 1.0})),
+        ("wide", lambda: verify_certificate(data | {"reach": 1e-9})),
+        ("wide", lambda: verify_certificate(data | {"reach": 0.9})),
     )
 
 
@@ -179,7 +183,8 @@ def test_the_rate_bounds_small_replies() -> None:
 def test_the_curves_of_the_package_are_those_of_accepted_tables(reach: float) -> None:
     """A table that is searched again is accepted, and proves as much for every success; .02 % of
     the budget is left for the rounding of another machine."""
-    table = Supersolution.check(json.loads(json.dumps(search_table(reach).data())))
+    search = search_table(reach)
+    table = Supersolution.check(json.loads(json.dumps(search.table.data())))
     proven = np.array(table.curve()).T
     (curve,) = (each for each in posterior_curves() if each[:2] == (reach, table.cost))
     for success in np.linspace(0.55, 0.999, 200):

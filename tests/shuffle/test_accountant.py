@@ -230,6 +230,10 @@ def test_others_and_large_domains_are_bounded() -> None:
         assert (bounds.exact, "blanket" in bounds.uppers) == (False, False)
     assert amplified(BinaryRR(1.0), 2, 1e-12).upper <= 1.0
     assert closed_form(5.0, 100, DELTA) == 5.0
+    most = math.log(10**6 / (16 * math.log(2 / DELTA)))  # where the theorem ends
+    assert (
+        closed_form(most * 1.01, 10**6, DELTA) == most * 1.01 > 5 * closed_form(most, 10**6, DELTA)
+    )
 
 
 def test_the_inverse_is_the_inverse() -> None:

@@ -187,7 +187,7 @@ def information(rows: Floats, prior: Floats) -> float:
 
 def test_a_report_with_delta_reveals_hardly_more() -> None:
     """Of 200 random tables, under random priors: at most the bound; which is that of pure reports
-    at delta 0, and 1.3 % above it at epsilon 1, delta 1e-9 and 2^20 bits."""
+    at delta 0, and at epsilon 1 and delta 1e-9 .1 % above it for 1,024 bits, 1.3 % for 2^20."""
     generator = np.random.default_rng(4)
     for _ in range(200):
         rows = random_rows(generator)
@@ -199,4 +199,5 @@ def test_a_report_with_delta_reveals_hardly_more() -> None:
             <= approximate_capacity(math.log(2), delta, math.log2(len(table))) + 1e-12
         )
     assert approximate_capacity(1.0, 0.0, 64) == report_capacity(1.0)
-    assert 1 < approximate_capacity(1.0, 1e-9, 1 << 20) / report_capacity(1.0) < 1.013
+    for bits, most in ((1_024, 1.0012), (1 << 20, 1.013)):
+        assert 1 < approximate_capacity(1.0, 1e-9, bits) / report_capacity(1.0) < most
