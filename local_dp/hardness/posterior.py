@@ -207,10 +207,14 @@ class Search:
         while fast - slow > 5e-4:
             middle = (slow + fast) / 2
             slow, fast = (slow, middle) if offer(middle)[1] else (middle, fast)
-        while fast < _FASTEST and self.table.refusal(*offer(fast)):
-            fast += 1e-3
-        self.table.add(*offer(fast))
-        self.time, self.speed = self.time + fast * step, fast
+        while self.table.rows[-1] is last:
+            try:
+                self.table.add(*offer(fast))
+                self.time, self.speed = self.time + fast * step, fast
+            except InputError:
+                if fast > _FASTEST:
+                    raise
+                fast += 1e-3
 
 
 def search_table(reach: float, share: float = 0.01, coarser: int = 1) -> Search:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -173,6 +173,9 @@ class Cells:
         return np.asarray((slope >= 0) & (start[: self.size] <= base) & meets)
 
 
+Line: TypeAlias = tuple[Floats, Floats]  # level and slope over the cost, at each centre
+
+
 @dataclass
 class Row:
     """A value function: its density, the value of certainty, both forms of phi, and a bound of its
@@ -185,7 +188,7 @@ class Row:
     sharp: Floats
     near: int = 0
     rate: Floats = field(default_factory=lambda: np.empty(0))
-    line: tuple[Floats, Floats] | None = None
+    line: Line | None = None
 
 
 @dataclass
@@ -196,7 +199,6 @@ class Supersolution:
     cells: Cells
     cost: float
     rows: list[Row] = field(default_factory=list)
-    _lines: list[tuple[Row, tuple[Floats, Floats]]] = field(default_factory=list)
 
     @classmethod
     def check(cls, data: Mapping[str, Any]) -> "Supersolution":
@@ -244,36 +246,41 @@ class Supersolution:
     def add(self, row: Row, near: int) -> None:
         """Puts the row at the end. `near` bounds the rate of the row before. Raises InputError if
         some reply gains more than the row allows."""
-        refusal = self.refusal(row, near)
-        if refusal:
-            raise InputError(f"the row of budget {row.budget:g} is too low: {refusal}")
-        for earlier, line in self._lines:
+        try:
+            lines = self._proof(row, near)
+        except ValueError as error:
+            raise InputError(f"the row of budget {row.budget:g} is too low: {error}") from None
+        for earlier, line in lines:
             earlier.line = line
         self.rows.append(row)
 
-    def refusal(self, row: Row, near: int) -> str:
-        """Why the row may not be the next one; empty if it may."""
-        self._lines = []
+    def _proof(self, row: Row, near: int) -> list[tuple[Row, Line]]:
+        """Lines of all earlier rows from which a reply leads past the last one. Raises ValueError
+        with the reason why the row may not be the next one."""
         if not self.rows:
-            enough = row.budget == 0 and row.certain >= self.cells.least_certain(row.density)
-            return "" if enough else "a guess has more"
+            if row.budget or row.certain < self.cells.least_certain(row.density):
+                raise ValueError("a guess has more")
+            return []
         last = self.rows[-1]
         if not 1 <= near <= self.cells.fine.jumps:
-            return "no jump is near"
+            raise ValueError("no jump is near")
         if last.near != near:
             last.near, last.rate = near, self.rate(last, near)
         rises = row.budget > last.budget and row.certain >= last.certain
         if not rises or (row.sharp < last.sharp).any():
-            return "the values fall"
+            raise ValueError("the values fall")
         if not self.small_hold(last, row, last.rate):
-            return "small replies gain more"
+            raise ValueError("small replies gain more")
+        lines = []
         for earlier in reversed(self.rows[:-1]):
             cost = last.budget - earlier.budget
             if cost >= self.cost:
                 break
-            if not self._large_hold(earlier, row):
-                return f"replies of cost {cost:.3g} gain more"
-        return ""
+            line = self._line(earlier, row)
+            if line is None:
+                raise ValueError(f"replies of cost {cost:.3g} gain more")
+            lines.append((earlier, line))
+        return lines
 
     def rate(self, row: Row, near: int) -> Floats:
         """The bound of what small replies add to the row, at fine edges, with `near` fine cells."""
@@ -292,10 +299,12 @@ class Supersolution:
         ways = np.lib.stride_tricks.sliding_window_view(line_up, PARTS + 1)[::PARTS]
         return np.asarray(ways.all(axis=1))
 
-    def _large_hold(self, earlier: Row, row: Row) -> bool:
-        """Whether replies to the earlier row, of costs from the last row's budget to this one's,
-        gain no more than the chord between both: by its rate, or by a line that was found for
-        smaller costs, or by a new one."""
+    def _line(self, earlier: Row, row: Row) -> Line | None:
+        """Lines above all replies to the earlier row. For costs from the last row's budget to this
+        one's they lie below the chord of both, wherever its rate does not suffice.
+
+        Those for smaller costs are tried first. None if there are none.
+        """
         last, size = self.rows[-1], self.cells.size
         here, low, high = (each.sharp[:size] for each in (earlier, last, row))
         cost, step = last.budget - earlier.budget, row.budget - last.budget
@@ -313,10 +322,7 @@ class Supersolution:
             better = ~fits & self.cells.line_holds(earlier.sharp, start, trial)
             level, slope = np.where(better, start, level), np.where(better, trial, slope)
             fits |= better
-        if not (small | _around(fits)).all():
-            return False
-        self._lines.append((earlier, (level, slope)))
-        return True
+        return (level, slope) if (small | _around(fits)).all() else None
 
     def curve(self) -> list[tuple[float, float]]:
         """Corners (budget, success) of the least concave function above all rows: with budget B in

@@ -41,23 +41,23 @@ def test_a_table_is_accepted_and_says_what_it_proves() -> None:
 
 
 @wrong(
-    "local_dp.hardness.supersolution:Supersolution.refusal",
+    "local_dp.hardness.supersolution:Supersolution._proof",
     "not self.small_hold(last, row, last.rate)",
     "False",
     "small replies are not checked",
     at="4",
 )
 @wrong(
-    "local_dp.hardness.supersolution:Supersolution.refusal",
-    "not self._large_hold(earlier, row)",
+    "local_dp.hardness.supersolution:Supersolution._proof",
+    "line is None",
     "False",
     "large replies are not checked",
     at="4",
 )
 @wrong(
-    "local_dp.hardness.supersolution:Supersolution.refusal",
-    "row.certain >= self.cells.least_certain(row.density)",
-    "True",
+    "local_dp.hardness.supersolution:Supersolution._proof",
+    "row.certain < self.cells.least_certain(row.density)",
+    "False",
     "the first row is not checked",
     at="4",
 )
