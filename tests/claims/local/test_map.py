@@ -4,6 +4,7 @@ the class off the map."""
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from fractions import Fraction
 from typing import Any
 
@@ -241,6 +242,7 @@ def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch)
     assert OneRound("points", 4, 100, shuffled=False).measure(1).count.failed
     right = MaskedParityOneRound.algorithm
 
+    @wraps(right)
     def deaf(protocol: MaskedParityOneRound, epsilon: float, clients: int) -> Any:
         return Nonadaptive(
             right(protocol, epsilon, clients).queries, lambda tallies: Concept(protocol.d, 0, 0)
