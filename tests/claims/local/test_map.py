@@ -4,8 +4,8 @@ the class off the map."""
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
 from fractions import Fraction
+from functools import wraps
 from typing import Any
 
 import pytest
