@@ -15,7 +15,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError
-from local_dp.hardness.supersolution import FINE, UNIT, Cells, Row, Supersolution
+from local_dp.hardness.supersolution import FINE, UNIT, Cells, Row, Supersolution, thirds
 
 # of the package's tables: reach, cost, jumps, blur in cells
 TABLES = (
@@ -23,20 +23,20 @@ TABLES = (
     (0.0663, 0.00413, 12, 4.0),
     (0.0792, 0.0063, 12, 4.0),
     (0.1396, 0.01709, 20, 4.0),
-    (0.2422, 0.0587, 24, 3.0),
-    (0.24492, 0.06, 24, 3.0),
-    (0.3005, 0.0695, 44, 5.0),
-    (0.46212, 0.21356, 36, 3.0),
-    (0.615, 0.27405, 40, 3.0),
-    (0.7616, 0.5801, 40, 3.0),
-    (0.8268, 0.6836, 44, 3.0),
-    (0.9312, 0.8672, 50, 3.0),
+    (0.2422, 0.0587, 28, 4.0),
+    (0.24492, 0.06, 28, 4.0),
+    (0.3005, 0.0695, 36, 5.0),
+    (0.46212, 0.21356, 40, 5.0),
+    (0.615, 0.27405, 40, 4.0),
+    (0.7616, 0.5801, 40, 4.0),
+    (0.8268, 0.6836, 44, 4.0),
+    (0.9312, 0.8672, 50, 4.0),
 )
 WIDEST = 4.4  # half the log odds beyond which a table has no weight
 LAST_BUDGET = 3.4
 _COSTS = 60  # at which replies of a finite cost are tried
 _FASTEST = 4.0  # times as much budget
-_START = 3e-3  # of the strategies' budget, where the first row is
+_START = 1e-3  # of the strategies' budget, where the first row is
 _SPARE = 3e-5  # of the value of certainty, per unit of budget
 
 
@@ -144,7 +144,7 @@ class Search:
     def __init__(self, cells: Cells, cost: float, blur: float) -> None:
         self.cells = cells
         self.blur = blur  # of the strategies' values, in cells
-        self.table = Supersolution(cells, cost)
+        self.table = Supersolution(cells.fine, cost)
         self.time, self.speed = _START, 1.1
 
     def run(self, end: float, share: float) -> None:
@@ -152,8 +152,8 @@ class Search:
         InputError where no row is in reach."""
         self._follow(end * 1.1)
         density = self._density(self.time)
-        certain = math.ceil(self.cells.least_certain(density) * FINE) / FINE
-        self.table.add(self.table.row(0.0, density, certain), 0)
+        certain = math.ceil(self.table.cells.least_certain(density) * FINE) / FINE
+        self.table.add(self.table.row(0.0, density, certain))
         for spent, budget in pairwise(budgets(end, share, 1e-3, 0.02)):
             self._extend(budget, budget - spent)
 
@@ -183,33 +183,29 @@ class Search:
         start, end = self.times[place - 1 : place + 1]
         part = (time - start) / (end - start)
         row = (1 - part) * self.densities[place - 1] + part * self.densities[place]
-        return np.asarray(np.rint(row / UNIT) * UNIT)
+        return thirds(np.rint(row / UNIT) * UNIT)
 
     def _extend(self, budget: float, step: float) -> None:
         """The next row, at the least speed: small replies first, then those of all costs."""
-        most, last = self.cells.fine.jumps, self.table.rows[-1]
-        nears = sorted({max(1, most * part // 32) for part in (2, 3, 4, 6, 8, 12, 16, 32)})
-        rates = {near: self.table.rate(last, near) for near in nears}
+        last = self.table.rows[-1]
         certain = math.ceil((last.certain + _SPARE * step) * FINE) / FINE
 
-        def offer(speed: float) -> tuple[Row, int]:
-            """The row at this speed, and the `near` by which small replies allow it, or 0."""
+        def offer(speed: float) -> Row:
             density = self._density(self.time + speed * step)
-            row = self.table.row(round(budget / UNIT) * UNIT, density, certain)
-            near = (near for near, rate in rates.items() if self.table.small_hold(last, row, rate))
-            return row, next(near, 0)
+            return self.table.row(round(budget / UNIT) * UNIT, density, certain)
 
         slow, fast = max(1.0, self.speed - 0.2), self.speed
-        while not offer(fast)[1]:
+        while not self.table.small_hold(last, offer(fast)).all():
             slow, fast = fast, fast * 1.05
             if fast > _FASTEST:
                 raise InputError(f"no row follows budget {last.budget:g}; give smaller cells")
         while fast - slow > 5e-4:
             middle = (slow + fast) / 2
-            slow, fast = (slow, middle) if offer(middle)[1] else (middle, fast)
+            holds = self.table.small_hold(last, offer(middle)).all()
+            slow, fast = (slow, middle) if holds else (middle, fast)
         while self.table.rows[-1] is last:
             try:
-                self.table.add(*offer(fast))
+                self.table.add(offer(fast))
                 self.time, self.speed = self.time + fast * step, fast
             except InputError:
                 if fast > _FASTEST:
@@ -217,7 +213,7 @@ class Search:
                 fast += 1e-3
 
 
-def search_table(reach: float, share: float = 0.01, coarser: int = 1) -> Search:
+def search_table(reach: float, share: float = 0.006, coarser: int = 1) -> Search:
     """The search that has the package's table for this reach: minutes; in seconds, and looser, with
     cells that are `coarser`, or a larger share of the spent budget in a step."""
     cost, jumps, blur = next(each[1:] for each in TABLES if each[0] == reach)

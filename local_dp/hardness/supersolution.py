@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from local_dp.arrays import Bools, Column, Counts, Floats
+from local_dp.arrays import Bools, Counts, Floats
 from local_dp.errors import InputError
 
 UNIT = 1e-6  # of budgets and densities
@@ -21,7 +21,7 @@ FINE = 10**9
 PARTS = 3  # odd
 # sums of 3 MAX_CELLS terms below 4 MOST cosh(MAX_ODDS) err by less than half of ROOM
 MIN_WIDTH, MAX_CELLS, MAX_ODDS, MAX_ROWS, MOST = 1e-3, 1_000, 6.5, 2_000, 1.1
-LINES = (0.0, 1.0, 0.5, 0.25, 0.75)  # parts of the way from the chord of two rows to a ray
+LINES = tuple(part / 8 for part in (0, 8, 4, 2, 6, 1, 3, 5, 7))  # of the way from chord to ray
 ROOM = 1e-9  # of every inequality
 
 
@@ -32,6 +32,7 @@ class Cells:
 
     A function has two forms: `sharp`, with its weight at the centres, which is exact between them
     by translation; and `smooth`, its mean over a cell's width, whose weight has a density.
+    Tables state densities on cells; `fine` thirds of these are checked.
     """
 
     reach: float
@@ -44,7 +45,7 @@ class Cells:
 
     @cached_property
     def fine(self) -> "Cells":
-        """Thirds of these cells, at whose edges smooth functions are compared."""
+        """Thirds of these cells."""
         return Cells(self.reach, PARTS * self.jumps, PARTS * self.cells + PARTS // 2)
 
     @property
@@ -78,45 +79,33 @@ class Cells:
         """Both sides, with spare cells without weight at each end."""
         return np.pad(np.concatenate([density[:0:-1], density]), spare)
 
-    def smooth(self, density: Floats, certain: float) -> Floats:
-        """phi at 0 and at the edges of fine cells; `certain` is the value of x = infinity."""
-        line, weights = self.fine._smooth
-        return np.asarray(certain * self._mean * line - weights @ thirds(density))
-
-    @property
-    def _mean(self) -> float:
-        """Of cosh over a cell's width around 0."""
-        return math.sinh(self.width / 2) / (self.width / 2)
-
     def sharp(self, density: Floats, certain: float) -> Floats:
         """phi at the centres of cells, and of `jumps` further ones."""
         line, weights = self._sharp
         return np.asarray(certain * line - weights @ density)
 
     @cached_property
-    def _smooth(self) -> tuple[Floats, Floats]:
-        x = (np.arange(self.size + 1) - 0.5) * self.width
-        x[0] = 0.0
-        weights = self._falls(x) * math.sinh(self.width / 2)
-        weights[0, 0] = -math.expm1(-self.width / 2)  # x = 0 lies within its cell
-        return 2 * np.cosh(x), weights
-
-    @cached_property
     def _sharp(self) -> tuple[Floats, Floats]:
+        """2 cosh x, and what density 1 around +-y takes from it: e^-|x - y|, and e^-(x + y)."""
         x = np.arange(self.size + self.jumps + 1) * self.width
-        return 2 * np.cosh(x), self._falls(x) * self.width / 2
-
-    def _falls(self, x: Column) -> Floats:
-        """e^-|x - y| at the centres y >= 0 of cells, and with it that at -y."""
-        y = np.arange(self.cells + 1) * self.width
+        y = x[: self.cells + 1]
         other = np.where(y > 0, np.exp(-(x[:, None] + y)), 0.0)
-        return np.asarray(np.exp(-np.abs(x[:, None] - y)) + other)
+        return 2 * np.cosh(x), (np.exp(-np.abs(x[:, None] - y)) + other) * self.width / 2
+
+    def smooth(self, sharp: Floats) -> Floats:
+        """phi at 0 and at the edges of cells, from the sharp one, which has no weight between the
+        centres."""
+        width, quarter = self.width, self.width / 4
+        here, beside = (4 * math.sinh(k * quarter) * math.sinh(quarter) for k in (3, 1))
+        middle = (here * sharp[0] + beside * sharp[1]) / (width * math.sinh(width))
+        edges = (sharp[: self.size] + sharp[1 : self.size + 1]) * (math.tanh(width / 2) / width)
+        return np.append(middle, edges)
 
     def least_certain(self, density: Floats) -> float:
         """The least `certain` for which the smooth phi is at least e^|x|."""
         centres = np.arange(-self.cells, self.cells + 1) * self.width
         weight = self.both_sides(density, 0) @ np.exp(centres) * math.sinh(self.width / 2)
-        return max(1.0, float(weight)) / self._mean + ROOM
+        return max(1.0, float(weight)) * (self.width / 2 / math.sinh(self.width / 2)) + ROOM
 
     @cached_property
     def _growth(self) -> Floats:
@@ -127,13 +116,14 @@ class Cells:
         later = np.arange(self.jumps) - np.arange(self.jumps)[:, None]
         return np.where(later >= 0, rise[np.maximum(later, 0)], 0.0) / (cosh * u**2)
 
-    def rate(self, density: Floats, near: int) -> Floats:
+    def rate(self, density: Floats) -> Floats:
         """An upper bound, at the edges, of what replies add to the smooth phi per unit of budget,
         in the limit of small costs; sound between edges beside `slack`.
 
-        Jumps below `near` cells are bounded by the greatest density around, further ones by those
-        of whole cells: a convex function between them lies below its chord.
+        Jumps below three eighths of all are bounded by the greatest densities on the way, further
+        ones by those of whole cells: a convex function between them lies below its chord.
         """
+        near = max(1, 3 * self.jumps // 8)
         spare = 2 * self.jumps + 2
         both = self.both_sides(density, spare)
         edges = self.cells + spare + np.arange(self.size)
@@ -144,9 +134,8 @@ class Cells:
         chord = 1 + np.max((u[1:] - u[:-1]) ** 2 / (4 * u[1:] * u[:-1]), initial=0.0)
         beside = np.maximum(both[edges], both[edges + 1])
         far = chord * (jumps + beside * self.sag * self._stretch / u[0] ** 2)
-        around = np.lib.stride_tricks.sliding_window_view(both, 2 * near + 2)[edges - near]
         small = (1 + math.tanh(near * self.width / 2) ** 2) / 2 * self._stretch
-        return np.asarray(np.maximum(far, small * around.max(axis=1)))
+        return np.asarray(np.maximum(far, small * _greatest_means(both, edges, near)))
 
     def slack(self, change: Floats) -> Floats:
         """How much more a difference of two smooth phi must have at the edges, its density being
@@ -154,9 +143,9 @@ class Cells:
         beside = np.pad(np.maximum(change, 0), (0, self.jumps + 1))
         return np.asarray(np.maximum(beside[:-1], beside[1:]) * self.sag * self._stretch)
 
-    def line_holds(self, start: Floats, level: Floats, slope: Floats) -> Bools:
-        """At which centres no reply of any cost c makes more of the sharp phi `start` than level +
-        slope c.
+    def line_holds(self, start: Floats, at: Counts, level: Floats, slope: Floats) -> Bools:
+        """At which of the centres `at` no reply of any cost c makes more of the sharp phi `start`
+        than level + slope c.
 
         A reply of mean 0 gains at most the line if some line in u and slope u^2 together lie above
         all its outcomes; by their convexity those of whole cells are enough, with a slack.
@@ -164,16 +153,11 @@ class Cells:
         u, cosh = (each[:, None] for each in self.moves)
         base = level - slope * self.blur - ROOM / 2
         both = np.concatenate([start[self.jumps : 0 : -1], start])
-        centres = self.jumps + np.arange(self.size)
         step = np.arange(1, self.jumps + 1)[:, None]
         parabola = base + slope * u**2
-        right = ((both[centres + step] / cosh - parabola) / u).max(axis=0)
-        left = ((both[centres - step] / cosh - parabola) / u).max(axis=0)
-        meets = right + left <= -ROOM
-        return np.asarray((slope >= 0) & (start[: self.size] <= base) & meets)
-
-
-Line: TypeAlias = tuple[Floats, Floats]  # level and slope over the cost, at each centre
+        right = ((both[self.jumps + at + step] / cosh - parabola) / u).max(axis=0)
+        left = ((both[self.jumps + at - step] / cosh - parabola) / u).max(axis=0)
+        return np.asarray((slope >= 0) & (start[at] <= base) & (right + left <= -ROOM))
 
 
 @dataclass
@@ -186,9 +170,8 @@ class Row:
     certain: float
     smooth: Floats
     sharp: Floats
-    near: int = 0
-    rate: Floats = field(default_factory=lambda: np.empty(0))
-    line: Line | None = None
+    rate: Floats
+    line: Floats  # above all replies: level, and slope over the cost, at each centre
 
 
 @dataclass
@@ -217,13 +200,13 @@ class Supersolution:
             or certain.max() > MOST * FINE
         ):
             raise ValueError("its table is too large or has no shape")
-        table = cls(Cells(reach, jumps, cells - 1), cost)
+        table = cls(Cells(reach, jumps, cells - 1).fine, cost)
         width = table.cells.width
         if not MIN_WIDTH <= width <= MAX_ODDS / table.cells.size:
             raise ValueError(f"its cells are {width} wide")
-        rows = zip(budgets * UNIT, densities * UNIT, certain / FINE, data["near"], strict=True)
-        for budget, density, value, near in rows:
-            table.add(table.row(float(budget), density, float(value)), near)
+        rows = zip(budgets * UNIT, densities * UNIT, certain / FINE, strict=True)
+        for budget, density, value in rows:
+            table.add(table.row(float(budget), thirds(density), float(value)))
         return table
 
     def data(self) -> dict[str, Any]:
@@ -231,30 +214,32 @@ class Supersolution:
         return {
             "reach": self.cells.reach,
             "cost": self.cost,
-            "jumps": self.cells.jumps,
+            "jumps": self.cells.jumps // PARTS,
             "budgets": [round(row.budget / UNIT) for row in self.rows],
             "certain": [round(row.certain * FINE) for row in self.rows],
-            "near": [0, *(row.near for row in self.rows[:-1])],
-            "rows": [np.rint(row.density / UNIT).astype(int).tolist() for row in self.rows],
+            "rows": [
+                np.rint(row.density[::PARTS] / UNIT).astype(int).tolist() for row in self.rows
+            ],
         }
 
     def row(self, budget: float, density: Floats, certain: float) -> Row:
         """A row that is not in the table yet."""
-        smooth, sharp = self.cells.smooth(density, certain), self.cells.sharp(density, certain)
-        return Row(budget, density, certain, smooth, sharp)
+        sharp = self.cells.sharp(density, certain)
+        rate = self.cells.rate(density)
+        unknown = np.full((2, self.cells.size), math.inf)
+        return Row(budget, density, certain, self.cells.smooth(sharp), sharp, rate, unknown)
 
-    def add(self, row: Row, near: int) -> None:
-        """Puts the row at the end. `near` bounds the rate of the row before. Raises InputError if
-        some reply gains more than the row allows."""
+    def add(self, row: Row) -> None:
+        """Puts the row at the end. Raises InputError if some reply gains more than it allows."""
         try:
-            lines = self._proof(row, near)
+            lines = self._proof(row)
         except ValueError as error:
             raise InputError(f"the row of budget {row.budget:g} is too low: {error}") from None
         for earlier, line in lines:
             earlier.line = line
         self.rows.append(row)
 
-    def _proof(self, row: Row, near: int) -> list[tuple[Row, Line]]:
+    def _proof(self, row: Row) -> list[tuple[Row, Floats]]:
         """Lines of all earlier rows from which a reply leads past the last one. Raises ValueError
         with the reason why the row may not be the next one."""
         if not self.rows:
@@ -262,14 +247,10 @@ class Supersolution:
                 raise ValueError("a guess has more")
             return []
         last = self.rows[-1]
-        if not 1 <= near <= self.cells.fine.jumps:
-            raise ValueError("no jump is near")
-        if last.near != near:
-            last.near, last.rate = near, self.rate(last, near)
         rises = row.budget > last.budget and row.certain >= last.certain
         if not rises or (row.sharp < last.sharp).any():
             raise ValueError("the values fall")
-        if not self.small_hold(last, row, last.rate):
+        if not self.small_hold(last, row).all():
             raise ValueError("small replies gain more")
         lines = []
         for earlier in reversed(self.rows[:-1]):
@@ -282,47 +263,38 @@ class Supersolution:
             lines.append((earlier, line))
         return lines
 
-    def rate(self, row: Row, near: int) -> Floats:
-        """The bound of what small replies add to the row, at fine edges, with `near` fine cells."""
-        return self.cells.fine.rate(thirds(row.density), near)
-
-    def small_hold(self, earlier: Row, later: Row, rate: Floats) -> bool:
-        return bool(self._small(earlier, later, rate).all())
-
-    def _small(self, earlier: Row, later: Row, rate: Floats) -> Bools:
+    def small_hold(self, earlier: Row, later: Row) -> Bools:
         """In which cells the rate of the earlier row, kept up to the later one, stays below it."""
-        need = (later.budget - earlier.budget) * rate + ROOM
-        need += self.cells.fine.slack(thirds(later.density - earlier.density))
+        need = (later.budget - earlier.budget) * earlier.rate + ROOM
+        need += self.cells.slack(later.density - earlier.density)
         edges = need <= (later.smooth - earlier.smooth)[1:]
-        # cell p has the fine edges 3 p - 2, ..., 3 p + 1; those of cell 0 are even
-        line_up = np.append(edges[PARTS // 2 :: -1], edges)[: PARTS * self.cells.size + 1]
-        ways = np.lib.stride_tricks.sliding_window_view(line_up, PARTS + 1)[::PARTS]
-        return np.asarray(ways.all(axis=1))
+        return np.asarray(edges & np.append(edges[0], edges[:-1]))
 
-    def _line(self, earlier: Row, row: Row) -> Line | None:
+    def _line(self, earlier: Row, row: Row) -> Floats | None:
         """Lines above all replies to the earlier row. For costs from the last row's budget to this
         one's they lie below the chord of both, wherever its rate does not suffice.
 
         Those for smaller costs are tried first. None if there are none.
         """
-        last, size = self.rows[-1], self.cells.size
-        here, low, high = (each.sharp[:size] for each in (earlier, last, row))
+        last = self.rows[-1]
+        small = self.small_hold(earlier, last) & self.small_hold(earlier, row)
+        at = np.flatnonzero(~_around(small))
+        here, low, high = (each.sharp[at] for each in (earlier, last, row))
         cost, step = last.budget - earlier.budget, row.budget - last.budget
-        small = self._small(earlier, last, earlier.rate) & self._small(earlier, row, earlier.rate)
         chord = (high - low) / step
         blur = self.cells.blur + cost
         ray = np.minimum((low - here - ROOM) / blur, (high - here - ROOM) / (blur + step))
-        level, slope = earlier.line or (np.full(size, np.inf), chord)
+        line = earlier.line.copy()
+        level, slope = line[:, at]
         fits = (level + slope * cost <= low - ROOM) & (level + slope * (cost + step) <= high - ROOM)
         for part in LINES:
-            if (small | _around(fits)).all():
-                break
             trial = (1 - part) * chord + part * ray
             start = np.minimum(low, high - trial * step) - trial * cost - 2 * ROOM
-            better = ~fits & self.cells.line_holds(earlier.sharp, start, trial)
-            level, slope = np.where(better, start, level), np.where(better, trial, slope)
-            fits |= better
-        return (level, slope) if (small | _around(fits)).all() else None
+            rest = np.flatnonzero(~fits)
+            lines = start[rest], trial[rest]
+            fits[rest] = self.cells.line_holds(earlier.sharp, at[rest], *lines)
+            line[:, at[rest]] = lines
+        return line if fits.all() else None
 
     def curve(self) -> list[tuple[float, float]]:
         """Corners (budget, success) of the least concave function above all rows: with budget B in
@@ -336,8 +308,20 @@ class Supersolution:
         return corners
 
 
+def _greatest_means(both: Floats, edges: Counts, near: int) -> Floats:
+    """Upper bounds, for both cells at an edge, of the mean density on a jump of up to `near` cells,
+    with weights that fall linearly: a shorter jump has less of the greatest density so far."""
+    ways = np.lib.stride_tricks.sliding_window_view(both, near + 2)
+    falling = (2 * np.arange(near, 0, -1) - 1) / near**2
+    out, back = (
+        np.maximum.accumulate(way, axis=1)[:, 2:] @ falling
+        for way in (ways[edges], ways[edges - near][:, ::-1])
+    )
+    return np.maximum(out, back)
+
+
 def thirds(density: Floats) -> Floats:
-    """The same density in fine cells."""
+    """The density in thirds of cells."""
     return np.repeat(density, PARTS)[PARTS // 2 :]
 
 
@@ -350,7 +334,7 @@ def _whole(values: Any) -> Counts:
 
 
 def _around(centres: Bools) -> Bools:
-    """Where a centre and both next to it are true: what the mean over a cell's width needs."""
+    """Where a centre and both next to it are true."""
     return np.asarray(centres & np.append(centres[1:], True) & np.append(centres[1], centres[:-1]))
 
 
