@@ -134,7 +134,7 @@ DOUBLING, POWER = (
 )
 BOUNDED = (1.4, 4.2)  # one round over its proven bound (measured there 1.46 to 3.9)
 REACH = 0.3005  # (E - 1) / (E + 3), rounded up
-NEAR = 0.97  # of a table's budget to that of strategies: .985, and .976 at the quick scale
+NEAR = 0.975  # of a table's budget to that of strategies: .989, and .980 at the quick scale
 # with the formula's clients, d = 4: .89 to .93 and .96, as measured at seeds 5 and 8
 SUCCESS, MORE = (
     (0.87, 0.94),
@@ -377,7 +377,7 @@ class MaskedParityExperiment(Experiment):
         points: Points = []
         for protocol, dimensions in DIMENSIONS[scale].items():
             points += (Count(protocol, d, _trials(protocol, d, scale)) for d in dimensions)
-        bound = Bound(0.03, 2) if scale == "quick" else Bound(0.01, 1)
+        bound = Bound(0.03, 2) if scale == "quick" else Bound(0.006, 1)
         return [*points, bound, *grid(Users, LABELS, [CROSSED]), *epsilon_points(scale)]
 
     def finding(self, sheet: Sheet) -> Finding:
@@ -390,7 +390,7 @@ class MaskedParityExperiment(Experiment):
             cross_check_shown(str(p), m, LEAST, WAYS.get(p.protocol, "client by client"))
             for p, m in crossings
         ]
-        epsilon_checks, epsilon_table, epsilon_figure = epsilon_finding(sheet)
+        epsilon_checks, epsilon_table, epsilon_figures = epsilon_finding(sheet)
         fields = (
             f"protocol = label | d | {CLIENTS_FOUND} = n | 95 % low = low | 95 % high = high | "
             "formula | kind of formula = kind"
@@ -406,7 +406,7 @@ class MaskedParityExperiment(Experiment):
             _bound_check(sheet[Bound]),
         ]
         checks += [*users, *epsilon_checks, intervals_check()]
-        tables, figures = [table, epsilon_table], [*_figures(table), epsilon_figure]
+        tables, figures = [table, epsilon_table], [*_figures(table), *epsilon_figures]
         files = {f"certificate one round {p.coarser}": m.certificate for p, m in sheet[Bound]}
         return Finding(checks, tables, figures, NOTES, files, headline=_headline(counts))
 
@@ -519,7 +519,7 @@ def _bound_check(rows: Rows[Bound, Proven]) -> Check:
         cases.append((enough and near and not m.forged, evidence))
     return every(
         "The table of the proven limit passes an independent checker, one with 2 % more does not; "
-        "strategies need at most 3 % more",
+        "strategies need at most 2.5 % more",
         cases,
     )
 

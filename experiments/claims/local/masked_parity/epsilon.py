@@ -7,12 +7,15 @@ from typing import ClassVar
 from local_dp.bounds.masked_parity import (
     masked_parity_interactive_bound,
     masked_parity_list_clients,
+    masked_parity_one_round_bound,
+    masked_parity_one_round_clients,
 )
 from local_dp.experiments.lab.parts import (
     Check,
     Claimed,
     ClientCount,
     Crossing,
+    Curve,
     Figure,
     LogLogFigure,
     Row,
@@ -21,6 +24,7 @@ from local_dp.experiments.lab.parts import (
     Table,
     cross_check,
     cross_check_shown,
+    curve,
     curve_of,
     exact_recovery,
     exact_trial,
@@ -48,6 +52,7 @@ FEWER = {
 }
 EPSILONS = {"quick": (0.25, 1.0, 3.0, 4.0), "full": (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)}
 TRIALS = {"quick": 800, "full": 6000}
+DRAWN = (8, 12, 16)  # of these d the bounds of one round
 RUNS = {"quick": 150, "full": 2000}
 Counts = dict[str, dict[float, ClientCount]]  # by reports and epsilon
 
@@ -109,8 +114,8 @@ def epsilon_points(scale: Scale) -> list[Reports | Goal]:
     return [*searches, *(Goal(n, epsilon, RUNS[scale]) for epsilon, n in GOALS.items())]
 
 
-def epsilon_finding(sheet: Sheet) -> tuple[list[Check], Table, Figure]:
-    """The checks, the table and its figure."""
+def epsilon_finding(sheet: Sheet) -> tuple[list[Check], Table, list[Figure]]:
+    """The checks, the table, and the figures over epsilon."""
     searches = sheet[Reports]
     goals = [
         cross_check_shown(f"{BEST}, d = {D}, epsilon {p.epsilon:g}", m, LEAST)
@@ -138,7 +143,7 @@ def epsilon_finding(sheet: Sheet) -> tuple[list[Check], Table, Figure]:
         "clients-by-epsilon", title, "epsilon", "clients for 90 % success", curves, "interactive"
     )
     checks = [reached_check(searches), *goals, _goal_check(counts[BEST]), _never_worse(counts)]
-    return checks, table, figure
+    return checks, table, [figure, _bounds_figure()]
 
 
 def _goal_check(best: dict[float, ClientCount]) -> Check:
@@ -177,3 +182,20 @@ def _never_worse(counts: Counts) -> Check:
         claims,
         f"times the information limit: {', '.join(limits)}",
     )
+
+
+def _bounds_figure() -> Figure:
+    """What is known of one round: a protocol, the limit of all, and how few two rounds take."""
+    each = [2 ** (power / 4) for power in range(-8, 9)]
+    curves: list[Curve] = []
+    for d in DRAWN:
+        most = [(e, masked_parity_one_round_clients(d, e, 1 - TARGET)) for e in each]
+        least = [(e, masked_parity_one_round_bound(d, e, TARGET)) for e in each]
+        curves += [
+            curve(f"d = {d}: one round, best protocol known", most, "theory", f"{d}"),
+            curve(f"d = {d}: no one-round protocol with fewer", least, "bound", f"{d}"),
+        ]
+    few = [(e, masked_parity_list_clients(DRAWN[-1], e, 1 - TARGET)) for e in each]
+    curves.append(curve(f"d = {DRAWN[-1]}: two rounds", few, "theory", "two"))
+    title = "Masked parity in one round: what is enough, and what nobody can go below"
+    return LogLogFigure("bounds", title, "epsilon (nats)", "clients for 90 % success", curves)
