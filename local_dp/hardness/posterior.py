@@ -17,20 +17,20 @@ from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError
 from local_dp.hardness.supersolution import FINE, UNIT, Cells, Row, Supersolution, thirds
 
-# of the package's tables: reach, cost, jumps, blur in cells
+# of the package's tables: reach, cost, jumps, blur in cells, share of the spent budget in a step
 TABLES = (
-    (0.0315, 0.00095, 6, 4.0),
-    (0.0663, 0.00413, 12, 4.0),
-    (0.0792, 0.0063, 12, 4.0),
-    (0.1396, 0.01709, 20, 4.0),
-    (0.2422, 0.0587, 28, 4.0),
-    (0.24492, 0.06, 28, 4.0),
-    (0.3005, 0.0695, 36, 5.0),
-    (0.46212, 0.21356, 40, 5.0),
-    (0.615, 0.27405, 40, 4.0),
-    (0.7616, 0.5801, 40, 4.0),
-    (0.8268, 0.6836, 44, 4.0),
-    (0.9312, 0.8672, 50, 4.0),
+    (0.0315, 0.00095, 6, 4.0, 0.006),
+    (0.0663, 0.00413, 12, 4.0, 0.006),
+    (0.0792, 0.0063, 12, 4.0, 0.006),
+    (0.1396, 0.01709, 20, 4.0, 0.006),
+    (0.2422, 0.0587, 28, 4.0, 0.006),
+    (0.24492, 0.06, 28, 4.0, 0.006),
+    (0.3005, 0.0695, 36, 5.0, 0.006),
+    (0.46212, 0.21356, 40, 5.0, 0.006),
+    (0.615, 0.27405, 40, 4.0, 0.01),
+    (0.7616, 0.5801, 40, 4.0, 0.01),
+    (0.8268, 0.6836, 44, 4.0, 0.01),
+    (0.9312, 0.8672, 50, 4.0, 0.01),
 )
 WIDEST = 4.4  # half the log odds beyond which a table has no weight
 LAST_BUDGET = 3.4
@@ -213,12 +213,12 @@ class Search:
                 fast += 1e-3
 
 
-def search_table(reach: float, share: float = 0.006, coarser: int = 1) -> Search:
+def search_table(reach: float, coarser: int = 1) -> Search:
     """The search that has the package's table for this reach: minutes; in seconds, and looser, with
-    cells that are `coarser`, or a larger share of the spent budget in a step."""
-    cost, jumps, blur = next(each[1:] for each in TABLES if each[0] == reach)
+    cells and steps that are `coarser`."""
+    cost, jumps, blur, share = next(each[1:] for each in TABLES if each[0] == reach)
     jumps //= coarser
     cells = Cells(reach, jumps, int(WIDEST * jumps / math.atanh(reach)))
     search = Search(cells, cost, blur / coarser)
-    search.run(LAST_BUDGET, share)
+    search.run(LAST_BUDGET, share * coarser**2)
     return search

@@ -247,11 +247,10 @@ class Proven(Row):
 class Bound(Row):
     """The lower bound of one round as a file, and its check."""
 
-    share: float  # of the spent budget in a step of the table
-    coarser: int
+    coarser: int  # than the package's table
 
     def measure(self, seed: int) -> Proven:
-        search = search_table(REACH, self.share, self.coarser)
+        search = search_table(REACH, self.coarser)
         file = posterior_certificate(search.table)
         more = file | {"budgets": [budget * 102 // 100 for budget in file["budgets"]]}
         budget = verify_certificate(file).figures.get(str(TARGET), 0.0)
@@ -377,7 +376,7 @@ class MaskedParityExperiment(Experiment):
         points: Points = []
         for protocol, dimensions in DIMENSIONS[scale].items():
             points += (Count(protocol, d, _trials(protocol, d, scale)) for d in dimensions)
-        bound = Bound(0.03, 2) if scale == "quick" else Bound(0.006, 1)
+        bound = Bound(2 if scale == "quick" else 1)
         return [*points, bound, *grid(Users, LABELS, [CROSSED]), *epsilon_points(scale)]
 
     def finding(self, sheet: Sheet) -> Finding:
