@@ -14,7 +14,7 @@ _MODULES = {  # in the order of the report
     "map": "local_dp.experiments.claims.local.map.claim",
     "masked-parity": "local_dp.experiments.claims.local.masked_parity.claim",
     "occam": "local_dp.experiments.claims.local.occam",
-    "parity": "local_dp.experiments.claims.local.parity.claim",
+    "parity": "local_dp.experiments.claims.local.parity",
     "parity-shuffled": "local_dp.experiments.claims.local.parity_shuffled",
     "planning": "local_dp.experiments.claims.local.planning",
     "randomized-response": "local_dp.experiments.claims.local.randomized_response",

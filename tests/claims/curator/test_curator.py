@@ -1,4 +1,4 @@
-"""The experiments `parity` (the curator's half) and `occam`: verdicts follow the measurements, and
+"""The experiments `parity` and `occam`: verdicts follow the measurements, and
 wrong learners and mechanisms lose them."""
 
 import math
@@ -23,12 +23,9 @@ from local_dp.curator.selection.exponential import (
     decay_of,
 )
 from local_dp.draws import Draws
-from local_dp.experiments.claims.local import occam
+from local_dp.experiments.claims.local import occam, parity
 from local_dp.experiments.claims.local.occam import Error, Privacy, Size, Sizes
-from local_dp.experiments.claims.local.parity import central as central_half
-from local_dp.experiments.claims.local.parity import claim as parity
-from local_dp.experiments.claims.local.parity.central import Central, central_finding
-from local_dp.experiments.lab.parts import Check, Rows, Sheet
+from local_dp.experiments.lab.parts import Check, Points, Rows
 from local_dp.experiments.lab.store import plain
 from tests.support.long import short
 from tests.support.runs.shared import Once
@@ -48,41 +45,55 @@ def failed(checks: list[Check], *parts: str) -> bool:
     )
 
 
-def central() -> list[Central]:
+def small_parity() -> Points:
     """The quick points up to d = 8 with fewer trials."""
     points = [
-        point if isinstance(point, central_half.Privacy) else replace(point, trials=150)
-        for point in central_half.central_points("quick")
+        point if isinstance(point, parity.Privacy) else replace(point, trials=150)
+        for point in parity.EXPERIMENT.points("quick")
     ]
     return [
         point
         for point in points
-        if (point.n == 2 if isinstance(point, central_half.Privacy) else point.d <= 8)
+        if (point.n == 2 if isinstance(point, parity.Privacy) else point.d <= 8)
     ]
 
 
 def checks() -> list[Check]:
-    """Of the curator's half, measured anew."""
-    return central_finding(Sheet([(point, point.measure(3)) for point in central()], "quick"))[2]
+    """Of parity, measured anew."""
+    rows = [(point, point.measure(3)) for point in small_parity()]
+    return parity.EXPERIMENT.conclude(rows, "quick").checks
 
 
-def test_the_curators_half_is_shown(once: Once) -> None:
-    """On a small run every statement about the curator is shown."""
-    points: list[Any] = [*central()]
+def test_parity_is_shown(once: Once) -> None:
+    """On a small run every statement is shown."""
     rows = once.measured(
-        "parity-central",
+        "parity",
         parity.EXPERIMENT,
-        points,
+        small_parity(),
         lambda point: parity.EXPERIMENT.measure(point, 3),
     )
-    assert all(shown(central_finding(Sheet(rows, "quick"))[2]).values())
+    assert all(shown(parity.EXPERIMENT.conclude(rows, "quick").checks).values())
+
+
+def test_a_bound_below_the_curators_is_not_shown(
+    once: Once, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twin: a local bound that grows with d alone loses the verdict on the separation."""
+    rows = once.measured(
+        "parity",
+        parity.EXPERIMENT,
+        small_parity(),
+        lambda point: parity.EXPERIMENT.measure(point, 3),
+    )
+    monkeypatch.setattr(parity, "parity_interactive_bound", lambda d, *_: 100.0 * d)
+    assert failed(parity.EXPERIMENT.conclude(rows, "quick").checks, "provably takes")
 
 
 def test_a_learner_that_leaks_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: "exact constants" that keep half of the examples at every epsilon lose the verdict on
     privacy."""
     wrong = ParityLearner(Fraction(1, 2), Fraction(1, 4))
-    monkeypatch.setitem(central_half.AUDITED, "A with exact constants", lambda epsilon: wrong)
+    monkeypatch.setitem(parity.AUDITED, "A with exact constants", lambda epsilon: wrong)
     assert failed(checks(), "loses exactly epsilon", "nor is charged more than epsilon")
 
 
@@ -91,7 +102,7 @@ def test_a_size_that_is_too_small_is_not_shown(monkeypatch: pytest.MonkeyPatch) 
     sizes."""
     right = parity_examples
     monkeypatch.setattr(
-        central_half,
+        parity,
         "parity_examples",
         lambda learner, d, success: 2 * right(learner, d, success) // 3,
     )
@@ -104,18 +115,15 @@ def test_a_mechanism_that_draws_at_another_epsilon_is_not_shown(
     """Twin: at three quarters of epsilon the exponential mechanism returns the parity less often
     than its law says."""
     monkeypatch.setattr(
-        central_half,
+        parity,
         "OccamLearner",
         lambda hypotheses, epsilon: OccamLearner(hypotheses, 0.75 * epsilon),
     )
     rows = [
-        (point, point.measure(3))
-        for point in central()
-        if isinstance(point, central_half.Mechanism)
+        (point, point.measure(3)) for point in small_parity() if isinstance(point, parity.Mechanism)
     ]
-    assert not central_half._check_rates(
-        [(point, each) for point, each in rows if isinstance(each, central_half.Searched)]
-    )[0].shown
+    runs: parity.Runs = [(p, each) for p, each in rows if isinstance(each, parity.Searched)]
+    assert not parity._check_rates(runs)[0].shown
 
 
 def small_occam() -> Rows[Any, Any]:

@@ -26,7 +26,7 @@ COMPARED = 8  # the dimension at which all classes are counted
 TIGHTER = {
     "parity-halving": 0.93
     # of its closed form, a normal approximation, does halving need: as measured by
-    # `local-dp experiment parity`
+    # `local-dp experiment one-round-parity`
 }
 TITLES = {
     **{name: kind.title for name, kind in ONE_ROUND.items()},
