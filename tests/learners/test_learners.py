@@ -276,3 +276,30 @@ def test_a_tie_is_a_no() -> None:
         {"x0": np.array([0.5, 0.5]), "x1": np.array([0.5, 0.5]), "y": np.array([1.0, -1.0])}
     )
     assert query.values(records).tolist() == [0, 1]
+
+
+# worked out by hand (limits 5.1 and 9), for the catalogue's parameters
+BY_HAND = {
+    "conjunctions": 0.1 / 10,  # alpha over 2 d literals, d = 5
+    "stumps": 0.1,  # alpha
+    "thresholds": 0.1 / 8,  # alpha / (2 bits), 4 bits
+    "naive-bayes": 0.1 / 25,  # alpha / (4 d + 1), d = 6
+    "low-degree": math.sqrt(0.1 / 16),  # sqrt(alpha / N), N = 1 + 5 + 10
+    # s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B); d = 3, l = 0.3, B = 1
+    "linear-regression": 1 / (1 / (math.sqrt(0.02 * 0.3 / 3) / 2) + 3 / 0.3),
+    "decision-lists": 0.1 / 5,  # alpha / (d + 1), d = 4
+    "perceptron": 0.3 * 0.25 / 8,  # gamma alpha / (8 sqrt(d) bound), bound = 1 / sqrt(d)
+    "trees": 0.1 / 16,  # alpha / 2^(depth + 1), depth 3
+    "k-means": 2 * 0.1 * 0.2 / 3,  # 2 alpha c / 3, c = 0.2
+    "logistic-regression": 0.1 / 8,  # alpha / (4 R sqrt(d) bound), R = 2, bound = 1 / sqrt(d)
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_tolerance_and_clients_are_those_of_the_proof(name: str) -> None:
+    """The tolerance is the guarantee's; t ceil(2 C^2 ln(2 t / beta) / tau^2) clients suffice."""
+    learner, epsilon, beta = TASKS[name].learner, 1.0, 0.1
+    assert learner.tolerance == pytest.approx(BY_HAND[name])
+    gain, t = 1 / math.tanh(epsilon / 2), learner.queries
+    clients = t * 2 * gain**2 * math.log(2 * t / beta) / BY_HAND[name] ** 2
+    assert clients * (1 - 1e-6) <= learner.clients(epsilon, beta) <= clients * (1 + 1e-6) + t

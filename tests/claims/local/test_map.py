@@ -13,7 +13,7 @@ import pytest
 from local_dp.arrays import Counts
 from local_dp.experiments.claims.local.map import series
 from local_dp.experiments.claims.local.map.claim import EXPERIMENT
-from local_dp.experiments.claims.local.map.games import ParityGame, WorstCase
+from local_dp.experiments.claims.local.map.games import ParityGame
 from local_dp.experiments.claims.local.map.runs import (
     ONE_ROUND,
     PROTOCOLS,
@@ -28,13 +28,12 @@ from local_dp.interaction import Nonadaptive
 from local_dp.learners.rules import AllOf, Conjunctions
 from local_dp.masked.population import Concept
 from local_dp.masked.protocols import MaskedParityOneRound
-from local_dp.masked.statistical import Spectrum
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long
 Measured = list[tuple[Any, Any]]
-KINDS = {Parity: "parity", WorstCase: "worst-case", ParityGame: "parity-game", Users: "users"}
+KINDS = {Parity: "parity", ParityGame: "parity-game", Users: "users"}
 RULES = ["Point functions", "Decision stumps", "Conjunctions of two literals"]
 
 
@@ -148,7 +147,6 @@ def test_the_shuffled_model_stands_between(rows: Measured) -> None:
     ("masked-parity", {"rounds": 1}, [RULES, [], ["Parity"]]),
     ("masked-parity", {"n": 10**6, "low": 10**6, "high": 10**6}, [RULES, [], ["Parity"]]),
     ("masked-parity-one-round", {"n": 2000, "low": 1900, "high": 2100}, [RULES, [], ["Parity"]]),
-    ("worst-case", {"wins": 7}, [RULES, [], ["Parity"]]),
     ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
     ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]),
     ("users", {"users": (0, 200)}, [RULES, ["Masked parity"], ["Parity"]]),
@@ -176,41 +174,6 @@ def test_a_wrong_bound_is_not_shown(
         series, bound, lambda d, epsilon, success: factor * right(d, epsilon, success)
     )
     assert EXPERIMENT.conclude(rows, "quick").verdict == "not shown"
-
-
-def _honest(whole: Spectrum, a: int) -> Counts:
-    return whole.centre + (1 - 2 * a) * whole.half
-
-
-def _mute(whole: Spectrum, a: int) -> Counts:
-    return whole.centre
-
-
-@pytest.mark.parametrize("answers", [_honest, _mute])
-def test_a_wrong_midpoint_oracle_is_not_shown(
-    rows: Measured, answers: Callable[[Spectrum, int], Counts], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An oracle that hides nothing lets one round win, and one that hides more than is legal lets
-    two rounds lose: neither is shown."""
-    monkeypatch.setattr(Spectrum, "answers", answers)
-    assert _with(rows, "worst-case", lambda _: WorstCase(12, 4).measure(1)).verdict == "not shown"
-
-
-def test_a_forged_worst_case_is_not_shown(rows: Measured) -> None:
-    """A certificate that does not hold, or a success that it does not allow, takes masked parity
-    off the map."""
-    for change in (
-        {"certified": "0"},
-        {"success": "1"},
-        {"success": "1/2", "certified": "1"},
-        {"wins": 8},
-    ):
-        play = next(each for point, each in rows if isinstance(point, WorstCase))
-        first, *others = play.one_round
-        assert (
-            _with_values(rows, "worst-case", one_round=[replace(first, **change), *others]).verdict
-            == "not shown"
-        )
 
 
 @pytest.mark.parametrize(

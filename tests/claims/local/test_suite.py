@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from local_dp.experiments.claims.local.suite.claim import EXPERIMENT as SUITE
-from local_dp.experiments.claims.local.suite.claim import NEEDED, Control, ErrorRate, Outcomes, Run
+from local_dp.experiments.claims.local.suite.claim import NEEDED, Outcomes, Run
 from local_dp.experiments.claims.local.suite.curator import Curator, SumLoss, noisy_sum_law
 from local_dp.experiments.claims.local.suite.runs import (
-    TOLERANCES,
     Fewest,
     Outcome,
     Users,
-    control,
     finite_class,
     outcome,
     records_needed,
@@ -61,10 +59,6 @@ def suite_as_promised() -> Measured:
         )
 
     def measurement(point: Any) -> Any:
-        if isinstance(point, Control):
-            return ErrorRate(
-                0.5 * (point.control.endswith("one round") and point.oracle == "worst case")
-            )
         if isinstance(point, Fewest):
             return count_of(NEEDED[point.task][1])
         if isinstance(point, Users):
@@ -162,7 +156,7 @@ def test_clients_that_differ_from_their_law_lose_the_suite(wrong: dict[str, Any]
     rows = spoil(
         Users, lambda each: Refusal(**wrong) if "refused" in wrong else replace(each, **wrong)
     )
-    assert shown(rows) == [True] * 7 + [False] * 2 + [True] * 6
+    assert shown(rows) == [True] * 6 + [False] * 2 + [True] * 5
 
 
 def test_a_minimum_beyond_the_bound_loses_the_suite() -> None:
@@ -170,12 +164,12 @@ def test_a_minimum_beyond_the_bound_loses_the_suite() -> None:
     stand."""
     wrong = ClientCount(10**12, 10**12, 10**12, 1)
     rows = spoil(Fewest, lambda each: wrong, lambda point: point.task == "stumps")
-    assert shown(rows) == [True] * 9 + [False, False, True, True, True, True]
+    assert shown(rows) == [True] * 8 + [False, False, True, True, True]
 
 
 @pytest.mark.parametrize(
     ("names", "factor", "losses"),
-    [(NEEDED, 1.3, [10]), (["low-degree"], 1.9, [9])],
+    [(NEEDED, 1.3, [9]), (["low-degree"], 1.9, [8])],
     ids=["all", "one"],
 )
 def test_learners_that_need_more_than_is_known_lose_the_suite(
@@ -206,21 +200,7 @@ def test_a_curator_that_is_not_as_private_as_it_says_loses_the_suite(
         if part == "curator"
         else with_runs(lambda point: point.oracle == "curator", **wrong)
     )
-    assert shown(rows) == [True] * 13 + [False, True]
-
-
-def test_a_bound_that_is_not_its_proofs_loses_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half the clients that Hoeffding's bound says, or a tolerance that is twice what the guarantee
-    allows, are not shown."""
-    wrong = {
-        "records_needed": lambda oracle, learner: records_needed(oracle, learner) // 2,
-        "TOLERANCES": TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2},
-    }
-    rows = suite_as_promised()
-    for name, value in wrong.items():
-        with monkeypatch.context() as patch:
-            patch.setattr(f"local_dp.experiments.claims.local.suite.runs.{name}", value)
-            assert shown(rows) == [True] * 12 + [False, True, True]
+    assert shown(rows) == [True] * 11 + [False, True]
 
 
 @pytest.mark.parametrize("games", [(2, 3), (0, 0)])
@@ -228,12 +208,11 @@ def test_an_adversary_that_gives_something_away_loses_the_suite(games: tuple[int
     """One answer that another one would have beaten, or games of which none was replayed, are not
     shown."""
     rows = with_runs(lambda point: point.oracle == "worst case", replayed=games)
-    assert shown(rows) == [True] * 11 + [False, True, True, True]
+    assert shown(rows) == [True] * 10 + [False, True, True]
 
 
 def test_too_many_queries_lose_the_suite() -> None:
-    """A learner that asks one query more than its formula is not shown; nor is one-round masked
-    parity that survives the worst case."""
+    """A learner that asks one query more than its formula is not shown."""
     first = next(iter(TASKS))
     queries = TASKS[first].learner.queries + 1
     rows = with_runs(
@@ -241,7 +220,6 @@ def test_too_many_queries_lose_the_suite() -> None:
         queries=queries,
     )
     assert not shown(rows)[3]
-    assert not shown(spoil(Control, lambda each: ErrorRate(0.0)))[6]
 
 
 @pytest.mark.parametrize(
@@ -297,13 +275,3 @@ def test_defeats_come_with_certificates() -> None:
             "1" if answer != "1" else "-1" for answer in certificate["answers"]
         ]
         assert not verify_certificate(certificate).valid
-
-
-def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
-    for seed in range(3):
-        errors = [
-            control(name, oracle, np.random.default_rng(seed))
-            for name in ("masked parity, two rounds", "masked parity, one round")
-            for oracle in ("exact", "worst case")
-        ]
-        assert errors == [0.0, 0.0, 0.0, 0.5]

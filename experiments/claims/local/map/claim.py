@@ -10,10 +10,7 @@ from local_dp.bounds.masked_parity import masked_parity_one_round_clients
 from local_dp.experiments.claims.local.map.games import (
     GamePlay,
     ParityGame,
-    Played,
-    WorstCase,
     parity_game_check,
-    worst_case_check,
 )
 from local_dp.experiments.claims.local.map.runs import (
     EPSILON,
@@ -186,28 +183,6 @@ def _curator_check(series: Series, rows: Rows[Parity, Curated]) -> Check:
     return measured(statement, wins, chance, chance, _minimum(series, EXACT), also=also)
 
 
-def _enough_check(rules: Rules) -> Check:
-    """Whether the numbers called proven enough are t 2 C^2 ln(2 t / beta) / tau^2 (Hoeffding),
-    rounded up for each of t queries, and are enough."""
-    square, wrong = (1 / math.tanh(EPSILON / 2)) ** 2, []
-    for point, result in rules:
-        learner = ONE_ROUND[point.name].learner(point.d)
-        t, enough = learner.queries, result.enough or 0
-        proven = t * 2 * square * math.log(2 * t / (1 - SUCCESS)) / learner.tolerance**2
-        rounded = proven * (1 - 1e-6) <= enough <= proven * (1 + 1e-6) + t
-        if not rounded or enough < (1 + WITHIN) * prediction(point.name, point.d):
-            wrong.append(f"{TITLES[point.name]}, d = {point.d}: {enough:,} for {proven:,.0f}")
-    evidence = "; ".join(wrong) or f"{len(rules)} numbers"
-    return Check(
-        (
-            "In one round, what is called proven enough is what Hoeffding's bound says, and no "
-            "less than the predicted number"
-        ),
-        not wrong,
-        evidence,
-    )
-
-
 def _ruled_out_check(series: dict[str, Series]) -> Check:
     ratios = {
         TITLES[name]: series[name].over_prediction()
@@ -244,7 +219,6 @@ class Map(Experiment):
             searches = 3 * trials if name == RULED_OUT else trials
             points += grid(HiddenConcept, [name], dimensions, [searches])
         points += grid(Parity, (8, 12, 16) if quick else (8, 12, 16, 20, 24), [runs])
-        points += grid(WorstCase, (12,) if quick else (12, 14, 16), [4 if quick else 10])
         points += map(ParityGame, (8,) if quick else (8, 10))
         points += grid(OneRound, ONE_ROUND, (8,) if quick else (4, 8, 10), [runs], [True])
         return points + [Users(name, d, n) for name, (d, n) in USERS.items()]
@@ -254,7 +228,7 @@ class Map(Experiment):
         mixed = [row for row in sheet[OneRound] if row[0].shuffled]
         series = _all_series(rules, sheet[HiddenConcept], sheet[Parity])
         in_lni = [_one_round_check(series[name]) for name in ONE_ROUND]
-        in_li = _interaction_checks(series, sheet[WorstCase])
+        in_li = _interaction_checks(series)
         in_ci = _curator_checks(series, sheet[Parity], sheet[ParityGame])
         users = [
             cross_check_shown(f"{TITLES[point.name]}, d = {point.d}", crossing, LEAST)
@@ -264,7 +238,7 @@ class Map(Experiment):
         for name, check in zip(ONE_ROUND, in_lni, strict=True):
             line = _enough_lines(series[name]) + shuffled_line(mixed, name, COMPARED)
             lines.append((TITLES[name], [check], line))
-        numbers = [_enough_check(rules), _ruled_out_check(series), shuffled_check(mixed)]
+        numbers = [_ruled_out_check(series), shuffled_check(mixed)]
         checks = [*in_lni, *in_li, *in_ci, *users, *numbers, intervals_check()]
         tables = [_table(series), shuffled_table(mixed, rules)]
         figures: list[Figure | Regions] = [_regions(series, lines, in_li, in_ci), _curves(series)]
@@ -283,7 +257,7 @@ def _all_series(
     return series
 
 
-def _interaction_checks(series: dict[str, Series], plays: Rows[WorstCase, Played]) -> list[Check]:
+def _interaction_checks(series: dict[str, Series]) -> list[Check]:
     """Masked parity is in LI and not in LNI."""
     masked = series["masked-parity"]
     statement = (
@@ -299,7 +273,7 @@ def _interaction_checks(series: dict[str, Series], plays: Rows[WorstCase, Played
         one_round_bound,
         REACH_MASKED,
     )
-    return [_learned_check(statement, masked, 2), separation, worst_case_check(plays, SUCCESS)]
+    return [_learned_check(statement, masked, 2), separation]
 
 
 def _curator_checks(

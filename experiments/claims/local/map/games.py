@@ -1,127 +1,21 @@
-"""The games behind the map: statistical queries against oracles that hide what they may, one for
-masked parity and one for parity."""
+"""The game behind the map: statistical queries about a parity against an oracle that hides what it
+may. Experiment theorem-5.1 plays the one for masked parity."""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from numpy.random import default_rng
 
-from local_dp.bounds.masked_parity import coset_tolerance, success_bound
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
 from local_dp.experiments.lab.parts import Check, Row, Rows
 from local_dp.hardness import adversary
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
-from local_dp.masked.population import Concept
-from local_dp.masked.statistical import (
-    MidpointOracle,
-    NonadaptiveLearner,
-    bent_learner,
-    coset_learner,
-    exact_success,
-    hidden_set_certificate,
-    spectrum,
-    two_round_learner,
-)
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.examples import ParityCoset
 
 BELOW = 1 - 1e-9  # just inside a threshold tolerance
-
-
-@dataclass(frozen=True)
-class Single:
-    """One round: its exact success over all concepts, its wins against the oracle itself, and what
-    certificate and theorem allow."""
-
-    learner: str
-    queries: int
-    wins: int
-    success: str
-    certified: str
-    bound: float
-
-
-class Played(Row):
-    played: int  # against the oracle that hides the mask
-    wins: int  # in two rounds
-    tolerance: float
-    one_round: list[Single]
-
-
-class WorstCase(Row):
-    """Masked parity against the oracle that hides what it may: two rounds of queries play it, and
-    so does one round of as many, as precise."""
-
-    d: int
-    targets: int
-
-    def measure(self, seed: int) -> Played:
-        d, tolerance = self.d, 0.9 / (2 * self.d)
-        masks = default_rng([seed, 200, d]).integers(1 << d, size=self.targets).tolist()
-        concepts = [Concept(d, r, a) for r in masks for a in (0, 1)]
-        wins = _wins(two_round_learner(d), concepts)
-        even = range(0, d + 1, 2)
-        finest = max(k for k in even if coset_tolerance(k) > tolerance)
-        bent, coset = bent_learner(d, tolerance), coset_learner(d, tolerance, finest, 1)
-        single = [
-            _one_round("one bent query", bent, d, tolerance, concepts),
-            _one_round("one bent-coset query", coset, d, tolerance, concepts),
-        ]
-        return Played(len(concepts), wins, tolerance, single)
-
-
-def _wins(learner: Any, concepts: list[Concept]) -> int:
-    return sum(
-        run(learner, MidpointOracle(concept.d, concept.r, concept.a)) == concept
-        for concept in concepts
-    )
-
-
-def _one_round(
-    name: str, learner: NonadaptiveLearner, d: int, tolerance: float, concepts: list[Concept]
-) -> Single:
-    queries = learner.queries
-    proof = verify_certificate(hidden_set_certificate(queries, d))
-    success = exact_success(learner, tuple(spectrum(query, d) for query in queries))
-    # nothing is within an invalid certificate
-    limit = proof.figures["success_at_most"] if proof.valid else "0"
-    bound = success_bound(d, len(queries), tolerance)
-    return Single(name, len(queries), _wins(learner, concepts), str(success), limit, bound)
-
-
-def worst_case_check(rows: Rows[WorstCase, Played], most: float) -> Check:
-    """Two rounds always win; one round, played, wins exactly what its certificate allows, which the
-    theorem keeps below `most`."""
-    truths, parts = [bool(rows)], []
-    for point, play in rows:
-        truths.append(play.wins == play.played)
-        parts.append(
-            f"at d = {point.d} and tolerance {play.tolerance:.3f}, {play.wins} of {play.played} "
-            "won in two rounds"
-        )
-        for single in play.one_round:
-            success, limit = Fraction(single.success), Fraction(single.certified)
-            truths.append(success == limit <= single.bound < most)
-            # all masks are hidden: one of each pair (r, 0), (r, 1) is won
-            truths.append(success != Fraction(1, 2) or 2 * single.wins == play.played)
-            limits = f"{float(limit):.3f} certified, no learner more than {single.bound:.3f}"
-            parts.append(
-                f"in one round, with {single.queries} queries of which {single.learner} is about "
-                f"the mask, {float(success):.3f} of all concepts ({single.wins} of the "
-                f"{play.played}), {limits}"
-            )
-
-    return Check(
-        (
-            "Against the worst-case oracle two rounds of queries always win, and one round of as "
-            "many, as precise, does not"
-        ),
-        all(truths),
-        "; ".join(parts),
-    )
 
 
 @dataclass(frozen=True)

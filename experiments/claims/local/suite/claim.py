@@ -18,8 +18,6 @@ from local_dp.experiments.claims.local.suite.runs import (
     Fewest,
     Outcome,
     Users,
-    bounds_check,
-    control,
     outcome,
     records_needed,
 )  # fmt: skip
@@ -48,7 +46,6 @@ from local_dp.experiments.lab.parts import (
     cross_check_shown,
     every,
     geometric_mean,
-    grid,
     holds,
     intervals_check,
     least_count,
@@ -57,8 +54,6 @@ from local_dp.experiments.lab.parts import (
 from local_dp.learners.examples import tasks
 from local_dp.learners.learner import Learner
 
-CONTROLS = ("masked parity, two rounds", "masked parity, one round")
-CONTROL_ORACLES = ("exact", "worst case")
 HOSTILE = (*list(LEGAL)[1:], "worst case")  # all but exact answers
 MANY = 10**7  # records times queries that a curator reads more than once, or in a quick run at all
 RANDOM = ("sample", "curator", "local clients")
@@ -109,21 +104,6 @@ class Run(Row):
         return Outcomes([outcome(task, self.oracle, self.slack, each) for each in generators])
 
 
-class ErrorRate(Row):
-    error: float
-
-
-class Control(Row):
-    """A learner of masked parity."""
-
-    control: str
-    oracle: str
-
-    def measure(self, seed: int) -> ErrorRate:
-        generator = default_rng([seed, CONTROLS.index(self.control)])
-        return ErrorRate(control(self.control, self.oracle, generator))
-
-
 def _trials(oracle: str, learner: Learner[Any], full: bool) -> int:
     """How many runs at the proven tolerance: few of a curator, and none that takes long in a quick
     run."""
@@ -146,8 +126,7 @@ class Suite(Experiment):
         "lets it, a sample, a trusted curator's noisy sums, or clients who each send one "
         "privatised bit. Each is tried on a task made hard for it, and beyond its proven "
         "tolerance each is defeated in the worst case, some even though they still succeed on "
-        "real answers. A learner whose only information lies below the tolerance, such as masked "
-        "parity in one round, fails at once."
+        "real answers."
     )
     source = "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
 
@@ -164,8 +143,7 @@ class Suite(Experiment):
                 points.append(Run(name, "local clients", slack, many if slack == SPARED else few))
         searches = [name for name in catalogue if full or name in NEEDED]
         points += [Fewest(name, NEEDED.get(name, (1200, 0))[0]) for name in searches]
-        controls = grid(Control, CONTROLS, CONTROL_ORACLES)
-        return [*points, *map(Users, CHECKED), Curator(EPSILON), *controls]
+        return [*points, *map(Users, CHECKED), Curator(EPSILON)]
 
     def finding(self, sheet: Sheet) -> Finding:
         catalogue = tasks()
@@ -173,7 +151,6 @@ class Suite(Experiment):
             (point.task, point.oracle, point.slack): outcomes.runs for point, outcomes in sheet[Run]
         }
         fewest: Fewests = {point.task: search for point, search in sheet[Fewest]}
-        controls = {(point.control, point.oracle): rate.error for point, rate in sheet[Control]}
         curators = sheet[Curator]
         by_curator = _by_oracle(runs, "curator")
         checks = [
@@ -181,7 +158,6 @@ class Suite(Experiment):
             _query_check(runs, catalogue),
             _defeat_check(runs, catalogue),
             _reality_check(runs, catalogue),
-            _control_check(controls),
         ]
         checks += [
             cross_check_shown(f"The learner of {point.task} run locally", crossing)
@@ -190,7 +166,6 @@ class Suite(Experiment):
         checks += [
             *_client_checks(catalogue, fewest),
             _adversary_check(runs),
-            bounds_check(catalogue),
             *(curator_check(point.epsilon, loss, by_curator) for point, loss in curators),
             intervals_check(),
         ]
@@ -376,16 +351,6 @@ def _client_checks(catalogue: Catalogue, fewest: Fewests) -> list[Check]:
         TOGETHER,
     )
     return [each, together]
-
-
-def _control_check(controls: dict[tuple[str, str], float]) -> Check:
-    two, one = ([controls[name, oracle] for oracle in CONTROL_ORACLES] for name in CONTROLS)
-    return Check(
-        "Masked parity survives the worst case in two rounds, and does not in one",
-        max(two) < 0.25 and one[0] < 0.25 <= one[1],
-        "error with exact answers and in the worst case: two rounds {:.2f} and {:.2f}, one round "
-        "{:.2f} and {:.2f}".format(*two, *one),
-    )
 
 
 EXPERIMENT = Suite()

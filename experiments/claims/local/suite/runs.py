@@ -1,12 +1,10 @@
-"""Runs of the suite: every learner's task under every oracle, and the proven tolerances and numbers
-of clients, worked out by hand (limits 5.1 and 9)."""
+"""Runs of the suite: every learner's task under every oracle."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, permutations, product
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator, default_rng
@@ -17,7 +15,6 @@ from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.clipped import NoisySum
 from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.parts import (
-    Check,
     ClientCount,
     Crossing,
     Row,
@@ -34,8 +31,6 @@ from local_dp.learners.halfspaces import Perceptron
 from local_dp.learners.learner import Learner
 from local_dp.learners.rules import Literal, Rule, RuleList, Trees
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
-from local_dp.masked.population import Concept
-from local_dp.masked.statistical import MidpointOracle, bent_learner, spectrum, two_round_learner
 from local_dp.oracles.local.oracles import AggregateOracle
 from local_dp.oracles.statistical.oracles import (
     BiasedOracle,
@@ -68,8 +63,6 @@ EDGE = 1e-9
 LISTS = 4  # variables of lists, which a perceptron learns as halfspaces
 EPSILON = 1.0
 BETA = 0.1
-CONTROL_D = 8
-CONTROL_TOLERANCE = 0.05  # above 2^(-d/2 - 1): a one-round query for the mask drowns in it
 
 
 @dataclass(frozen=True)
@@ -399,63 +392,3 @@ class Users(Row):
             )
 
         return cross_check(trial, seed, users=users, laws=4 * users)
-
-
-def control(name: str, oracle: str, generator: Generator) -> float:
-    """The error of a masked-parity learner, in two rounds or in one, with exact answers or against
-    the oracle that hides the mask: the worse of both masks."""
-    r = int(generator.integers(1, 1 << CONTROL_D))
-    algorithm = (
-        two_round_learner(CONTROL_D)
-        if name.endswith("two rounds")
-        else bent_learner(CONTROL_D, CONTROL_TOLERANCE)
-    )
-    make = MidpointOracle if oracle == "worst case" else _ExactMask
-    concepts = (Concept(CONTROL_D, r, a) for a in (0, 1))
-    return max(run(algorithm, make(CONTROL_D, r, c.a)).error(c) for c in concepts)
-
-
-class _ExactMask(MidpointOracle):
-    """Exact answers for masked parity, by the same transform as the adversary's."""
-
-    def answer_one(self, query: StatisticalQuery) -> float:
-        whole = spectrum(query, self.d)
-        sign = 1 - 2 * self.a
-        return float(whole.centre[self.r] + sign * whole.half[self.r]) / whole.scale
-
-
-TOLERANCES: Final = {
-    "conjunctions": 0.1 / 10,  # alpha over 2 d literals, d = 5
-    "stumps": 0.1,  # alpha
-    "thresholds": 0.1 / 8,  # alpha / (2 bits), 4 bits
-    "naive-bayes": 0.1 / 25,  # alpha / (4 d + 1), d = 6
-    "low-degree": math.sqrt(0.1 / 16),  # sqrt(alpha / N), N = 1 + 5 + 10
-    "linear-regression": 1
-    # s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B); d = 3, l = 0.3, B = 1
-    / (1 / (math.sqrt(0.02 * 0.3 / 3) / 2) + 3 / 0.3),
-    "decision-lists": 0.1 / 5,  # alpha / (d + 1), d = 4
-    "perceptron": 0.3 * 0.25 / 8,  # gamma alpha / (8 sqrt(d) bound), bound = 1 / sqrt(d)
-    "trees": 0.1 / 16,  # alpha / 2^(depth + 1), depth 3
-    "k-means": 2 * 0.1 * 0.2 / 3,  # 2 alpha c / 3, c = 0.2
-    "logistic-regression": 0.1 / 8,  # alpha / (4 R sqrt(d) bound), R = 2, bound = 1 / sqrt(d)
-}
-
-
-def bounds_check(catalogue: dict[str, Task[Any]]) -> Check:
-    """Whether each learner's tolerance, and its sufficient number of local clients t ceil(2 C^2
-    ln(2 t / beta) / tau^2), are those of its guarantee."""
-    square = (math.exp(EPSILON) + 1) ** 2 / (math.exp(EPSILON) - 1) ** 2
-    wrong = []
-    for name, task in catalogue.items():
-        learner, tolerance = task.learner, TOLERANCES[name]
-        t, bound = learner.queries, records_needed("local clients", learner)
-        clients = t * 2 * square * math.log(2 * t / BETA) / tolerance**2
-        enough = clients * (1 - 1e-6) <= bound <= clients * (1 + 1e-6) + t
-        if not (math.isclose(learner.tolerance, tolerance) and enough):
-            tolerances = f"{learner.tolerance:.4g} for {tolerance:.4g}"
-            wrong.append(f"{name}: {tolerances}, {bound:,} clients for {clients:,.0f}")
-    return Check(
-        "Every tolerance and every sufficient bound is what its proof says",
-        not wrong,
-        "; ".join(wrong) or f"{len(catalogue)} learners",
-    )

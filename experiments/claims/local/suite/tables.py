@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-from local_dp.bounds.response import response_gain
 from local_dp.experiments.claims.local.suite.runs import (
     EDGE,
     EPSILON,
@@ -20,7 +19,6 @@ from local_dp.experiments.lab.parts import (
     tabulate,
 )
 from local_dp.learners.examples import Task
-from local_dp.protocols.learning.sgd import LocalSGD
 
 BEYOND = 16.0  # times the proven tolerance, in the figure of errors
 TOP = 10.0  # of the axes of errors
@@ -62,7 +60,6 @@ def suite_tables(runs: Runs, catalogue: Catalogue, fewest: Fewests) -> list[Tabl
         _multiples(runs, catalogue),
         _costs(runs, catalogue, fewest),
         _errors_beyond(runs, catalogue),
-        _local_only(),
     ]
 
 
@@ -135,19 +132,6 @@ def _errors_beyond(runs: Runs, catalogue: Catalogue) -> Table:
         "Largest error, in units of alpha, as the tolerance grows beyond the proven one",
         f"learner | answers | {headings}",
         rows,
-    )
-
-
-def _local_only() -> Table:
-    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
-    closed = learner.d * response_gain(EPSILON) ** 2 / (learner.alpha * learner.gamma) ** 2
-    row = (learner.name, "LI", learner.rounds, f"{learner.clients(EPSILON):,}", f"{closed:,.0f}")
-    return tabulate(
-        "Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 "
-        "(measured in the experiment interaction)",
-        "learner | model | rounds | clients for expected error 0.1, by its bound | d C^2 / "
-        "(alpha gamma)^2",
-        [row],
     )
 
 
