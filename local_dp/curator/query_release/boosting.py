@@ -169,15 +169,6 @@ class Boosted:
         """The medians, shape (k,)."""
         return np.asarray(np.median(self.answers, axis=0))
 
-    def right_shares(self, truth: Counts, terms: BoostingTerms) -> Floats:
-        """The weight in each round of the queries that its synopsis answers within the margin,
-        shape (T,). For analysis: the true counts are secret."""
-        off = np.abs(self.answers - truth) - terms.margin
-        before = np.cumsum(np.clip(off, 0, terms.width), axis=0)[:-1]
-        scores = np.vstack([np.zeros(len(truth)), before - before.max(axis=1, keepdims=True)])
-        weights = np.exp(terms.each / 2 * scores)
-        return np.asarray((weights * (off <= 0)).sum(axis=1) / weights.sum(axis=1))
-
 
 @dataclass(frozen=True, eq=False)
 class Boosting(Mechanism[Counts, Boosted, Approximate]):
@@ -187,9 +178,9 @@ class Boosting(Mechanism[Counts, Boosted, Approximate]):
     records for these alone. Privacy: (eps, delta), eps by the exact composition of all k T sampled
     queries and all T synopses. Utility: an error of margin + width at most after T > ln(k) / (2
     eta^2) rounds. The condition: every synopsis errs by the margin at most on 1/2 + eta of its
-    round's weight (`Boosted.right_shares`). The sum of the queries' weights then falls by sqrt(1 -
-    4 eta^2) a round; a query with a wrong median keeps a weight of 1. Cost: O(k N) a round. Source:
-    Dwork, Rothblum, Vadhan 2010; lecture notes, Theorem 7.0.1.
+    round's weight. The sum of the queries' weights then falls by sqrt(1 - 4 eta^2) a round; a query
+    with a wrong median keeps a weight of 1. Cost: O(k N) a round. Source: Dwork, Rothblum, Vadhan
+    2010; lecture notes, Theorem 7.0.1.
     """
 
     summary = "Answers counting queries by the median of several synopses"
