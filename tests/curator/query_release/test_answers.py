@@ -100,6 +100,9 @@ def test_transcripts_of_mwem_are_private(n: int, rounds: int) -> None:
     mwem = Mwem(ONES, PureRounds(rounds, 1.0, 1.0))
     assert mwem.loss == Pure(2 * 10**9 * rounds)
     assert 0.49 * mwem.loss.epsilon < worst(mwem.algorithm(n), n) <= mwem.loss.epsilon
+    noises = np.arange(-99, 100)  # of each count, whose two parts share the epsilon
+    law = np.exp(-np.abs(noises) * mwem.rounds.measuring / 2)
+    assert mwem.rounds.deviation**2 == pytest.approx(law @ noises**2 / law.sum())
 
 
 def scores(table: BinaryTable) -> Counts:

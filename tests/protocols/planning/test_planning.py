@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from local_dp.bounds.frequencies import frequency_clients
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import ways as planning
@@ -16,7 +17,7 @@ from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
-from local_dp.protocols.vectors.workload import PrefixSums
+from local_dp.protocols.vectors.workload import PrefixSums, shares_first_variance
 from local_dp.randomizers.finite import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -228,3 +229,18 @@ def test_one_report_keeps_the_target_and_no_more(protocol: LocalProtocol[Any]) -
     assert 0.99 < amplified(way.make(local), clients, TOGETHER.delta).upper <= 1.0 + 1e-9
     assert way.accuracy(clients) <= 0.05 * (1 + 1e-3)
     assert way.accuracy(round(0.99 * clients)) > 0.05
+
+
+def test_a_table_of_two_columns_takes_the_clients_of_its_cells() -> None:
+    protocol = Crosstab()
+    cells = protocol.query.value_count
+    assert protocol.clients(1.0) == frequency_clients(1.0, cells, 0.05, 0.05, joint=True)
+
+
+def test_a_constant_in_a_workload_costs_nothing() -> None:
+    """The shares add up to 1, so it adds itself to each answer."""
+    prefixes = np.tril(np.ones((30, 30)))[:-1]
+    for epsilon in (0.5, 3.0):
+        assert shares_first_variance(epsilon, prefixes + 7) == pytest.approx(
+            shares_first_variance(epsilon, prefixes)
+        )
