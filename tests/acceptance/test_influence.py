@@ -125,7 +125,7 @@ def test_possible_values_are_the_expectations_of_each_value() -> None:
 def test_where_the_result_is_no_average_nothing_is_said() -> None:
     """A quotient and two queries have no influence that is a constant: none is claimed, and a worst
     case is refused. Where the possible means are unknown no estimate is impossible."""
-    far = Estimate(np.array([5.0]), np.ones(1), 9)
+    far = Estimate(np.array([-5.0]), np.ones(1), 9)
     assert Influence(np.zeros(1), np.ones(1)).chance(far) == (0, 1)
     quotient, one = Frequency(k=3, missing="exclude"), survey_query(10)
     assert influence_of(quotient.algorithm(1.0, 100)) is None

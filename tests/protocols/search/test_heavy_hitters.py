@@ -314,3 +314,8 @@ def test_a_string_competes_with_all_prefixes_of_the_first_level() -> None:
     miss = normal_quantile((0.05 - NOISE) / (FREQUENT * 3))
     rank = normal_quantile(WIDE.beam / 2**WIDE.first)
     assert WIDE.needs(32, 0.1, 0.05)[0] == pytest.approx((rank + miss) ** 2)
+
+
+def test_a_named_randomizer_has_the_whole_epsilon() -> None:
+    levels = HeavyHitters(bits=8, randomizer="wide-hashing")._levels(1.0, 10**6)
+    assert {query.randomizer.epsilon for level in levels for query in level} == {1.0}
