@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from local_dp.bounds.best import Aim, Reports, best_for
 from local_dp.bounds.frequencies import frequency_clients
-from local_dp.bounds.response import levelled_clients, rr_clients
+from local_dp.bounds.response import levelled_clients, response_gain, rr_clients
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import ways as planning
 from local_dp.protocols.search.quantiles import Quantiles
@@ -238,9 +239,25 @@ def test_a_table_of_two_columns_takes_the_clients_of_its_cells() -> None:
 
 
 def test_a_constant_in_a_workload_costs_nothing() -> None:
-    """The shares add up to 1, so it adds itself to each answer."""
+    """The shares add up to 1, so it adds itself to each answer: what counts is the deviation from
+    a row's mean, times that of a bit."""
     prefixes = np.tril(np.ones((30, 30)))[:-1]
-    for epsilon in (0.5, 3.0):
-        assert shares_first_variance(epsilon, prefixes + 7) == pytest.approx(
-            shares_first_variance(epsilon, prefixes)
-        )
+    bound = 30 * prefixes.var(axis=1).max() * response_gain(0.5) ** 2
+    for workload in (prefixes, prefixes + 7):
+        assert shares_first_variance(0.5, workload) == pytest.approx(bound)
+
+
+def test_errors_of_reports_are_around_0() -> None:
+    """Of 2,000 runs, within 5 standard errors; the truth alone is .7."""
+    reports = Reports.of(BinaryRR(1.0), Aim.mean(1))
+    assert reports is not None
+    errors = reports.noise(np.array([0.3, 0.7]), 1000, 2000, np.random.default_rng(1))
+    assert abs(errors.mean()) < 5 * errors.std() / math.sqrt(2000)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_the_best_for_a_vector_has_the_variance_of_the_one_built(epsilon: float) -> None:
+    best = best_for("mean-vector", epsilon, 8)
+    randomizer = RANDOMIZERS.build(best.randomizer, best.parameters)
+    nobody = randomizer.variance(np.zeros((1, 8), dtype=np.int64), np.ones(1))
+    assert best.variance == pytest.approx(nobody.sum(), rel=1e-6)
