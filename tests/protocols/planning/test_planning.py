@@ -12,6 +12,7 @@ from scipy import stats
 from local_dp.bounds.best import Aim, Reports, best_for
 from local_dp.bounds.frequencies import frequency_clients
 from local_dp.bounds.response import levelled_clients, response_gain, rr_clients
+from local_dp.bounds.tails import normal_quantile
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import ways as planning
 from local_dp.protocols.search.quantiles import Quantiles
@@ -261,3 +262,12 @@ def test_the_best_for_a_vector_has_the_variance_of_the_one_built(epsilon: float)
     randomizer = RANDOMIZERS.build(best.randomizer, best.parameters)
     nobody = randomizer.variance(np.zeros((1, 8), dtype=np.int64), np.ones(1))
     assert best.variance == pytest.approx(nobody.sum(), rel=1e-6)
+
+
+def test_blankets_err_by_their_noise_at_least() -> None:
+    """Of 1,000 clients at epsilon .05 the noise is nearly all of the error."""
+    together = planning.Together(0.05, 1e-6)
+    way = planning.shuffled_ways(Frequency(k=8), together, None)[1]
+    target = planning.Target(1000, together.epsilon, together.delta)
+    noise = planning.multi_message(8, target).variance(1000)
+    assert way.accuracy(1000) ** 2 > normal_quantile(0.025) ** 2 * noise
