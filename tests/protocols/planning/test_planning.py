@@ -25,6 +25,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.registry import Registry
 from local_dp.shuffle.accountant import amplified
+from local_dp.shuffle.histogram import Target, multi_message
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
@@ -268,6 +269,6 @@ def test_blankets_err_by_their_noise_at_least() -> None:
     """Of 1,000 clients at epsilon .05 the noise is nearly all of the error."""
     together = planning.Together(0.05, 1e-6)
     way = planning.shuffled_ways(Frequency(k=8), together, None)[1]
-    target = planning.Target(1000, together.epsilon, together.delta)
-    noise = planning.multi_message(8, target).variance(1000)
+    target = Target(1000, together.epsilon, together.delta)
+    noise = multi_message(8, target).variance(1000)
     assert way.accuracy(1000) ** 2 > normal_quantile(0.025) ** 2 * noise
