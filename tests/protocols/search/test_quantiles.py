@@ -181,3 +181,14 @@ def test_margins_have_their_standard_error(k: int) -> None:
     tallies = [oracle.draw_tally({3: 500, k - 1: 500}, generator) for _ in range(2000)]
     margins, errors = zip(*(_margins(oracle, tally, 0.5, 8) for tally in tallies), strict=True)
     assert np.std(margins, axis=0) == pytest.approx(errors[0], rel=0.08)
+
+
+def test_the_rank_error_of_a_named_randomizer_is_of_all_quantiles() -> None:
+    """The median has the largest standard error; beside two others it is held at 5 % / 3."""
+    errors = []
+    for at in (("0.5",), ("0.25", "0.5", "0.75")):
+        protocol = Quantiles(at=at, rounds="one", bins=8, randomizer="grr")
+        result = by_law(protocol, protocol.synthetic(20_000, 1), 1.0, 1)
+        errors.append(result.errors["one"])
+    levels = [stats.norm.isf(0.05 / (2 * count)) for count in (1, 3)]
+    assert errors[1] / errors[0] == pytest.approx(levels[1] / levels[0], rel=0.02)
