@@ -28,6 +28,11 @@ from tests.support.inputs.builders import (
 from tests.support.runs.virtual_time import run_virtually
 
 
+def hello(client: int) -> bytes:
+    member = f"client-{client}"
+    return encode(Hello(run=RUN, member=member, start=client, stop=client + 1, private=False))
+
+
 def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """One member of 50 and a stranger send 400 messages: no more of them are decoded than one that
     is honest could have had to send."""
@@ -46,19 +51,7 @@ def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def play() -> int:
         for client in range(50):
-            deliver(
-                "hello",
-                client,
-                encode(
-                    Hello(
-                        run=RUN,
-                        member=f"client-{client}",
-                        start=client,
-                        stop=client + 1,
-                        private=False,
-                    )
-                ),
-            )
+            deliver("hello", client, hello(client))
         coordinator.open((survey_query(50),), 0.0)
         before = read[0]
         answer = encode(
@@ -133,19 +126,7 @@ def test_who_floods_is_not_forwarded_and_not_waited_for() -> None:
         serving, loop = asyncio.create_task(oracle.serve(1.0)), asyncio.get_running_loop()
         await asyncio.sleep(0.1)
         for client in range(50):
-            say(
-                "hello",
-                client,
-                encode(
-                    Hello(
-                        run=RUN,
-                        member=f"client-{client}",
-                        start=client,
-                        stop=client + 1,
-                        private=False,
-                    )
-                ),
-            )
+            say("hello", client, hello(client))
         asking = asyncio.create_task(oracle.collect((survey_query(50),)))
         await asyncio.sleep(0.1)
         began, others = loop.time(), set(range(50)) - {7}

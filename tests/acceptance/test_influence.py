@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.api.show import _irregular, summary
-from local_dp.bounds.attacks import ALPHA, influence_of
+from local_dp.bounds.attacks import ALPHA, Influence, influence_of
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise
@@ -21,7 +21,7 @@ from local_dp.server.progress import Turnout
 from local_dp.server.round import Round
 from local_dp.simulation.outcome import Outcome, as_data
 from local_dp.simulation.settings import Randomness, Settings
-from local_dp.tallies import Tally
+from local_dp.tallies import Estimate, Tally
 from tests.support.inputs.builders import RUN, SEED, survey_query
 from tests.support.inputs.randomizers import built_in, of_sets
 
@@ -124,7 +124,9 @@ def test_possible_values_are_the_expectations_of_each_value() -> None:
 
 def test_where_the_result_is_no_average_nothing_is_said() -> None:
     """A quotient and two queries have no influence that is a constant: none is claimed, and a worst
-    case is refused."""
+    case is refused. Where the possible means are unknown no estimate is impossible."""
+    far = Estimate(np.array([-5.0]), np.ones(1), 9)
+    assert Influence(np.zeros(1), np.ones(1)).chance(far) == (0, 1)
     quotient, one = Frequency(k=3, missing="exclude"), survey_query(10)
     assert influence_of(quotient.algorithm(1.0, 100)) is None
     with pytest.raises(InputError, match="no average"):

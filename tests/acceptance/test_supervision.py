@@ -2,6 +2,7 @@
 broker."""
 
 import os
+import shlex
 import signal
 import stat
 import sys
@@ -24,20 +25,9 @@ from tests.support.wrong import wrong
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 
 
-RUN = [
-    "run",
-    "quantiles",
-    "--clients",
-    "12",
-    "--tier",
-    "processes",
-    "--seed",
-    "1",
-    "--deadline",
-    "60",
-    "--tolerance",
-    "0.05",
-]
+RUN = shlex.split(
+    "run quantiles --clients 12 --tier processes --seed 1 --deadline 60 --tolerance 0.05"
+)
 
 
 @linux

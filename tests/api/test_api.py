@@ -14,9 +14,7 @@ import pytest
 import local_dp as ldp
 from local_dp.api.result import MOST, pictured
 from local_dp.api.schemas import read_schema
-from local_dp.api.tables import records_of
 from local_dp.errors import InputError
-from local_dp.records import Records
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -28,62 +26,6 @@ PLAIN: dict[str, Any] = {
     "city": CITIES,
     "smokes": [row % 2 == 0 for row in range(ROWS)],
 }
-
-
-class Stream:
-    """A frame of somebody else: nothing but the Arrow C stream."""
-
-    def __init__(self, frame: polars.DataFrame) -> None:
-        self.frame = frame
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.frame.__arrow_c_stream__(requested_schema)
-
-
-def _tables(folder: Path) -> dict[str, Any]:
-    import pandas
-
-    frame = polars.DataFrame(PLAIN)
-    frame.write_csv(folder / "people.csv")
-    frame.write_parquet(folder / "people.parquet")
-    arrays = {
-        "age": np.array([math.nan if age is None else age for age in AGES]),
-        "city": np.array(CITIES),
-        "smokes": np.array(PLAIN["smokes"]),
-    }
-    return {
-        "polars": frame,
-        "pandas": pandas.DataFrame(PLAIN),
-        "pandas, nullable": pandas.DataFrame(PLAIN).convert_dtypes(),
-        "pandas, categorical": pandas.DataFrame(PLAIN).astype({"city": "category"}),
-        "Arrow stream": Stream(frame),
-        "lists": PLAIN,
-        "arrays": arrays,
-        "records": Records({**arrays, "smokes": arrays["smokes"].astype(np.uint8)}),
-        "CSV": str(folder / "people.csv"),
-        "Parquet": folder / "people.parquet",
-    }
-
-
-def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path) -> None:
-    """Frames of pandas and polars, an Arrow stream, lists, arrays and files: one seed gives one
-    digest."""
-    digests = set()
-    for name, table in _tables(tmp_path).items():
-        records = records_of(table)
-        assert np.array_equal(
-            records["age"], [math.nan if age is None else age for age in AGES], equal_nan=True
-        ), name
-        assert records["city"].tolist() == CITIES, name
-        answer = (
-            ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict()
-            if name != "CSV"
-            else None
-        )
-        if answer is not None:
-            digests.add((answer["rounds"][0]["digest"], answer["result"]["estimate"]))
-        assert ldp.survey(table, "city == 'Rome'", seed=1).truth == pytest.approx(1 / 3, abs=1e-9)
-    assert len(digests) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 and what a question about them answers."""
 
 import re
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -94,18 +94,6 @@ def test_each_form_that_is_offered_reads_the_dates(tmp_path: Path) -> None:
         for each in forms:
             dates = read_records(path, notice=str, dates={"d": each})["d"]
             assert dates.astype("M8[D]").tolist() == [day.date() for day in days]
-
-
-@pytest.mark.parametrize("form", [
-    lambda days: {"d": [date(2020, 5, 1), None, date(2020, 6, 1)]},
-    lambda days: {"d": days}, lambda days: polars.DataFrame({"d": days}).cast(polars.Date),
-])  # fmt: skip
-def test_a_date_type_is_a_date_in_every_frame(form: Any) -> None:
-    """A frame's instants and zones are in test_forms."""
-    days = np.array(["2020-05-01", "NaT", "2020-06-01"], dtype="M8[us]")
-    records = records_of(form(days))
-    assert records["d"].dtype == np.dtype("M8[us]")
-    assert np.array_equal(records["d"], days, equal_nan=True)
 
 
 def test_questions_about_dates_and_truth_values() -> None:

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import linprog
 from scipy.stats import poisson
 
@@ -17,7 +18,7 @@ from local_dp.bounds.channels import (
     report_squares,
     staircase_columns,
 )
-from local_dp.bounds.interaction import few_rounds_plan
+from local_dp.bounds.interaction import _answer_scores, few_rounds_plan
 from local_dp.bounds.parity import (
     best_parity_information,
     deny_information,
@@ -186,3 +187,14 @@ def test_no_channel_tells_more_than_the_proof_allows(epsilon: float) -> None:
             < best_divergence(d, epsilon)
             < divergence_curvature(epsilon) * report_squares(epsilon)
         )
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_an_answer_adds_its_log_likelihood(epsilon: float) -> None:
+    """Its mean is the divergence of the law of the hidden parity from that of another, and less
+    the divergence the other way."""
+    shrink = 1 / response_gain(epsilon)
+    (right, _), (other, _) = _answer_scores(epsilon)
+    hidden, even = np.array([1 + shrink, 1 - shrink]) / 2, np.array([0.5, 0.5])
+    assert right == pytest.approx(stats.entropy(hidden, even))
+    assert other == pytest.approx(-stats.entropy(even, hidden))

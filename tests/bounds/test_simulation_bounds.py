@@ -32,6 +32,7 @@ from local_dp.bounds.simulations import (
     growth,
     miss_probability,
     plan_simulation,
+    relative_error,
     simulation_tolerance,
     vc_examples,
     verified_parity_examples,
@@ -212,7 +213,9 @@ def test_plan_keeps_its_promise(epsilon: float, draws: int) -> None:
         )
     steps = plan_simulation(epsilon, draws, beta, interactive=True)
     assert steps.tolerance <= plan.tolerance
-    assert draws * growth <= plan.expected <= steps.expected
+    single = relative_error(epsilon, steps.tolerance)
+    low = ((1 - single) / (1 + single)) ** 2
+    assert draws * growth <= plan.expected <= steps.expected == pytest.approx(draws * growth / low)
 
 
 POINTS = 7
@@ -259,6 +262,9 @@ def test_enough_examples_choose_well(epsilon: float, alpha: float, beta: float) 
         occam_examples_realizable(1, epsilon, alpha, beta): (alpha, 0.0),
         occam_examples(1, epsilon, alpha, beta): (likely, (1 - alpha) / 2),
     }
+    t, n = min(epsilon / 2, math.atanh(alpha)), occam_examples(1, epsilon, alpha, beta)
+    mean = likely * math.exp(-t) + (1 - likely) * math.exp(t)
+    assert mean**n <= beta < mean ** (n - 1)
     for n, alone in sizes.items():
         assert (
             chance_of_the_bad_one(n, epsilon, alone)

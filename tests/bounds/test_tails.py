@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim, Reports
-from local_dp.bounds.curator import noisy_tail
+from local_dp.bounds.curator import noisy_means_failure, noisy_tail
 from local_dp.bounds.frequencies import frequency_clients, shares_errors
 from local_dp.bounds.quantiles import Certificate, factorize, known_totals, local_variance_bound
 from local_dp.bounds.response import response_gain
@@ -172,6 +172,10 @@ def test_the_tail_of_noise_on_a_sample_is_the_integral(
         integral, rel=1e-6 if scale >= deviation / 20 else 2e-2, abs=1e-12
     )
     assert noisy_tail(tau, 0, scale) == pytest.approx(math.exp(-tau / scale))
+    variances = np.array([9 * deviation**2, 0.0, 9 * deviation**2])
+    assert noisy_means_failure(9, variances, 9 * scale, tau) == pytest.approx(
+        2 * noisy_tail(tau, deviation, scale) + noisy_tail(tau, 0, scale)
+    )
 
 
 PREFIXES = np.tril(np.ones((12, 12)))[:-1]

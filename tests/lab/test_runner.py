@@ -24,6 +24,7 @@ from local_dp.experiments.lab.runner import measure, measure_apart, run_experime
 from local_dp.experiments.lab.shapes import Scale
 from local_dp.experiments.lab.store import MeasurementStore, _module, canonical, code_stamp, plain
 from local_dp.simulation.pool import ENVIRONMENT
+from tests.support.inputs.refusals import refuse
 from tests.support.inputs.toy_experiment import Error, People, Toy
 from tests.support.runs.command import local_dp
 from tests.support.wrong import wrong
@@ -253,24 +254,20 @@ def test_catalogue_names_modules() -> None:
 
 def test_commands_refuse_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("local_dp.experiments.lab.store.save", lambda figure, *paths, drawing: None)
-    with pytest.raises(InputError, match="no experiment named 'x'"):
-        laboratory.RunExperiment("x", out=tmp_path)()
-    with pytest.raises(InputError, match="seed is -1; give a whole number"):
-        laboratory.RunExperiment("map", seed=-1, out=tmp_path)()
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        InputError, match=r"cannot write .*file/toy: Not a directory; choose another folder"
-    ):
-        run_experiments([TOY], "quick", 1, tmp_path / "file")
     (tmp_path / "full" / "toy" / "results.json").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"cannot write .*results\.json: Is a directory"):
-        run_experiments([TOY], "quick", 1, tmp_path / "full", workers=1)
-    with pytest.raises(InputError, match="there is no folder"):
-        laboratory.Report(tmp_path / "nowhere")()
-    with pytest.raises(
-        InputError, match="holds no results; make some with: local-dp experiment all"
-    ):
-        laboratory.Report(tmp_path)()
+
+    def run_in(name: str) -> None:
+        run_experiments([TOY], "quick", 1, tmp_path / name, workers=1)
+
+    refuse(
+        ("no experiment named 'x'", laboratory.RunExperiment("x", out=tmp_path)),
+        ("seed is -1; give a whole number", laboratory.RunExperiment("map", seed=-1, out=tmp_path)),
+        (r"cannot write .*file/toy: Not a directory; choose", lambda: run_in("file")),
+        (r"cannot write .*results\.json: Is a directory", lambda: run_in("full")),
+        ("there is no folder", laboratory.Report(tmp_path / "nowhere")),
+        ("no results; make some with: local-dp experiment all", laboratory.Report(tmp_path)),
+    )
 
 
 @pytest.mark.long

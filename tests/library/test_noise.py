@@ -29,6 +29,7 @@ from local_dp.noise import (
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from tests.support import golden
+from tests.support.inputs.refusals import refuse
 from tests.support.mechanisms.paths import Cut, Tree, law_of
 from tests.support.runs.scripted import Script
 from tests.support.wrong import wrong
@@ -331,12 +332,11 @@ def test_discrete_cauchy_of_a_large_scale() -> None:
 
 def test_bad_parameters_are_refused() -> None:
     draws = Draws(KeyedNoise(0))
-    with pytest.raises(InputError, match="below 0"):
-        draws.below(0)
-    with pytest.raises(InputError, match="positive number of nats"):
-        draws.discrete_laplace(Fraction(0))
-    with pytest.raises(InputError, match="scale is 0"):
-        draws.discrete_cauchy(0)
+    refuse(
+        ("below 0", lambda: draws.below(0)),
+        ("positive number of nats", lambda: draws.discrete_laplace(Fraction(0))),
+        ("scale is 0", lambda: draws.discrete_cauchy(0)),
+    )
 
 
 DRAWS = [

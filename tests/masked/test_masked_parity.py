@@ -10,6 +10,7 @@ from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.bounds import masked_parity
+from local_dp.bounds.masked_parity import blocks_variance
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import Watched, run
 from local_dp.masked import protocols
@@ -254,3 +255,13 @@ def test_bounds_have_the_published_values() -> None:
     ]
     assert counts == pytest.approx([251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03)
     assert [masked_parity.masked_parity_curator_clients(d, 1.0, 0.1) for d in (8, 16)] == [47, 75]
+
+
+def test_blocks_have_the_variance_of_their_reports() -> None:
+    """Four blocks of two symbols, two signs each, and a report of none: how often the own block is
+    named, over the square of what a report tells."""
+    chances = np.ones(9)
+    chances[0] = math.e
+    p, q = (chances / chances.sum())[:2]
+    named = 0.2 * (p + q) + 0.8 * 2 * q
+    assert blocks_variance(1.0, 8, 2, 0.1) == pytest.approx(named / (p - q) ** 2)

@@ -378,3 +378,8 @@ def test_the_channel_behind_a_coin_is_not_decoded_without_it() -> None:
     channel = Translates(1.0, k=5, w=2)
     with pytest.raises(InputError, match="subset-selection"):
         channel.estimate(channel.empty())
+
+
+@pytest.mark.parametrize("name", RANDOMIZERS.built_in)
+def test_an_example_has_the_epsilon_that_was_asked_for(name: str) -> None:
+    assert RANDOMIZERS[name].example(0.7, 5).epsilon == 0.7

@@ -15,7 +15,7 @@ from local_dp.cube import walsh_hadamard
 from local_dp.domains import vectors
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import nano_epsilon
-from local_dp.noise import public_coins, stream_key
+from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.queries.query import QUERIES
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.evidence import check_loss
@@ -294,4 +294,16 @@ def test_projunit_costs_little_more_than_privunit(epsilon: float, d: int) -> Non
     assert randomizer.bits < PrivUnit(epsilon, d=d).bits
     assert projunit_moment(epsilon, 128, 128) == pytest.approx(
         best_cap(epsilon, 128).mean(epsilon) ** -2, rel=1e-9
+    )
+
+
+def test_the_variance_of_projections_is_that_of_their_reports() -> None:
+    """20,000 reports of a unit vector; their lengths are all but equal, so 5 % is far."""
+    randomizer, n = ProjUnit(1.0, d=4), 20_000
+    values = np.tile([randomizer.steps, 0, 0, 0], (n, 1))
+    cells = randomizer.cells_of(public_coins(COINS, 0, n))
+    reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, n), cells)
+    errors = randomizer.estimate(randomizer.tally(reports, cells)).standard_error
+    assert n * (errors**2).sum() == pytest.approx(
+        randomizer.variance(values[:1], np.ones(1)).sum(), rel=0.05
     )

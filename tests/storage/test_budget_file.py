@@ -17,6 +17,7 @@ from local_dp.loss import Approximate, Loss, Pure, approximate
 from local_dp.storage import log
 from local_dp.storage.budget_file import KeptBudget, Standing
 from local_dp.storage.log import Entry, Log
+from tests.support.inputs.refusals import refuse
 from tests.support.wrong import wrong
 
 NANO = 10**9
@@ -80,18 +81,14 @@ def test_a_file_that_is_no_budget(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other") as other:
         other.execute("CREATE TABLE budget (x)")
     other.close()
-    for use in (
-        KeptBudget(tmp_path / "other").standing,
-        lambda: KeptBudget(tmp_path / "other").charge(Pure(1), "replace", "a mean"),
-    ):
-        with pytest.raises(InputError, match="is no budget"):
-            use()
-    with pytest.raises(InputError, match="there is no budget"):
-        KeptBudget(tmp_path / "none").standing()
-    with pytest.raises(InputError, match="never begun again"):
-        KeptBudget.create(tmp_path / "table", Pure(1))
-    with pytest.raises(InputError, match="cannot write"):
-        KeptBudget.create(tmp_path / "none" / "budget", Pure(1))
+    no_budget, create = KeptBudget(tmp_path / "other"), KeptBudget.create
+    refuse(
+        ("is no budget", no_budget.standing),
+        ("is no budget", lambda: no_budget.charge(Pure(1), "replace", "a mean")),
+        ("there is no budget", KeptBudget(tmp_path / "none").standing),
+        ("never begun again", lambda: create(tmp_path / "table", Pure(1))),
+        ("cannot write", lambda: create(tmp_path / "none" / "budget", Pure(1))),
+    )
 
 
 def test_a_charge_locks_the_file_before_it_reads(

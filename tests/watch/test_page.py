@@ -3,6 +3,7 @@ schemes, and nobody else gets at it."""
 
 import http.client
 import json
+import shlex
 import socket
 import webbrowser
 from collections.abc import Iterator
@@ -136,16 +137,7 @@ def test_watch_at_the_command_line() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(webbrowser, "open", lambda url: pytest.fail("a browser was opened"))
         done = local_dp(
-            "run",
-            "survey",
-            "--clients",
-            "200",
-            "--seed",
-            "1",
-            "--tier",
-            "population",
-            "--watch",
-            "--json",
+            *shlex.split("run survey --clients 200 --seed 1 --tier population --watch --json")
         )
     assert done.returncode == 0, done.stderr
     assert "watch at http://127.0.0.1:" in done.stderr

@@ -97,9 +97,13 @@ def test_transcripts_of_dual_query_are_private() -> None:
 @pytest.mark.parametrize(("n", "rounds"), [(1, 1), (1, 2), (2, 1)])
 def test_transcripts_of_mwem_are_private(n: int, rounds: int) -> None:
     """N = 4: the loss is at most that of the rounds, and half of it or more."""
-    mwem = Mwem(ONES, PureRounds(rounds, 1.0, 1.0))
+    pure = PureRounds(rounds, 1.0, 1.0)
+    mwem = Mwem(ONES, pure)
     assert mwem.loss == Pure(2 * 10**9 * rounds)
     assert 0.49 * mwem.loss.epsilon < worst(mwem.algorithm(n), n) <= mwem.loss.epsilon
+    noises = np.arange(-99, 100)  # of each count, whose two parts share the epsilon
+    law = np.exp(-np.abs(noises) * pure.measuring / 2)
+    assert pure.deviation**2 == pytest.approx(law @ noises**2 / law.sum())
 
 
 def scores(table: BinaryTable) -> Counts:

@@ -8,7 +8,7 @@ import pytest
 from local_dp.accounting.rules import optimal_delta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers import san_thresholds
-from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
+from local_dp.curator.sanitizers.san_points import PointShares, PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import (
     BlockByBlock,
     PrintedSanThresholds,
@@ -114,6 +114,11 @@ def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
         steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, seeded(0))
         assert steps.error(points) <= 0.281 * alpha
         assert calls <= 1 + 51.2 / alpha
+
+
+def test_the_error_of_points_is_the_largest() -> None:
+    points = Multiset.of([1, 1, 1, 1, 2], 2)
+    assert PointShares({1: 0.5}).error(points) == pytest.approx(0.3)
 
 
 def test_rebuilt_points() -> None:

@@ -24,6 +24,7 @@ from local_dp.queries.grammar import parse
 from local_dp.queries.questions import evaluate
 from local_dp.records import Records
 from local_dp.tallies import Estimate
+from tests.support.inputs.builders import small
 from tests.support.inputs.refusals import refuse
 from tests.support.inputs.tables import bounds, cars, fair
 from tests.support.runs.protocols import by_client, by_law
@@ -313,3 +314,11 @@ def test_few_clients_are_told_what_to_expect() -> None:
         Learn(learner="trees", label="ill", features=("age",), bounds=("age=18..90",)).algorithm(
             4.0, 1
         )
+
+
+def test_a_quarter_of_the_clients_doubles_the_error_of_the_score() -> None:
+    learner = small("learn")
+    assert isinstance(learner, Learn)
+    notice = learner.notice(1.0, learner.clients(1.0) // 4)
+    assert notice is not None
+    assert f"right to about +-{2 * learner.tolerance:g}" in notice

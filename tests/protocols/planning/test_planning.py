@@ -9,19 +9,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.bounds.response import levelled_clients, rr_clients
+from local_dp.bounds.best import Aim, Reports, best_for
+from local_dp.bounds.frequencies import frequency_clients
+from local_dp.bounds.response import levelled_clients, response_gain, rr_clients
+from local_dp.bounds.tails import normal_quantile
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import ways as planning
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
-from local_dp.protocols.vectors.workload import PrefixSums
+from local_dp.protocols.vectors.workload import PrefixSums, shares_first_variance
 from local_dp.randomizers.finite import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.registry import Registry
 from local_dp.shuffle.accountant import amplified
+from local_dp.shuffle.histogram import Target, multi_message
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
@@ -228,3 +232,43 @@ def test_one_report_keeps_the_target_and_no_more(protocol: LocalProtocol[Any]) -
     assert 0.99 < amplified(way.make(local), clients, TOGETHER.delta).upper <= 1.0 + 1e-9
     assert way.accuracy(clients) <= 0.05 * (1 + 1e-3)
     assert way.accuracy(round(0.99 * clients)) > 0.05
+
+
+def test_a_table_of_two_columns_takes_the_clients_of_its_cells() -> None:
+    protocol = Crosstab()
+    cells = protocol.query.value_count
+    assert protocol.clients(1.0) == frequency_clients(1.0, cells, 0.05, 0.05, joint=True)
+
+
+def test_a_constant_in_a_workload_costs_nothing() -> None:
+    """The shares add up to 1, so it adds itself to each answer: what counts is the deviation from
+    a row's mean, times that of a bit."""
+    prefixes = np.tril(np.ones((30, 30)))[:-1]
+    bound = 30 * prefixes.var(axis=1).max() * response_gain(0.5) ** 2
+    for workload in (prefixes, prefixes + 7):
+        assert shares_first_variance(0.5, workload) == pytest.approx(bound)
+
+
+def test_errors_of_reports_are_around_0() -> None:
+    """Of 2,000 runs, within 5 standard errors; the truth alone is .7."""
+    reports = Reports.of(BinaryRR(1.0), Aim.mean(1))
+    assert reports is not None
+    errors = reports.noise(np.array([0.3, 0.7]), 1000, 2000, np.random.default_rng(1))
+    assert abs(errors.mean()) < 5 * errors.std() / math.sqrt(2000)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_the_best_for_a_vector_has_the_variance_of_the_one_built(epsilon: float) -> None:
+    best = best_for("mean-vector", epsilon, 8)
+    randomizer = RANDOMIZERS.build(best.randomizer, best.parameters)
+    nobody = randomizer.variance(np.zeros((1, 8), dtype=np.int64), np.ones(1))
+    assert best.variance == pytest.approx(nobody.sum(), rel=1e-6)
+
+
+def test_blankets_err_by_their_noise_at_least() -> None:
+    """Of 1,000 clients at epsilon .05 the noise is nearly all of the error."""
+    together = planning.Together(0.05, 1e-6)
+    way = planning.shuffled_ways(Frequency(k=8), together, None)[1]
+    target = Target(1000, together.epsilon, together.delta)
+    noise = multi_message(8, target).variance(1000)
+    assert way.accuracy(1000) ** 2 > normal_quantile(0.025) ** 2 * noise

@@ -12,6 +12,8 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Ints, Words
+from local_dp.bounds.frequencies import FREQUENT, NOISE, WIDE
+from local_dp.bounds.tails import normal_quantile
 from local_dp.errors import InputError
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.search.heavy_hitters import (
@@ -305,3 +307,15 @@ def test_strings_with_one_hash_are_told_apart_by_other_queries() -> None:
     assert (left.tables, len(survivors)) == ((tables[1],), 6)
     left, survivors = Level(32, level.codings[::2], level.tables[::2]).apart(strings)
     assert (left.tables, survivors[:, 0].tolist()) == ((tables[0],), [0, 1, 2, 3])
+
+
+def test_a_string_competes_with_all_prefixes_of_the_first_level() -> None:
+    """By the normal law: 511 of 2^20 are followed, and each of ten strings passes three tests."""
+    miss = normal_quantile((0.05 - NOISE) / (FREQUENT * 3))
+    rank = normal_quantile(WIDE.beam / 2**WIDE.first)
+    assert WIDE.needs(32, 0.1, 0.05)[0] == pytest.approx((rank + miss) ** 2)
+
+
+def test_a_named_randomizer_has_the_whole_epsilon() -> None:
+    levels = HeavyHitters(bits=8, randomizer="wide-hashing")._levels(1.0, 10**6)
+    assert {query.randomizer.epsilon for level in levels for query in level} == {1.0}

@@ -15,11 +15,12 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.populations.finite import Resampled
 from local_dp.protocols.planning.ways import plan_of
-from local_dp.protocols.search.quantiles import Quantiles, Search
+from local_dp.protocols.search.quantiles import Quantiles, Search, _log_cdf, _margins
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import STEPS
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.randomizers.table import Law, TableChannel
 from local_dp.records import Records
 from local_dp.tallies import Tally
@@ -167,3 +168,27 @@ def test_what_lies_beyond_the_grid_is_said_to(rounds: str) -> None:
     assert "the quantile 0.9 lies above 1" in description["choice"]["explanation"]
     assert json.dumps(description, allow_nan=False)
     assert protocol.truth(population).tolist() == [-5.0, 0.5, 9.0]
+
+
+def test_the_far_tail_meets_the_near_one() -> None:
+    assert _log_cdf(-20.0) == pytest.approx(_log_cdf(-19.999_999), abs=3e-3)
+
+
+@pytest.mark.parametrize("k", [9, 8])
+def test_margins_have_their_standard_error(k: int) -> None:
+    """2,000 tallies of 8 symbols, of k - 8 for a missing value: 8 % is 5 standard deviations."""
+    oracle, generator = PrefixSigns(1.0, k=k), np.random.default_rng(5)
+    tallies = [oracle.draw_tally({3: 500, k - 1: 500}, generator) for _ in range(2000)]
+    margins, errors = zip(*(_margins(oracle, tally, 0.5, 8) for tally in tallies), strict=True)
+    assert np.std(margins, axis=0) == pytest.approx(errors[0], rel=0.08)
+
+
+def test_the_rank_error_of_a_named_randomizer_is_of_all_quantiles() -> None:
+    """The median has the largest standard error; beside two others it is held at 5 % / 3."""
+    errors = []
+    for at in (("0.5",), ("0.25", "0.5", "0.75")):
+        protocol = Quantiles(at=at, rounds="one", bins=8, randomizer="grr")
+        result = by_law(protocol, protocol.synthetic(20_000, 1), 1.0, 1)
+        errors.append(result.errors["one"])
+    levels = [stats.norm.isf(0.05 / (2 * count)) for count in (1, 3)]
+    assert errors[1] / errors[0] == pytest.approx(levels[1] / levels[0], rel=0.02)

@@ -7,7 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+from local_dp.bounds.tails import normal_quantile
 from local_dp.populations.finite import Finite
+from local_dp.protocols.local_protocol import BETA
+from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.logistic import Logistic, sandwich, solution
 from local_dp.records import Records
 from tests.support.long import short
@@ -94,3 +97,15 @@ def test_where_nothing_is_fixed_nothing_is_estimated() -> None:
     result = by_law(Logistic(), population, 0.1, 1)
     assert np.isnan(result.value).all() or np.isfinite(result.standard_error).all()
     assert np.isnan(Logistic().truth(population)).all()
+
+
+def test_the_clients_are_those_that_the_tolerance_takes() -> None:
+    """Where all cells are equally frequent, the least precise coefficient is within it."""
+    protocol = Logistic()
+    n = protocol.clients(1.0)
+    cells = 2 * len(protocol.traits[1])
+    oracle = frequency_randomizer(1.0, protocol.query.domain.size, joint=True)
+    tally = oracle.draw_tally(dict.fromkeys(range(cells), n // cells), np.random.default_rng(1))
+    errors = protocol.algorithm(1.0, n).decode((tally,)).standard_error
+    z = normal_quantile(BETA / (2 * len(protocol.traits[0])))
+    assert z * max(errors) == pytest.approx(protocol.tolerance, rel=0.05)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.bounds.longitudinal import Tree, longitudinal_clients, ways
+from local_dp.bounds.longitudinal import Tree, events_variance, longitudinal_clients, ways
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import exp_epsilon
@@ -268,3 +268,11 @@ def test_tables_are_checked_wave_by_wave() -> None:
         "u > 1",
         "v > 1",
     ]
+
+
+def test_one_interval_has_the_variance_of_a_bit() -> None:
+    """The bit of a change is 1 with probability q + S (p - q)."""
+    for (p, q), share in itertools.product(((0.7, 0.3), (0.5, 0.2)), (0.0, 0.3, 1.0)):
+        chance = q + share * (p - q)
+        exact = chance * (1 - chance) / (p - q) ** 2
+        assert events_variance((p, q), 1, share) == pytest.approx(exact)
