@@ -153,10 +153,10 @@ class OneRound:
 
 
 @lru_cache(maxsize=1024)
-def best_one_round(d: int, epsilon: float, beta: float, plain: int | None = None) -> OneRound:
-    """The simplest one-round question among those with the fewest clients, to 1 %: the fewest
-    reported bits, or `plain`; one hashed bit before blocks."""
-    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2) if plain is None else (plain,)
+def best_one_round(d: int, epsilon: float, beta: float) -> OneRound:
+    """The simplest bent question among those with the fewest clients, to 1 %: the fewest reported
+    bits; one hashed bit before blocks."""
+    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2)
     choices = [
         OneRound(plain, size)
         for plain in bits
@@ -173,10 +173,28 @@ def best_one_round(d: int, epsilon: float, beta: float, plain: int | None = None
     )
 
 
+MOST_NAMED = 20  # bits of a named mask: 2^21 counts
+
+
+def masked_parity_pairs_clients(d: int, epsilon: float, beta: float) -> float:
+    """n for which named masks succeed with probability 1 - beta: about max(4 z_beta^2 2^d / I, 4
+    d^2 z_{beta/d}^2 C^2), I = 2 (E - 1)^2 / ((E + 1) (E + 3)). Infinite above 20 bits (limits
+    3.3)."""
+    shrink = 1 / response_gain(epsilon)
+    # (E - 1) / (E + 3), by which one that names r separates the masks
+    information = 2 * shrink * math.expm1(epsilon) / (math.exp(epsilon) + 3) / 2.0**d
+
+    def enough(n: int) -> bool:
+        return _exact(d, n * shrink**2, n * information) >= 1 - beta
+
+    return least_clients(enough, least=2) if d <= MOST_NAMED else math.inf
+
+
 def masked_parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which the best one-round question succeeds with probability 1 - beta: about max(4
-    z_beta^2 2^d, 4 d^2 z_{beta/d}^2) V, V <= C^2 (limits 3.3)."""
-    return best_one_round(d, epsilon, beta).clients(d, epsilon, beta)
+    """n for which the best one-round question succeeds with probability 1 - beta: named masks, or a
+    bent function (limits 3.3)."""
+    bent = best_one_round(d, epsilon, beta).clients(d, epsilon, beta)
+    return int(min(bent, masked_parity_pairs_clients(d, epsilon, beta)))
 
 
 def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> float:

@@ -167,7 +167,7 @@ ALIKE = [
     (protocols.MaskedParityList(d=4), 500),
     (protocols.MaskedParityList(d=5, bits=3, share=0.4), 800),
     (protocols.MaskedParityOneRound(d=4), 800), (protocols.MaskedParityOneRound(d=5), 1_200),
-    (protocols.MaskedParityOneRound(d=4, form="masks"), 800),
+    (protocols.MaskedParityOneRound(d=4, form="bent"), 800),
 ]  # fmt: skip
 
 
