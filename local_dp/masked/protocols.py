@@ -138,7 +138,7 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
     """The common part of the masked-parity learners: the concept class over {0,1}^d and its
     examples. Without `r` and `a` they are drawn at random."""
 
-    asks = ("signed-hadamard", "signed-blocks")
+    asks: ClassVar[tuple[str, ...]] = ("signed-hadamard", "signed-blocks")
     figureless: ClassVar[str] = "a hypothesis"
     error_unit: ClassVar[str] = "share of records labelled wrongly"
     d: int = parameter(4, "Dimension: the bits of an example", unit="bits")
