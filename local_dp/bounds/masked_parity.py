@@ -152,12 +152,29 @@ class OneRound:
         return least_clients(lambda n: self.success(d, epsilon, n) >= 1 - beta, least=2)
 
 
+MOST_NAMED = 20  # bits of a named mask: 2^21 counts
+
+
+@dataclass(frozen=True)
+class NamedMasks(OneRound):
+    """A one-round question: one of two complementary masks, and a sign."""
+
+    bits: int = 0
+    size: int = 0
+
+    def success(self, d: int, epsilon: float, n: int) -> float:
+        """The same; I = 2 (E - 1)^2 / ((E + 1) (E + 3)) 2^-d: I_up up to epsilon 1.34."""
+        shrink = 1 / response_gain(epsilon)
+        information = 2 * shrink * math.expm1(epsilon) / (math.exp(epsilon) + 3)
+        return _exact(d, n * shrink**2, n * information / 2.0**d)
+
+
 @lru_cache(maxsize=1024)
 def best_one_round(d: int, epsilon: float, beta: float) -> OneRound:
-    """The simplest bent question among those with the fewest clients, to 1 %: the fewest reported
-    bits; one hashed bit before blocks."""
+    """The simplest one-round question among those with the fewest clients, to 1 %: named masks, the
+    fewest reported bits; one hashed bit before blocks."""
     bits = range(d % 2, min(d, MOST_TOLD) + 1, 2)
-    choices = [
+    choices = [NamedMasks()] * (d <= MOST_NAMED) + [
         OneRound(plain, size)
         for plain in bits
         for size in (
@@ -173,28 +190,10 @@ def best_one_round(d: int, epsilon: float, beta: float) -> OneRound:
     )
 
 
-MOST_NAMED = 20  # bits of a named mask: 2^21 counts
-
-
-def masked_parity_pairs_clients(d: int, epsilon: float, beta: float) -> float:
-    """n for which named masks succeed with probability 1 - beta: about max(4 z_beta^2 2^d / I, 4
-    d^2 z_{beta/d}^2 C^2), I = 2 (E - 1)^2 / ((E + 1) (E + 3)). Infinite above 20 bits (limits
-    3.3)."""
-    shrink = 1 / response_gain(epsilon)
-    # (E - 1) / (E + 3), by which one that names r separates the masks
-    information = 2 * shrink * math.expm1(epsilon) / (math.exp(epsilon) + 3) / 2.0**d
-
-    def enough(n: int) -> bool:
-        return _exact(d, n * shrink**2, n * information) >= 1 - beta
-
-    return least_clients(enough, least=2) if d <= MOST_NAMED else math.inf
-
-
 def masked_parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which the best one-round question succeeds with probability 1 - beta: named masks, or a
-    bent function (limits 3.3)."""
-    bent = best_one_round(d, epsilon, beta).clients(d, epsilon, beta)
-    return int(min(bent, masked_parity_pairs_clients(d, epsilon, beta)))
+    """n for which the best one-round question succeeds with probability 1 - beta: about max(4
+    z_beta^2 2^d / I, 4 d^2 z_{beta/d}^2 C^2), I by `NamedMasks` (limits 3.3)."""
+    return best_one_round(d, epsilon, beta).clients(d, epsilon, beta)
 
 
 def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> float:

@@ -90,9 +90,8 @@ class MaskedParityPopulation(Population):
 
     def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
         """Of named masks."""
-        if isinstance(randomizer, MaskPairs):
-            return randomizer.law(self.concept.r, self.concept.a)
-        return None
+        concept = self.concept
+        return randomizer.law(concept.r, concept.a) if isinstance(randomizer, MaskPairs) else None
 
 
 def _shares(concept: Concept, query: Query) -> dict[int, float]:

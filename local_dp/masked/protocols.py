@@ -12,6 +12,8 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.masked_parity import (
+    NamedMasks,
+    OneRound,
     best_one_round,
     best_size,
     masked_parity_clients,
@@ -20,7 +22,6 @@ from local_dp.bounds.masked_parity import (
     masked_parity_list_clients,
     masked_parity_literal_clients,
     masked_parity_literal_success,
-    masked_parity_pairs_clients,
     masked_parity_split,
 )
 from local_dp.bounds.response import check_positive_epsilon
@@ -40,7 +41,6 @@ from local_dp.masked.queries import (
     MaskedIndicator,
     MaskedList,
     MaskedParity,
-    masked_examples,
 )
 from local_dp.noise import philox_words, stream_key
 from local_dp.optimise import best_split
@@ -410,51 +410,35 @@ def _few(d: int) -> int:
 class MaskedParityOneRound(MaskedParityProtocol):
     """Learns c_{r,a} over {0,1}^d exactly in one round: r by hashing, a without knowledge of r.
 
-    A client reports in one of two `form`s. "pairs": it names one of two complementary public masks,
-    with a sign (`MaskPairs`); a is the sign by which most name r (d <= 20). "bent": a hashed bit of
-    r where b = 1, y q(x) where b = 0, q one bent function, whose correlation with every parity is
-    +-2^(-d/2) (any d). Privacy: each client answers once, epsilon-locally private. Utility: exact
-    in 90 % of runs for about 23.5 * 2^d clients at epsilon 1, within 1.15 of the proven least.
-    Cost: two bits.
+    Every client names one of two complementary public masks, with a sign (`MaskPairs`); a is the
+    sign by which most name r. From epsilon 2.3 or d = 21 on it reports a hashed bit of r where b =
+    1, y q(x) where b = 0; the bent function q has correlation +-2^(-d/2) with every parity.
+    Privacy: each client answers once, epsilon-locally private. Utility: exact in 90 % of runs for
+    about 23.5 * 2^d clients at epsilon 1, within 1.15 of the proven least. Cost: two bits.
     """
 
     name = "masked-parity-one-round"
     summary = "Learns a masked parity in one round"
     source = "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
     asks = (*MaskedParityProtocol.asks, "mask-pairs")
-    form: str = parameter(
-        "best",
-        "Question to every client",
-        help="best: fewest clients; pairs: one of two masks; bent: one function for all",
-        choices=("best", "pairs", "bent"),
-    )
 
-    def check(self) -> None:
-        super().check()
-        if self.form == "pairs":
-            masked_examples(self.d)
-
-    def _counts(self, epsilon: float) -> dict[str, float]:
-        """The clients that each form needs."""
-        bent = best_one_round(self.d, epsilon, BETA).clients(self.d, epsilon, BETA)
-        counts = {"pairs": masked_parity_pairs_clients(self.d, epsilon, BETA), "bent": bent}
-        return counts if self.form == "best" else {self.form: counts[self.form]}
+    def question(self, epsilon: float) -> OneRound:
+        """Named masks; or how many bits of x every client reports, and the size of the blocks."""
+        return best_one_round(self.d, epsilon, BETA)
 
     def clients(self, epsilon: float) -> int:
-        return int(min(self._counts(epsilon).values()))
+        return self.question(epsilon).clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Concept]:
-        counts = self._counts(epsilon)
-        if min(counts, key=counts.__getitem__) == "pairs":
+        question = self.question(epsilon)
+        if isinstance(question, NamedMasks):
             pairs = MaskPairs(epsilon, d=self.d)
 
             def read_named(tally: Tally) -> Concept:
                 r = vector_of(pairs.estimate(tally).value)
-                plus, minus = tally.counts[r].tolist()
-                return Concept(self.d, r, int(minus > plus))
+                return Concept(self.d, r, int(np.argmax(tally.counts[r])))
 
             return ask_all(MaskedExample(self.d), pairs, clients, read_named)
-        question = best_one_round(self.d, epsilon, BETA)
         query = MaskedBent(self.d, question.bits)
         randomizer = signed_oracle(epsilon, query.domain.high, question.size)
 

@@ -199,30 +199,26 @@ def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) 
     return np.where(np.where(masked, differs, _odd(records)) == 1, -magnitude, magnitude)
 
 
-def masked_examples(d: int) -> Domain:
-    """A labelled example as the number 2^(d + 1) b + 2 z + 1(y = -1), z = x where b = 0 and 2^i
-    where b = 1. 1 <= d <= 20."""
-    check_dimension(d, MOST_NAMED)
-    return Domain("masked examples", 0, (4 << d) - 1)
-
-
 @dataclass(frozen=True)
 class MaskedExample(Query):
-    """The whole example, without what its label does not depend on: x where b = 0, i where b = 1;
-    the number of `masked_examples`."""
+    """The whole example as the number 4 z + 2 b + 1(y = -1): z = x where b = 0, 2^i where b = 1. 1
+    <= d <= 20."""
 
     name = "masked-example"
     summary = "Gives the example of masked parity, with its label"
     d: int
 
+    def check(self) -> None:
+        check_dimension(self.d, MOST_NAMED)
+
     @property
     def domain(self) -> Domain:
-        return masked_examples(self.d)
+        return Domain("masked examples", 0, (4 << self.d) - 1)
 
     def __call__(self, records: Records) -> Ints:
         b, places = records.whole("b") == 1, records.whole("i").clip(0, self.d - 1)
         vector = np.where(b, 1 << places.astype(np.int64), records.words("x").astype(np.int64))
-        return np.asarray((b * 1 << self.d + 1) + 2 * vector + _odd(records))
+        return np.asarray(4 * vector + 2 * b + _odd(records))
 
 
 @dataclass(frozen=True)

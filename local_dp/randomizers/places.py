@@ -274,6 +274,13 @@ class PerCoin(Coined):
     def possible(self, reports: Words) -> Bools:
         return self.inner.possible(reports)
 
+
+@dataclass(frozen=True)
+class WholeCoin(PerCoin):
+    """One whose tally has a form of its own."""
+
+    has_tally_law = True
+
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """Report by report, with random coins and words, a chunk at a time: O(n)."""
         ends, tally = np.cumsum([*value_counts.values()]), self.empty()

@@ -14,7 +14,7 @@ from local_dp.domains import Domain, bit_strings
 from local_dp.randomizers.frequencies.base import Supporting
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.local_hashing import primitive_taps
-from local_dp.randomizers.places import PerCoin
+from local_dp.randomizers.places import WholeCoin
 from local_dp.tallies import Estimate, Tally
 
 COIN_BITS = 64
@@ -33,7 +33,7 @@ def best_parities(epsilon: float, length: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WideHashing(PerCoin, Supporting):
+class WideHashing(WholeCoin, Supporting):
     """Reports b parities <row_i, v> of one of 2^length symbols v, for b rows of the public coin, by
     2^b-ary randomized response.
 
@@ -117,8 +117,6 @@ class WideHashing(PerCoin, Supporting):
                 signs *= odd
                 np.add.at(table, where, signs)
         return Tally(table, len(reports))
-
-    has_tally_law = True
 
     def estimate(self, tally: Tally) -> Estimate:
         n, (p, q) = tally.answered, self.chances

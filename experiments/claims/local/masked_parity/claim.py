@@ -1,7 +1,6 @@
 """Masked parity: what interaction buys, measured as the least number of clients that learn exactly
 in 90 % of the runs."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +31,7 @@ from local_dp.experiments.claims.local.masked_parity.epsilon import (
     epsilon_finding,
     epsilon_points,
 )
+from local_dp.experiments.claims.local.masked_parity.named import named_recovery
 from local_dp.experiments.lab.parts import (
     LOCAL_MODEL,
     Check,
@@ -299,29 +299,6 @@ def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
         # counted only where r is right, so its law given a wrong r does not matter
         a_right = (mean(n - first, mask / 2) > 1 / 4) == mask
         return int((r_right & a_right).sum())
-
-    return successes
-
-
-def named_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], int]:
-    """For `minimal_clients`: one round by named masks, bit by bit from its law: the clients by b
-    and i, and those that agree with r so far. O(d^2) a run, where a tally has 2^(d + 1) counts."""
-    generator, truth = default_rng([seed]), 1 / (1 + math.exp(-epsilon))
-
-    def successes(n: int, runs: int) -> int:
-        clients = generator.multinomial(n, [1 / (2 * d)] * d + [1 / 2], runs)
-        naming, right = clients.copy(), np.ones(runs, dtype=np.bool_)
-        for place in range(d):
-            # a label with b = 1 contradicts the named mask at i
-            contradicted = np.where(np.arange(d + 1) == place, truth, 1 / 2)
-            wrong = generator.binomial(naming, contradicted)
-            others = generator.binomial(clients - naming, contradicted)
-            ahead = 2 * (wrong + others).sum(axis=1) - n
-            right &= ahead + generator.random(runs) > 1 / 2
-            naming -= wrong
-        signs = generator.binomial(naming, [1 / 2] * d + [truth]).sum(axis=1)
-        ahead = 2 * signs - naming.sum(axis=1) + generator.random(runs)
-        return int((right & (ahead > 1 / 2)).sum())
 
     return successes
 
