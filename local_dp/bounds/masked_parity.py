@@ -155,12 +155,8 @@ class OneRound:
 MOST_NAMED = 20  # bits of a named mask: 2^21 counts
 
 
-@dataclass(frozen=True)
 class NamedMasks(OneRound):
     """A one-round question: one of two complementary masks, and a sign."""
-
-    bits: int = 0
-    size: int = 0
 
     def success(self, d: int, epsilon: float, n: int) -> float:
         """The same; I = 2 (E - 1)^2 / ((E + 1) (E + 3)) 2^-d: I_up up to epsilon 1.34."""
@@ -174,7 +170,7 @@ def best_one_round(d: int, epsilon: float, beta: float) -> OneRound:
     """The simplest one-round question among those with the fewest clients, to 1 %: named masks, the
     fewest reported bits; one hashed bit before blocks."""
     bits = range(d % 2, min(d, MOST_TOLD) + 1, 2)
-    choices = [NamedMasks()] * (d <= MOST_NAMED) + [
+    choices = [NamedMasks(0, 0)] * (d <= MOST_NAMED) + [
         OneRound(plain, size)
         for plain in bits
         for size in (

@@ -124,15 +124,9 @@ SAVED = {
     (HASHED, LISTED): 1.3,
 }
 # one round over two up to d = 5 (measured there .84 to 1.09), and from these d on (1.42, 2.5)
-ALIKE, APART = (
-    (0.8, 1.2),
-    {8: 1.3, 10: 2.25},
-)
+ALIKE, APART = (0.8, 1.2), {8: 1.3, 10: 2.25}
 # of one round for a bit (measured there .88 to 1.00), and of d for two rounds (2.1 to 2.3)
-DOUBLING, POWER = (
-    (0.78, 1.08),
-    (1.85, 2.5),
-)
+DOUBLING, POWER = (0.78, 1.08), (1.85, 2.5)
 BOUNDED = (1.1, 4.2)  # one round over its proven bound (measured there 1.14 to 3.9)
 REACH = 0.3005  # (E - 1) / (E + 3), rounded up
 NEAR = 0.97  # of a table's budget to that of strategies: .985, and .976 at the quick scale
