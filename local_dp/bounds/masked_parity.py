@@ -152,12 +152,25 @@ class OneRound:
         return least_clients(lambda n: self.success(d, epsilon, n) >= 1 - beta, least=2)
 
 
+MOST_NAMED = 20  # bits of a named mask: 2^21 counts
+
+
+class NamedMasks(OneRound):
+    """A one-round question: one of two complementary masks, and a sign."""
+
+    def success(self, d: int, epsilon: float, n: int) -> float:
+        """The same; I = 2 (E - 1)^2 / ((E + 1) (E + 3)) 2^-d: I_up up to epsilon 1.34."""
+        shrink = 1 / response_gain(epsilon)
+        information = 2 * shrink * math.expm1(epsilon) / (math.exp(epsilon) + 3)
+        return _exact(d, n * shrink**2, n * information / 2.0**d)
+
+
 @lru_cache(maxsize=1024)
-def best_one_round(d: int, epsilon: float, beta: float, plain: int | None = None) -> OneRound:
-    """The simplest one-round question among those with the fewest clients, to 1 %: the fewest
-    reported bits, or `plain`; one hashed bit before blocks."""
-    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2) if plain is None else (plain,)
-    choices = [
+def best_one_round(d: int, epsilon: float, beta: float) -> OneRound:
+    """The simplest one-round question among those with the fewest clients, to 1 %: named masks, the
+    fewest reported bits; one hashed bit before blocks."""
+    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2)
+    choices = [NamedMasks(0, 0)] * (d <= MOST_NAMED) + [
         OneRound(plain, size)
         for plain in bits
         for size in (
@@ -175,7 +188,7 @@ def best_one_round(d: int, epsilon: float, beta: float, plain: int | None = None
 
 def masked_parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which the best one-round question succeeds with probability 1 - beta: about max(4
-    z_beta^2 2^d, 4 d^2 z_{beta/d}^2) V, V <= C^2 (limits 3.3)."""
+    z_beta^2 2^d / I, 4 d^2 z_{beta/d}^2 C^2), I by `NamedMasks` (limits 3.3)."""
     return best_one_round(d, epsilon, beta).clients(d, epsilon, beta)
 
 
@@ -185,7 +198,7 @@ def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> flo
 
     2^d 4 B / I_up, I_up = (E - 1)(K - 1) / (K (K + 1)), K = min((E + 1)/2, 1 + sqrt 2): 2^-d I_up
     / 4 is the mean square by which a report separates the two masks, I_up / 4 the most for any r. B
-    is the `posterior_budget` for this and for likelihoods of 1 +- (E - 1) / (E + 3). 20.5 2^d at
+    is the `posterior_budget` for this and for likelihoods of 1 +- (E - 1) / (E + 3). 20.6 2^d at
     epsilon 1 and 90 % (limits 3.3, 13). Raises InputError unless 1/2 < success < 1.
     """
     check_positive_epsilon(epsilon)

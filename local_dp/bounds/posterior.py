@@ -40,7 +40,7 @@ def posterior_budget(reach: float, cost: float, success: float) -> float:
 
     A reply w has likelihoods (1 + u) mu and (1 - u) mu under them, |u| <= reach; its square is the
     sum of mu u^2, at most `cost`, and squares of all replies add up. The budget may differ from
-    case to case, by a public coin. The best of the tables for a reach and cost as large (1.424
+    case to case, by a public coin. The best of the tables for a reach and cost as large (1.430
     at .3005, .0695 and .9); in any case 1 - sqrt(1 - (2p - 1)^2), by Hellinger's distance. Raises
     InputError unless 1/2 < success < 1.
     """

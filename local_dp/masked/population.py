@@ -9,6 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.cube import bent_dual, parity, places_of
 from local_dp.errors import InputError
+from local_dp.masked.pairs import MaskPairs
 from local_dp.masked.queries import (
     MaskedBent,
     MaskedDisagreement,
@@ -22,6 +23,7 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.populations.concepts import masked_parity
 from local_dp.populations.finite import Population
 from local_dp.queries.query import Query
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 
 # of the examples, without information on the bit of a round: D is uniform, so this is known
@@ -85,6 +87,11 @@ class MaskedParityPopulation(Population):
         for value, share in _shares(self.concept, query).items():
             law[value - query.domain.low] += share
         return law
+
+    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
+        """Of named masks."""
+        concept = self.concept
+        return randomizer.law(concept.r, concept.a) if isinstance(randomizer, MaskPairs) else None
 
 
 def _shares(concept: Concept, query: Query) -> dict[int, float]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Words
+from local_dp.bounds.masked_parity import MOST_NAMED
 from local_dp.checks import check_dimension, check_vector, check_whole
 from local_dp.cube import (
     bent_coset,
@@ -196,6 +197,28 @@ def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) 
     places = records.whole("i").clip(0, len(symbol_of) - 1)
     magnitude = np.where(masked, symbol.astype(np.int64), symbol_of[places.astype(np.int64)]) + 1
     return np.where(np.where(masked, differs, _odd(records)) == 1, -magnitude, magnitude)
+
+
+@dataclass(frozen=True)
+class MaskedExample(Query):
+    """The whole example as the number 4 z + 2 b + 1(y = -1): z = x where b = 0, 2^i where b = 1. 1
+    <= d <= 20."""
+
+    name = "masked-example"
+    summary = "Gives the example of masked parity, with its label"
+    d: int
+
+    def check(self) -> None:
+        check_dimension(self.d, MOST_NAMED)
+
+    @property
+    def domain(self) -> Domain:
+        return Domain("masked examples", 0, (4 << self.d) - 1)
+
+    def __call__(self, records: Records) -> Ints:
+        b, places = records.whole("b") == 1, records.whole("i").clip(0, self.d - 1)
+        vector = np.where(b, 1 << places.astype(np.int64), records.words("x").astype(np.int64))
+        return np.asarray(4 * vector + 2 * b + _odd(records))
 
 
 @dataclass(frozen=True)

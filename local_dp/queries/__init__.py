@@ -37,6 +37,7 @@ BUILT_IN = {
     "masked-disagreement": "local_dp.masked.queries:MaskedDisagreement",
     "masked-list": "local_dp.masked.queries:MaskedList",
     "masked-bent": "local_dp.masked.queries:MaskedBent",
+    "masked-example": "local_dp.masked.queries:MaskedExample",
     "masked-index": "local_dp.masked.queries:MaskedIndex",
     "masked-parity": "local_dp.masked.queries:MaskedParity",
     "masked-bit": "local_dp.masked.queries:MaskedBit",

@@ -4,6 +4,7 @@ BUILT_IN = {
     "binary-rr": "local_dp.randomizers.signs.binary_rr:BinaryRR",
     "characters": "local_dp.randomizers.signs.characters:Characters",
     "deny": "local_dp.randomizers.signs.characters:Deny",
+    "mask-pairs": "local_dp.masked.pairs:MaskPairs",
     "prefix-signs": "local_dp.randomizers.signs.prefix_signs:PrefixSigns",
     "sign-rows": "local_dp.randomizers.signs.prefix_signs:SignRows",
     "suspects": "local_dp.randomizers.signs.suspects:Suspects",

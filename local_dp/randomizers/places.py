@@ -47,6 +47,7 @@ class Places(Randomizer):
         return holders
 
 
+_CHUNK = 1 << 18  # clients behind a coin whose reports are drawn at a time
 _ENTRIES = 1 << 16  # places at a time: their words stay in cache
 
 
@@ -272,3 +273,21 @@ class PerCoin(Coined):
 
     def possible(self, reports: Words) -> Bools:
         return self.inner.possible(reports)
+
+
+@dataclass(frozen=True)
+class WholeCoin(PerCoin):
+    """One whose tally has a form of its own."""
+
+    has_tally_law = True
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        """Report by report, with random coins and words, a chunk at a time: O(n)."""
+        ends, tally = np.cumsum([*value_counts.values()]), self.empty()
+        values = np.fromiter(value_counts, dtype=np.int64)
+        for first in range(0, n := int(ends[-1]), _CHUNK):
+            places = np.searchsorted(ends, np.arange(first, min(first + _CHUNK, n)), side="right")
+            coins, words = generator.integers(0, 1 << 64, (2, len(places)), dtype=np.uint64)
+            words = (words >> np.uint64(64 - self.word_bits)).astype(f"u{self.width // 8}")
+            tally += self.tally(self.respond(values[places], words, coins), coins)
+        return tally

@@ -27,7 +27,7 @@ from local_dp.registry import Registry
 # channels inside others, which no request names
 PARTS = {"affine-blocks", "loloha-code", "noisy-bit", "signed-place", "signed-places", "translates"}
 ROOMS = [
-    (RANDOMIZERS, (randomizers,)),
+    (RANDOMIZERS, (randomizers, masked)),
     (QUERIES, (queries, tabular, masked)),
     (PROTOCOLS, (protocols, masked)),
 ]

@@ -14,7 +14,7 @@ from local_dp.domains import Vectors
 from local_dp.errors import InputError, LocalDPError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Repeated, run
 from local_dp.masked.population import Concept, MaskedParityPopulation
-from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
+from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.masked.queries import MaskedIndex
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
@@ -155,7 +155,7 @@ class Silenced:
 @pytest.mark.parametrize(
     "protocol",
     short(
-        [*map(small, PROTOCOLS), MaskedParityOneRound(d=4, form="masks")],
+        [*map(small, PROTOCOLS)],
         lambda each: each.name != "heavy-hitters",
     ),
     ids=repr,
@@ -352,7 +352,6 @@ longitudinal: method=guess / method=memoised / method=tracked / method=tracked, 
 longitudinal: method=tracked, changes=1, labels=a;b;c / times=1 / tolerance=0.0
 marginals: columns=a;a / k=1 / k=65 / labels=x|y / missing=exclude / ways=0 / ways=7
 masked-parity-list: bits=9 / share=1 / share=1.0
-masked-parity-one-round: d=12, form=masks / form=bend
 masked-parity: a=2 / d=0 / d=4, r=16 / d=65 / d=four / r=-1
 mean-vector: columns=a;a / d=0 / high=inf / low=-1e308, high=1e308 / low=0;0 / low=1, high=0
 mean-vector: low=nan / low=x / missing=exclude / outside=x / radius=0 / radius=0.0

@@ -2,7 +2,6 @@
 bits; randomized response reports them."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -15,12 +14,11 @@ from local_dp.domains import Domain, bit_strings
 from local_dp.randomizers.frequencies.base import Supporting
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.local_hashing import primitive_taps
-from local_dp.randomizers.places import PerCoin
+from local_dp.randomizers.places import WholeCoin
 from local_dp.tallies import Estimate, Tally
 
 COIN_BITS = 64
 MAX_PARITIES = 10  # a report's support takes 2^10 steps of the server
-_CHUNK = 1 << 18
 _BLOCK = 1 << 15  # reports added at a time
 
 
@@ -35,7 +33,7 @@ def best_parities(epsilon: float, length: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WideHashing(PerCoin, Supporting):
+class WideHashing(WholeCoin, Supporting):
     """Reports b parities <row_i, v> of one of 2^length symbols v, for b rows of the public coin, by
     2^b-ary randomized response.
 
@@ -119,19 +117,6 @@ class WideHashing(PerCoin, Supporting):
                 signs *= odd
                 np.add.at(table, where, signs)
         return Tally(table, len(reports))
-
-    has_tally_law = True
-
-    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """Report by report, with random coins and words, a chunk at a time: O(2^b n)."""
-        ends, tally = np.cumsum([*value_counts.values()]), self.empty()
-        values = np.fromiter(value_counts, dtype=np.int64)
-        for first in range(0, n := int(ends[-1]), _CHUNK):
-            places = np.searchsorted(ends, np.arange(first, min(first + _CHUNK, n)), side="right")
-            coins, words = generator.integers(0, 1 << 64, (2, len(places)), dtype=np.uint64)
-            words = (words >> np.uint64(64 - self.word_bits)).astype(f"u{self.width // 8}")
-            tally += self.tally(self.respond(values[places], words, coins), coins)
-        return tally
 
     def estimate(self, tally: Tally) -> Estimate:
         n, (p, q) = tally.answered, self.chances

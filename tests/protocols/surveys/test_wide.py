@@ -57,7 +57,7 @@ def test_labels_share_a_code_under_one_coin_in_2_to_the_b(length: int) -> None:
 
 
 @wrong(
-    "local_dp.randomizers.frequencies.wide_hashing:WideHashing.draw_tally",
+    "local_dp.randomizers.places:WholeCoin.draw_tally",
     "values[places]",
     "values[places // 2]",
     "half of the clients answer for others",
