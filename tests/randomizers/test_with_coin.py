@@ -351,16 +351,10 @@ def test_noise_with_a_delta_becomes_pure(delta: float, bits: int) -> None:
     assert randomizer.bits == bits
 
 
-@pytest.mark.parametrize(
-    ("most", "least"),
-    [
-        pytest.param(8, 0.82, marks=pytest.mark.long),
-        pytest.param(10, 0.88, marks=pytest.mark.slow),
-    ],
-)
-def test_fewer_bits_cost_variance(most: int, least: float) -> None:
+@pytest.mark.long
+def test_fewer_bits_cost_variance() -> None:
     """Of randomized response on 16 symbols, 4 bits: the mean variance of a share falls with each
-    bit of the seed; eight bits have it within 18 %, ten within 12 %."""
+    bit of the seed; eight bits have it within 18 %."""
     plain = GRR(1.0, k=16)
     p, q = plain.truth / plain.total, plain.other / plain.total
     whole = (p * (1 - p) + 15 * q * (1 - q)) / 16 / (p - q) ** 2
@@ -369,8 +363,8 @@ def test_fewer_bits_cost_variance(most: int, least: float) -> None:
         / of_length(SeededRejection, bits, 1.0, "grr", "k=16", streams=16)
         .variance(np.arange(16), np.eye(16))
         .mean()
-        for bits in (2, 3, 4, 6, 8, most)[: most // 2 + 1]
+        for bits in (2, 3, 4, 6, 8)
     ]
     assert shares == sorted(shares), shares
     assert shares[0] < 0.5, shares
-    assert least < shares[-1] <= 1.0, shares
+    assert 0.82 < shares[-1] <= 1.0, shares
