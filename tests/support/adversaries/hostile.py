@@ -12,10 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
-from local_dp.domains import Domain, symbols
 from local_dp.loss import Loss, Pure
 from local_dp.oracles.local.asked import CHUNK
-from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.unary import OUE
@@ -93,46 +91,6 @@ class AfterMany(Leaking, BinaryRR):
     def leaks(self, values: Ints) -> bool:
         self.answers[0] += len(values)
         return self.answers[0] > 400_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class DoubleGRR(
-    FiniteChannel
-    # k-ary randomized response in doubles, which takes epsilon 40: all other symbols together have
-    # the chance 0
-):
-    name: ClassVar[str] = "double-grr"
-    source: ClassVar[str] = "many a notebook"
-    k: int = 4
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "word_bits", 32)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
-
-    @property
-    def alphabet(self) -> int:
-        return self.k
-
-    @property
-    def truth(self) -> float:
-        """The probability of the true symbol: 1 in doubles."""
-        return float(np.exp(self.epsilon) / (np.exp(self.epsilon) + self.k - 1))
-
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        uniform = words.astype(np.float64) / 2.0**32
-        shift = np.where(uniform < self.truth, 0, 1 + words % np.uint32(self.k - 1))
-        return ((values + shift.astype(np.int64)) % self.k).astype(np.uint8)
-
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        other = int((1 - self.truth) / (self.k - 1) * 2.0**32)
-        own = 2**32 - (self.k - 1) * other
-        return np.asarray(np.where(reports == values, np.uint64(own), np.uint64(other)))
-
-    def estimate(self, tally: Tally) -> Estimate:
-        return Estimate(tally.counts[0] / tally.n, np.zeros(self.k), tally.n)
 
 
 class Cheap(BinaryRR):  # charges half of what it says
