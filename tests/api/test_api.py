@@ -40,12 +40,10 @@ class Stream:
         return self.frame.__arrow_c_stream__(requested_schema)
 
 
-def _tables(folder: Path) -> dict[str, Any]:
+def _tables() -> dict[str, Any]:
     import pandas
 
     frame = polars.DataFrame(PLAIN)
-    frame.write_csv(folder / "people.csv")
-    frame.write_parquet(folder / "people.parquet")
     arrays = {
         "age": np.array([math.nan if age is None else age for age in AGES]),
         "city": np.array(CITIES),
@@ -60,28 +58,20 @@ def _tables(folder: Path) -> dict[str, Any]:
         "lists": PLAIN,
         "arrays": arrays,
         "records": Records({**arrays, "smokes": arrays["smokes"].astype(np.uint8)}),
-        "CSV": str(folder / "people.csv"),
-        "Parquet": folder / "people.parquet",
     }
 
 
-def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path) -> None:
-    """Frames of pandas and polars, an Arrow stream, lists, arrays and files: one seed gives one
-    digest."""
+def test_every_form_of_a_table_gives_the_same_records_and_result() -> None:
+    """Frames of pandas and polars, an Arrow stream, lists and arrays: one seed gives one digest."""
     digests = set()
-    for name, table in _tables(tmp_path).items():
+    for name, table in _tables().items():
         records = records_of(table)
         assert np.array_equal(
             records["age"], [math.nan if age is None else age for age in AGES], equal_nan=True
         ), name
         assert records["city"].tolist() == CITIES, name
-        answer = (
-            ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict()
-            if name != "CSV"
-            else None
-        )
-        if answer is not None:
-            digests.add((answer["rounds"][0]["digest"], answer["result"]["estimate"]))
+        answer = ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict()
+        digests.add((answer["rounds"][0]["digest"], answer["result"]["estimate"]))
         assert ldp.survey(table, "city == 'Rome'", seed=1).truth == pytest.approx(1 / 3, abs=1e-9)
     assert len(digests) == 1
 
