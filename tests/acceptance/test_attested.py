@@ -2,6 +2,7 @@
 rosters."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
@@ -25,6 +26,7 @@ from tests.support.runs.parties import MEMBERS, Cast, play_in_memory, play_on, s
 from tests.support.wrong import wrong
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
+HOST = shlex.split("host survey --clients 9 --broker mqtt://127.0.0.1:1 --run r")
 SCHEMA = json.loads((Path(outcomes.__file__).parent / "outcome.schema.json").read_text())
 
 
@@ -85,20 +87,7 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     content = file.read_bytes()
     assert (local_dp("keys", "create", str(file)).returncode, file.read_bytes()) == (2, content)
     file.chmod(0o640)
-    done = local_dp(
-        "host",
-        "survey",
-        "--clients",
-        "9",
-        "--broker",
-        "mqtt://127.0.0.1:1",
-        "--run",
-        "r",
-        "--key",
-        str(file),
-        "--server-key",
-        f"{file}.pub",
-    )
+    done = local_dp(*HOST, "--key", str(file), "--server-key", f"{file}.pub")
     assert (done.returncode, "others may read" in done.stderr) == (2, True)
 
 
@@ -109,19 +98,7 @@ def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
     own, roster = tmp_path / "server.key", tmp_path / "roster"
     before, key = roster.read_bytes(), own.read_text().removeprefix("private ")
     (tmp_path / "several").write_text(f"{'ab' * KEY}\n{own.read_text()}")
-    member = (
-        "host",
-        "survey",
-        "--clients",
-        "9",
-        "--broker",
-        "mqtt://127.0.0.1:1",
-        "--run",
-        "r",
-        "--key",
-        str(tmp_path / "host-0.key"),
-        "--server-key",
-    )
+    member = (*HOST, "--key", str(tmp_path / "host-0.key"), "--server-key")
     for words in (
         *(
             ("keys", "enrol", str(roster), str(tmp_path / name), "--index", "70")

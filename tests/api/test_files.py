@@ -2,6 +2,7 @@
 with the line and the words to type; frames of any kind."""
 
 import re
+import shlex
 from os import mkfifo
 from pathlib import Path
 from typing import Any
@@ -198,17 +199,8 @@ def test_a_remedy_can_be_typed_as_it_is_printed(
     ):
         ldp.survey("t.csv", "a > 2", seed=1, csv=word)
     assert ldp.survey("t.csv", "a > 2", seed=1, csv=f"{word} decimal=,").truth == 0.5
-    command = (
-        "run",
-        "survey",
-        "--records",
-        "t.csv",
-        "--question",
-        "a > 2",
-        "--seed",
-        "1",
-        "--tier",
-        "population",
+    command = shlex.split(
+        "run survey --records t.csv --question 'a > 2' --seed 1 --tier population"
     )
     assert "--csv 'sep=;' or --csv sep=," in local_dp(*command).stderr
     assert local_dp(*command, "--csv", "sep=; decimal=,").returncode == 0
