@@ -28,9 +28,21 @@ from tests.support.inputs.builders import (
 from tests.support.runs.virtual_time import run_virtually
 
 
+<<<<<<< HEAD
 def hello(client: int) -> bytes:
     member = f"client-{client}"
     return encode(Hello(run=RUN, member=member, start=client, stop=client + 1, private=False))
+=======
+def hello_of(client: int) -> bytes:
+    return encode(
+        Hello(run=RUN, member=f"client-{client}", start=client, stop=client + 1, private=False)
+    )
+
+
+def answer_of(client: int) -> bytes:
+    member = role(yes_records(1), start=client, member=f"client-{client}")
+    return encode(member.handle(request(survey_query(50)))[0])
+>>>>>>> h-tests2
 
 
 def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,12 +63,14 @@ def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def play() -> int:
         for client in range(50):
+<<<<<<< HEAD
             deliver("hello", client, hello(client))
+=======
+            deliver("hello", client, hello_of(client))
+>>>>>>> h-tests2
         coordinator.open((survey_query(50),), 0.0)
         before = read[0]
-        answer = encode(
-            role(yes_records(1), start=7, member="client-7").handle(request(survey_query(50)))[0]
-        )
+        answer = answer_of(7)
         for _ in range(200):
             deliver("rep", 7, answer)
             deliver("rep", 99, answer)  # of a stranger
@@ -82,7 +96,7 @@ def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Party, "open", counting)
     member = Party.member(RUN, public(keys["server"]), keys["client-7"])
     where = topic(RUN, "hello", "g0", "client-7")
-    hello = encode(Hello(run=RUN, member="client-7", start=7, stop=8, private=False))
+    hello = hello_of(7)
     coordinator = Coordinator(RUN, 50, SEED, 1.0, Terms(20.0), roster)
     broker = MemoryBroker()
 
@@ -126,20 +140,16 @@ def test_who_floods_is_not_forwarded_and_not_waited_for() -> None:
         serving, loop = asyncio.create_task(oracle.serve(1.0)), asyncio.get_running_loop()
         await asyncio.sleep(0.1)
         for client in range(50):
+<<<<<<< HEAD
             say("hello", client, hello(client))
+=======
+            say("hello", client, hello_of(client))
+>>>>>>> h-tests2
         asking = asyncio.create_task(oracle.collect((survey_query(50),)))
         await asyncio.sleep(0.1)
         began, others = loop.time(), set(range(50)) - {7}
         for client in others:
-            say(
-                "rep",
-                client,
-                encode(
-                    role(yes_records(1), start=client, member=f"client-{client}").handle(
-                        request(survey_query(50))
-                    )[0]
-                ),
-            )
+            say("rep", client, answer_of(client))
         for _ in range(1200):
             say("rep", 7, bytes(100))
         await asyncio.sleep(0.1)

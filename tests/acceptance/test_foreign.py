@@ -3,6 +3,7 @@ get text alone; a malformed file is a line."""
 
 import csv
 import re
+import shlex
 import sys
 import unicodedata
 from collections import Counter
@@ -167,40 +168,11 @@ def test_labels_and_names_are_text_on_a_screen(folder: Path) -> None:
     frame = polars.DataFrame({f"n{TITLE}": labels * 30, "n": range(30 * len(labels))})
     frame.write_parquet(folder / f"t{TITLE[:3]}.parquet")
     table = ["--records", f"t{TITLE[:3]}.parquet"]
+    histogram = shlex.split("--epsilon 5 --seed 1 --out out.csv --plot out.svg")
+    frequency = shlex.split("--labels-from-data --tier population --seed 1")
     lines = [
-        (
-            0,
-            [
-                "curate",
-                "histogram",
-                *table,
-                "--column",
-                f"n{TITLE}",
-                "--epsilon",
-                "5",
-                "--seed",
-                "1",
-                "--out",
-                "out.csv",
-                "--plot",
-                "out.svg",
-            ],
-        ),
-        (
-            0,
-            [
-                "run",
-                "frequency",
-                *table,
-                "--column",
-                f"n{TITLE}",
-                "--labels-from-data",
-                "--tier",
-                "population",
-                "--seed",
-                "1",
-            ],
-        ),
+        (0, ["curate", "histogram", *table, "--column", f"n{TITLE}", *histogram]),
+        (0, ["run", "frequency", *table, "--column", f"n{TITLE}", *frequency]),
         (2, ["curate", "histogram", *table, "--column", RED, "--epsilon", "1"]),
         (2, ["run", "survey", *table, "--question", f"{TITLE} == 1", "--tier", "population"]),
     ]

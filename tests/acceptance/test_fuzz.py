@@ -4,7 +4,6 @@ counted."""
 import json
 import math
 import random
-import tracemalloc
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -37,6 +36,7 @@ from local_dp.wire import (
     encode,
     topic,
 )
+from tests.support.effort import Peak
 from tests.support.golden import MESSAGES
 from tests.support.inputs.builders import (
     RUN,
@@ -192,13 +192,11 @@ def _throw(*payloads: bytes) -> tuple[dict[str, int], int]:
     server = _server()
 
     async def throw() -> int:
-        tracemalloc.start()
-        for payload in payloads:
-            sender = "nobody" if b"nobody" in payload else "m"
-            server._deliver(Delivery(topic(RUN, "rep", "g0", sender), payload))
-        most = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        return most
+        with Peak() as peak:
+            for payload in payloads:
+                sender = "nobody" if b"nobody" in payload else "m"
+                server._deliver(Delivery(topic(RUN, "rep", "g0", sender), payload))
+        return peak.bytes
 
     most = run_virtually(throw())
     assert server.coordinator.counts.answered == 0

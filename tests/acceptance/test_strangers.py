@@ -1,6 +1,5 @@
 """P6: what a stranger sends costs the server and a client bounded work, and ends neither."""
 
-import tracemalloc
 from typing import Any
 
 import msgpack
@@ -14,6 +13,7 @@ from local_dp.errors import RefusedError, WireError
 from local_dp.noise import SystemNoise
 from local_dp.records import Records
 from local_dp.wire import CLIENT, SERVER, Ask, Refusal, Reply, Request, decode
+from tests.support.effort import Peak
 from tests.support.inputs.builders import RUN, request, survey_query
 from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS
 from tests.support.wrong import wrong
@@ -24,14 +24,12 @@ MEGABYTE = 1 << 20
 def _peak(call: Any, *arguments: Any) -> tuple[Any, int]:
     """What the call gives or raises, and the most memory that Python and numpy held for it, in
     bytes."""
-    tracemalloc.start()
-    try:
-        result = call(*arguments)
-    except (WireError, RefusedError) as error:
-        result = error
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return result, most
+    with Peak() as peak:
+        try:
+            result = call(*arguments)
+        except (WireError, RefusedError) as error:
+            result = error
+    return result, peak.bytes
 
 
 def _asking(**changes: Any) -> dict[str, Any]:

@@ -14,14 +14,13 @@ from local_dp.arrays import Ints, Words
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.loss import Pure, exp_epsilon
-from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
+from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.numbers.noise import DiscreteLaplace
 from local_dp.randomizers.places import BitVector, PerCoin
-from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
+from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.verification.audit import audit
 from local_dp.verification.bits import check_bits
@@ -106,29 +105,6 @@ def test_floating_point_laplace_is_refused_in_private(
     assert isinstance(answer(KeyedNoise(1)), Refusal), (
         "by default no density and no audit is accepted"
     )
-
-
-def exclusive(randomizer: Randomizer, first: int, second: int, n: int = 100_000) -> int:
-    """How many of n reports of `first` are of a kind that `second` does not send in n; both answer
-    from the system's entropy."""
-    noise = SystemNoise()
-    one, other = (
-        randomizer.respond(np.full(n, value), randomizer.draw(noise, Draw(1), 0, n), NO_COIN)
-        for value in (first, second)
-    )
-    kinds, counts = np.unique(one, return_counts=True)
-    # at epsilon 1 the other sends 36 of these on average, and none with probability 1e-15
-    often = counts >= 100
-    return int(counts[(often | (len(kinds) > 1000)) & ~np.isin(kinds, other)].sum())
-
-
-def test_lattice_laplace_has_no_support_of_its_own() -> None:
-    """Reliability 15: in 100,000 reports each way no lattice report is one that the other end never
-    sends; of textbook Laplace nearly all are."""
-    lattice = DiscreteLaplace(1.0)
-    assert exclusive(lattice, 0, lattice.steps) == exclusive(lattice, lattice.steps, 0) == 0
-    floats = exclusive(FloatLaplace(1.0), 0, 1)
-    assert floats > 90_000
 
 
 # two inputs are no witness of these: it is about what the object says of itself, or how reports are

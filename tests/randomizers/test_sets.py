@@ -228,23 +228,6 @@ def test_means_of_numbers_of_places() -> None:
     assert (low[2], high[2]) == (-1.0, 1.0)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
-@pytest.mark.parametrize("limit", [1, 2, 4])
-def test_the_rule_which_pckv_is_better(epsilon: float, limit: int) -> None:
-    """Of a rare key's share the vector has less variance than the one response from about 2 L^2 (E
-    + 1) - L E / 2 keys on, and more below."""
-    growth = math.exp(epsilon)
-    turn = 2 * limit**2 * (growth + 1) - limit * growth / 2
-    vector = limit**2 * support_variance(0.5, 2 / (growth + 3), 0.0)
-
-    def one_response(k: int) -> float:
-        base = 2 / (2 * k + limit * growth)
-        return base * (1 - base) / (math.expm1(epsilon) * base / 2) ** 2
-
-    assert one_response(math.ceil(1.1 * turn + 2)) > vector
-    assert one_response(max(limit, math.floor(0.9 * turn - 2))) < vector or 0.9 * turn - 2 < limit
-
-
 # its places have twice the epsilon
 TooSure = twin_of(
     SignedPlaces, inner=lambda own, right: SignedPlace(2 * own.epsilon, word_bits=own.word_bits)

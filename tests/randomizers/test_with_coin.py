@@ -8,15 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from local_dp.bounds.parity import deny_information, parity_information
 from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.local.oracles import AggregateOracle, PopulationOracle
 from local_dp.populations.parity import ParityPopulation
 from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.compressed.genprot import (
@@ -118,9 +115,6 @@ def test_an_impossible_coin_is_refused() -> None:
     assert randomizer.possible(parts).tolist() == [True, False, True]
 
 
-TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
-
-
 SOME = [
     Suspects(1.0, d=3, masks=mask_set(np.array(members), 3))
     for members in ([0, 2, 3, 5, 7], [1, 6], [0, 1, 2, 3])
@@ -192,25 +186,6 @@ def test_one_report_tells_what_its_formula_says() -> None:
         assert parity_information(d, columns).sum() == pytest.approx(
             deny_information(d, 1.0), rel=1e-6
         )
-
-
-def test_user_level_and_aggregate_tallies_have_the_exact_law() -> None:
-    """Tallies of 60,000 simulated clients and drawn ones pass a chi-square test at 1e-6 against the
-    enumerated law; the law of another r fails it."""
-    n, randomizer, population = 60_000, Deny(1.0, d=3), ParityPopulation(3, 3, 60_000, 5)
-    limit = chi2.isf(TAIL, 7)
-    oracles: list[PopulationOracle | AggregateOracle] = [
-        PopulationOracle(population, KeyedNoise(1), 2, 1.0),
-        AggregateOracle(population, np.random.default_rng(3), 1.0),
-    ]
-    for oracle in oracles:
-        (tally,) = oracle.answer((LocalQuery(ParityExample(3), randomizer, Cohort(0, n)),))
-        for r, right in ((3, True), (5, False)):
-            expected = n * randomizer.law(r)
-            assert (((tally.counts[0] - expected) ** 2 / expected).sum() < limit) == right
-        estimate = randomizer.estimate(tally)
-        right_means = (np.arange(8) == 3) - 1 / 8  # x = 0, one example in eight, counts as nothing
-        assert np.all(np.abs(estimate.value - right_means) < 4.9 * estimate.standard_error)
 
 
 KINDS: list[type[Compressed]] = [SeededRejection, GenProt]
@@ -351,16 +326,10 @@ def test_noise_with_a_delta_becomes_pure(delta: float, bits: int) -> None:
     assert randomizer.bits == bits
 
 
-@pytest.mark.parametrize(
-    ("most", "least"),
-    [
-        pytest.param(8, 0.82, marks=pytest.mark.long),
-        pytest.param(10, 0.88, marks=pytest.mark.slow),
-    ],
-)
-def test_fewer_bits_cost_variance(most: int, least: float) -> None:
+@pytest.mark.long
+def test_fewer_bits_cost_variance() -> None:
     """Of randomized response on 16 symbols, 4 bits: the mean variance of a share falls with each
-    bit of the seed; eight bits have it within 18 %, ten within 12 %."""
+    bit of the seed; eight bits have it within 18 %."""
     plain = GRR(1.0, k=16)
     p, q = plain.truth / plain.total, plain.other / plain.total
     whole = (p * (1 - p) + 15 * q * (1 - q)) / 16 / (p - q) ** 2
@@ -369,8 +338,8 @@ def test_fewer_bits_cost_variance(most: int, least: float) -> None:
         / of_length(SeededRejection, bits, 1.0, "grr", "k=16", streams=16)
         .variance(np.arange(16), np.eye(16))
         .mean()
-        for bits in (2, 3, 4, 6, 8, most)[: most // 2 + 1]
+        for bits in (2, 3, 4, 6, 8)
     ]
     assert shares == sorted(shares), shares
     assert shares[0] < 0.5, shares
-    assert least < shares[-1] <= 1.0, shares
+    assert 0.82 < shares[-1] <= 1.0, shares

@@ -174,24 +174,6 @@ def dense(scores: list[int], low: int, high: int, parts: Parts, levels: int) -> 
     return law
 
 
-NEEDLE = [10] * 41
-NEEDLE[17:20] = [18, 20, 19]
-PARTS = Parts(1.0, 1.0, 1e-2, 1.0)
-
-
-def test_golden_law_of_rec_concave() -> None:
-    """Spec 11.2: T = 40, on the repaired Laplace test and on the printed one; and L of the same
-    score, extended to 64."""
-    runs = runs_of(NEEDLE)
-    law = share(OtherRec(lambda runs: runs, Promise(10, 20), PARTS).law(runs))
-    golden = {18: 0.382825368, 17: 0.140833582, 19: 0.232195323, 0: 0.000111959882}
-    assert {answer: float(law[answer]) for answer in golden} == pytest.approx(golden, abs=1e-9)
-    twin = OtherRec(lambda runs: runs, Promise(10, 20), PARTS, accept=stable.printed_acceptance)
-    paper = share(twin.law(runs))
-    assert float(paper[18]) == pytest.approx(0.471969072, abs=1e-9)
-    assert stable.plateaus(runs_of([*NEEDLE, *[0] * 24])).tolist() == [20, 19, 10, 10, 10, 10, 0, 0]
-
-
 def test_plateaus_of_every_score() -> None:
     """Against sliding windows, on scores that are not quasi-concave, and at both ends of a domain
     of 2^64."""

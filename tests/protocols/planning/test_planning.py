@@ -19,16 +19,20 @@ from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
+<<<<<<< HEAD
 from local_dp.protocols.vectors.workload import PrefixSums, shares_first_variance
 from local_dp.randomizers.finite import flip_weight
+=======
+from local_dp.protocols.vectors.workload import PrefixSums
+>>>>>>> h-tests2
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.registry import Registry
 from local_dp.shuffle.accountant import amplified
 from local_dp.shuffle.histogram import Target, multi_message
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short
+from tests.support.plugin_package.leaky_rr import LeakyRR
 from tests.support.wrong import wrong
 
 SEARCH = "a search over several rounds"
@@ -171,32 +175,22 @@ def test_quantiles_are_planned_for_both_ways() -> None:
     assert len(planning.ways(Quantiles(bins=4000), 1.0)) == 3  # too fine for one round
 
 
-class Leaky(BinaryRR):
-    """Claims epsilon and spends twice as much."""
-
-    name = "leaky"
-
-    def prepare(self) -> None:
-        super().prepare()
-        object.__setattr__(self, "flip", flip_weight(2 * self.nano, self.word_bits))
-
-
 def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One that spends more than it claims would seem the cheapest way: it is left out. One that
     does not load, too."""
-    assert Leaky(1.0).flip < BinaryRR(1.0).flip
     registry = Registry(RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.built_in)
-    homes = {"leaky": f"{__name__}:Leaky", "broken": f"{__name__}:Nothing"}
+    leaky = LeakyRR.name
+    homes = {leaky: f"{LeakyRR.__module__}:LeakyRR", "broken": f"{__name__}:Nothing"}
     vars(registry)["_points"] = RANDOMIZERS._points | {
         name: EntryPoint(name, home, "nobody") for name, home in homes.items()
     }
     monkeypatch.setattr(planning, "RANDOMIZERS", registry)
-    assert {"leaky", "broken"} <= set(registry)
+    assert {leaky, "broken"} <= set(registry)
     assert set(_by_name(Survey(), 1.0)) == {"binary-rr", *ORACLES, planning.CURATOR, planning.OPEN}
     monkeypatch.setattr(planning, "_keeps_epsilon", lambda name, randomizer: True)
-    assert "leaky" in _by_name(Survey(), 1.0)
+    assert leaky in _by_name(Survey(), 1.0)
 
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=5), Mean()], ids=lambda each: each.name)

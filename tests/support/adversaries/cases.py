@@ -29,7 +29,7 @@ _BROKEN: dict[str, tuple[Randomizer, ...]] = {
     hostile.Urandom(1.0), hostile.Threads(1.0), hostile.Environment(1.0)),
     "memory": (hostile.Contrary(1.0),),
     "sampler, enumerated": (
-        zoo.LastElement(1.0, k=8), zoo.Leak(1.0, k=8), zoo.NoNoise(1.0, k=2), zoo.Swapped(1.0, k=4),
+        zoo.LastElement(1.0, k=8), zoo.Leak(1.0, k=8),
         hostile.Understated(1.0, k=3), hostile.BareEntry(1.0, k=8), hostile.OddBit(1.0, k=2048),
     ),
     "sampler, drawn": (zoo.LastElement(1.0, k=4096), zoo.OneLevel(1.0), zoo.SharedWord(1.0, k=5)),

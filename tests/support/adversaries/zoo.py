@@ -92,16 +92,6 @@ class Leak(GRR):  # reports the truth once in a thousand times, whatever the wor
         )
 
 
-class NoNoise(GRR):  # reports the truth
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return values.astype(self.report_dtype)
-
-
-class Swapped(GRR):  # of two neighbouring symbols the thresholds are swapped
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return super().respond(values, words // words.dtype.type(2), cells)
-
-
 class Neighbour(GRR):  # a report depends on who is asked together with the client
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return super().respond(np.roll(values, 1), words, cells)
