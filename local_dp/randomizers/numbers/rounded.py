@@ -11,18 +11,16 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_built
 from local_dp.domains import Domain, grouped_levels
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import (
     FiniteChannel,
     Mixed,
     OfLevels,
-    ceil_fraction,
     flip_weight,
     too_narrow,
 )
 from local_dp.randomizers.frequencies.base import DirectOracle, FiniteOracle
 from local_dp.randomizers.frequencies.best import NEAR, choices
-from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.grr import GRR, other_weight
 from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.tallies import Estimate, Joint, Tally
@@ -152,7 +150,7 @@ class RoundedGRR(Rounded, DirectOracle):
     @cached_property
     def slope(self) -> int:
         """What one step of the lattice adds to the weight of an end."""
-        least = ceil_fraction(self.total / (exp_epsilon(self.nano) + (self.shares - 1)))
+        least = other_weight(self.nano, self.shares, self.word_bits)
         return (self.total - self.shares * least) // self.steps
 
     @property

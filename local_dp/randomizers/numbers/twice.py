@@ -9,9 +9,9 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, grouped_levels, levels
-from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import OfLevels, ceil_fraction, too_narrow
+from local_dp.randomizers.finite import OfLevels, too_narrow
 from local_dp.randomizers.frequencies.base import DirectOracle
+from local_dp.randomizers.frequencies.grr import other_weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class TwiceRounded(OfLevels, DirectOracle):
     @cached_property
     def slope(self) -> int:
         """The weight that one of steps^2 equal parts of a symbol's law adds."""
-        least = ceil_fraction(self.total / (exp_epsilon(self.nano) + (self.shares - 1)))
+        least = other_weight(self.nano, self.shares, self.word_bits)
         return (self.total - self.shares * least) // self.steps**2
 
     @property
