@@ -1,6 +1,7 @@
 """How fast a run is asked: the round trip that was measured, the members that may owe replies at
 once, and how long a round may take by default."""
 
+import asyncio
 import math
 
 # members whose replies may be outstanding: what every broker survives in its default configuration
@@ -14,6 +15,11 @@ LEAST_DEADLINE = 30.0  # seconds
 _WORK = 0.001  # seconds that a server works for one member in a round
 _SLACK = 3  # times the seconds that all members should take
 _TRIES = 6  # times that a member is asked within the deadline, as some messages are lost
+
+
+def clock() -> float:
+    """The time of the event loop, in seconds."""
+    return asyncio.get_running_loop().time()
 
 
 class Pace:

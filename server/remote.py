@@ -16,6 +16,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import UNSIGNED, Envelopes
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.losses import Unanswered
+from local_dp.server.pace import clock
 from local_dp.server.phases import Parting, Send
 from local_dp.server.progress import Progress, Turnout
 from local_dp.server.round import Closing, Past, Round
@@ -172,7 +173,7 @@ class RemoteOracle:
         journal: Journal | None = None,
         envelopes: Envelopes = UNSIGNED,
     ) -> None:
-        self.bus = SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
+        self.bus = SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, clock()))
         self.coordinator = coordinator
         self.on_progress = on_progress
         self._alarm = asyncio.Event()
@@ -194,7 +195,7 @@ class RemoteOracle:
                     self.coordinator.connected()
                 elif not self._deliver(event):
                     continue
-                now = _now()
+                now = clock()
                 if self._last_keep + LINGER <= now:
                     self._keep()
                 if self.coordinator.wake(now) < self._until:
@@ -202,7 +203,7 @@ class RemoteOracle:
 
     def _deliver(self, delivery: Delivery) -> bool:
         """True if it was read."""
-        now = _now()
+        now = clock()
         if not self.coordinator.reads(delivery.topic, now):
             return False
         try:
@@ -227,7 +228,7 @@ class RemoteOracle:
     async def gather(self) -> None:
         """Waits for the clients, if that was put off. Raises QuorumError if nobody came."""
         if self._patience is not None:
-            self.coordinator.gather(self._patience, _now())
+            self.coordinator.gather(self._patience, clock())
             self._patience = None
             await self._settle()
             self.coordinator.gathered()
@@ -240,7 +241,7 @@ class RemoteOracle:
         if past is not None and past.closing is not None:
             return self.coordinator.repeat(queries, past)
         await self.gather()
-        round = self.coordinator.open(queries, _now(), past)
+        round = self.coordinator.open(queries, clock(), past)
         round.check_size()
         if journal is None:
             return self.coordinator.close(await self._settle())
@@ -259,11 +260,11 @@ class RemoteOracle:
         if self._journal is not None and fresh:
             self._journal.keep(fresh)
             fresh.clear()
-            self._last_keep = _now()
+            self._last_keep = clock()
 
     async def collect(self, queries: tuple[LocalQuery, ...]) -> Round:
         """One round, however few answer it. Raises as `Coordinator.open`."""
-        self.coordinator.open(queries, _now())
+        self.coordinator.open(queries, clock())
         await self._settle()
         return self.coordinator.shut()
 
@@ -272,25 +273,25 @@ class RemoteOracle:
         most."""
         # nobody was asked, and who is there is not known
         if self._patience is not None and patience:
-            self.coordinator.gather(patience, _now())
+            self.coordinator.gather(patience, clock())
             await self._settle()
-        self.coordinator.phase = Parting(self.coordinator.members, patience, _now())
+        self.coordinator.phase = Parting(self.coordinator.members, patience, clock())
         await self._settle()
 
     async def _settle(self) -> float:
         """Publishes the due messages until the phase is settled, and stores accepted reports; the
         time when it was settled."""
-        while not self.coordinator.phase.is_settled(now := _now()):
+        while not self.coordinator.phase.is_settled(now := clock()):
             self._alarm.clear()
-            if (filters := self.coordinator.listening.change(_now())) is not None:
+            if (filters := self.coordinator.listening.change(clock())) is not None:
                 await self._listen(filters)
             self._keep()  # before a receipt is due
-            for send in self.coordinator.due(_now()):
+            for send in self.coordinator.due(clock()):
                 await self._publish(send)
             self._show()
-            self._until = self.coordinator.wake(_now())
+            self._until = self.coordinator.wake(clock())
             with suppress(TimeoutError):  # until an event makes it wake earlier, or progress is due
-                async with asyncio.timeout_at(min(self._until, _now() + SHOWN)):
+                async with asyncio.timeout_at(min(self._until, clock() + SHOWN)):
                     await self._alarm.wait()
         self._keep()
         self._show()
@@ -305,17 +306,13 @@ class RemoteOracle:
         await asyncio.wait([self._listening], timeout=LINGER)
 
     def _stands(self, listening: asyncio.Task[None]) -> None:
-        self.coordinator.listening.stands(_now())
+        self.coordinator.listening.stands(clock())
         self._alarm.set()
 
     async def _publish(self, send: Send) -> None:
         await self.bus.publish(topic(self.coordinator.run, "req", send.group), encode(send.message))
 
     def _show(self) -> None:
-        progress = self.coordinator.progress(_now())
+        progress = self.coordinator.progress(clock())
         if progress is not None:
             self.on_progress(progress)
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

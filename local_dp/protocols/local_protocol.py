@@ -2,7 +2,7 @@
 result beside the truth; and every protocol by name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import repeat
 from typing import (
@@ -434,6 +434,19 @@ def describe_estimate(estimate: Estimate) -> PlainData:
         "standard_error": plain(estimate.standard_error),
         "interval": plain(np.stack(estimate.interval(), axis=-1)),
         "n": estimate.n,
+    }
+
+
+def describe_estimates(estimates: Sequence[Estimate]) -> PlainData:
+    """Several estimates as one list of each; `n` is the least."""
+    values = [np.atleast_1d(each.value) for each in estimates]
+    errors = [np.atleast_1d(each.standard_error) for each in estimates]
+    ends = [np.stack(each.interval(), axis=-1).reshape(-1, 2) for each in estimates]
+    return {
+        "estimate": plain(np.concatenate(values)),
+        "standard_error": plain(np.concatenate(errors)),
+        "interval": plain(np.concatenate(ends)),
+        "n": min(each.n for each in estimates),
     }
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from local_dp.arrays import Bools, Column, Floats, Ints, Words
+from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, ties
@@ -186,6 +187,21 @@ _cached_law = lru_cache(maxsize=4096)(report_law)
 
 def ceil_fraction(value: Fraction) -> int:
     return -(-value.numerator // value.denominator)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfLevels(Randomizer):
+    """A randomizer of a number in [0, 1], a multiple of 1 / steps."""
+
+    steps: int = 1 << 16
+
+    @property
+    def domain(self) -> Domain:
+        return levels(self.steps)
+
+    @classmethod
+    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
+        return cls(epsilon, steps=min(size, 64) - 1)
 
 
 @dataclass(frozen=True)

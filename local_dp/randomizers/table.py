@@ -15,10 +15,10 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_built, check_whole
-from local_dp.domains import Domain, levels, parameters
+from local_dp.domains import parameters
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import FiniteChannel, of_moments, too_narrow
+from local_dp.randomizers.finite import FiniteChannel, OfLevels, of_moments, too_narrow
 from local_dp.tallies import Estimate, Tally
 
 # reports at a time: their indices stay in cache, and the allocator keeps their memory
@@ -271,7 +271,7 @@ MEASURED = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberTable(TableChannel):
+class NumberTable(OfLevels, TableChannel):
     """A randomizer of a number x in [0, 1] on the lattice of multiples of 1 / steps, as a table of
     whole weights.
 
@@ -293,10 +293,6 @@ class NumberTable(TableChannel):
             check_whole("steps", self.steps, 1, MAX_STEPS)
         if self.nano < 1000:
             raise InputError(f"epsilon is {self.epsilon!r}; {self.name} needs at least 1e-6 nats")
-
-    @property
-    def domain(self) -> Domain:
-        return levels(self.steps)
 
     @cached_property
     def coarse(self) -> Self | None:
@@ -355,10 +351,6 @@ class NumberTable(TableChannel):
         rounded = np.bincount(places, numbers, COARSE + 2)
         present = {value: int(count) for value, count in enumerate(rounded.tolist()) if count}
         return self.coarse.draw_tally(present, generator)
-
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, steps=min(size, 64) - 1)
 
     @cached_property
     @abstractmethod

@@ -110,8 +110,8 @@ class Median(Again[Located]):
     """Asks each person who answered whether their number is below a threshold, in rounds of three
     thresholds."""
 
-    kind: ClassVar[str] = "median"
-    title: ClassVar[str] = "The second question: the median"
+    kind = "median"
+    title = "The second question: the median"
     place: int  # of the question in the poll
     question: Question
     search: Quantiles

@@ -17,6 +17,7 @@ from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import Party, new_key, public
 from local_dp.server.members import Place
+from local_dp.server.pace import clock
 from local_dp.server.poll.game import Game
 from local_dp.server.poll.plan import Plan
 from local_dp.server.poll.questions import Question, Questions
@@ -32,7 +33,7 @@ class _Bus(MqttBus):
     """With the clock of the event loop."""
 
     def now(self) -> float:
-        return asyncio.get_running_loop().time()
+        return clock()
 
     async def rest(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

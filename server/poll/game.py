@@ -4,7 +4,7 @@ parity, and the class finds the hidden rule in two rounds."""
 import asyncio
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -82,8 +82,8 @@ class Game(Again[Concept]):
     """Masked parity by list decoding (`MaskedParityList`): each phone answers in one of two rounds.
     The server deals the records, and so it knows them."""
 
-    kind: ClassVar[str] = "game"
-    title: ClassVar[str] = "The game"
+    kind = "game"
+    title = "The game"
     population: MaskedParityPopulation
     outlook: str
     pauses: bool  # before round two, until `go_on`

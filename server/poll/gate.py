@@ -15,6 +15,7 @@ from local_dp.bus.address import Address
 from local_dp.errors import ForgedError
 from local_dp.sealing import Envelopes
 from local_dp.server.members import Allowance
+from local_dp.server.pace import clock
 from local_dp.wire import EVERYBODY, VERSION
 
 PACKET = 1 << 14  # bytes of one packet from a member: a reply has some hundred
@@ -257,13 +258,9 @@ async def _packets(
 ) -> AsyncIterator[bytes]:
     """The packets for the broker. Raises GateError for one that the member does not send, or for
     too many."""
-    packets, allowance = Packets(), Allowance(RATE, BURST, at=_now())
+    packets, allowance = Packets(), Allowance(RATE, BURST, at=clock())
     while (data := await receive()) is not None:
         for packet in packets.feed(data):
-            if not allowance.take(_now()):
+            if not allowance.take(clock()):
                 raise GateError("too many packets")
             yield bytes(visit.passed(packet))
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

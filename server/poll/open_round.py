@@ -65,9 +65,7 @@ class OpenRound(Collecting):
     def report(self, member: Member, message: Answer, now: float) -> None:
         super().report(member, message, now)
         # also where it came again: the receipt may be lost
-        if not member.owes and member.name in self.round.sums:
-            self._receivers.append(member)
-            self._confirm = min(self._confirm, now + STORED)
+        self._greet(member, now + STORED)
 
     def due(self, run: str, has_rejoined: bool, now: float) -> list[Send]:
         sends = Phase.due(self, run, has_rejoined, now)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from local_dp.sealing import KEY
+from local_dp.server.pace import clock
 from local_dp.server.pages import SERVER, page_headers
 from local_dp.server.poll.connections import reader, speaker
 from local_dp.server.poll.crowd import Crowd
@@ -168,7 +169,7 @@ class Web:
 
         async def join(request: "Request") -> "Response":
             key, address = await _key(request), request.client.host if request.client else ""
-            return JSONResponse(self.desk.join(key, lambda: self.crowd.may_join(address, _now())))
+            return JSONResponse(self.desk.join(key, lambda: self.crowd.may_join(address, clock())))
 
         async def follow(request: "Request") -> "Response":
             self.crowd.belongs(request.scope["client"], "presenter")
@@ -256,7 +257,7 @@ class Web:
         if changes and (presenter if origin is None else not self.site.is_own(origin, host)):
             return 403  # a page of another site; programs that are no browsers send no origin
         address = scope["client"][0] if scope.get("client") else ""
-        return 0 if self.crowd.may_ask(address, _now()) else 429
+        return 0 if self.crowd.may_ask(address, clock()) else 429
 
     async def _bus(self, websocket: "WebSocket") -> None:
         from starlette.websockets import WebSocketDisconnect
@@ -325,7 +326,3 @@ def _with_headers(send: "Send") -> "Send":
         await send(message)
 
     return sending
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

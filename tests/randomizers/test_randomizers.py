@@ -70,7 +70,7 @@ ALPHA = 1e-6  # failure probability of each statistical check
     at="1.0",
 )
 @wrong(
-    "local_dp.randomizers.frequencies.grr:_other_weight",
+    "local_dp.randomizers.frequencies.grr:other_weight",
     "exp_epsilon(nano) + (k - 1)",
     "exp_epsilon(nano) + k",
     "more than epsilon is spent",

@@ -127,8 +127,16 @@ class Labelled(LabelPolicies[D, R]):
         return points, np.where(gaps, 0, label.yes).astype(np.int64)
 
 
+class OfOneColumn(Labelled[LabelledMultiset, R]):
+    """A question about a label and the values of one column."""
+
+    def database(self, records: Records) -> LabelledMultiset:
+        (points,), labels = self.labelled(records)
+        return LabelledMultiset.of(points, labels, BITS)
+
+
 @dataclass(frozen=True)
-class Threshold(Labelled[LabelledMultiset, int]):
+class Threshold(OfOneColumn[int]):
     """Releases the number from which on a label is 1."""
 
     column: str = option(brief="The column of numbers", metavar="NAME")
@@ -150,10 +158,6 @@ class Threshold(Labelled[LabelledMultiset, int]):
             return learner.excess(size)
         most = learner.choice.shortfall((1 << BITS) + 1)
         return most if most < size // 2 else None
-
-    def database(self, records: Records) -> LabelledMultiset:
-        (points,), labels = self.labelled(records)
-        return LabelledMultiset.of(points, labels, BITS)
 
     def to_data(self, result: int, records: Records) -> PlainData:
         start = plain(result)
@@ -183,7 +187,7 @@ class Threshold(Labelled[LabelledMultiset, int]):
 
 
 @dataclass(frozen=True)
-class Point(Labelled[LabelledMultiset, int | None]):
+class Point(OfOneColumn[int | None]):
     """Releases the one value at which a label is 1 most often, if it is far enough ahead of the
     others."""
 
@@ -204,10 +208,6 @@ class Point(Labelled[LabelledMultiset, int | None]):
     def task(self, table: Launch) -> Task[LabelledMultiset, int | None]:
         check_domain(self.delta, table, self.column)
         return super().task(table)
-
-    def database(self, records: Records) -> LabelledMultiset:
-        (points,), labels = self.labelled(records)
-        return LabelledMultiset.of(points, labels, BITS)
 
     def to_data(self, result: int | None, records: Records) -> PlainData:
         value = None if result is None else coded(records, self.column).value(result)

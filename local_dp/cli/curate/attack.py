@@ -63,7 +63,7 @@ class Reconstruct(Attacking):
 
     summary = "Guesses every row's answer from noisy counts of groups"
     example = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
-    attack: ClassVar[Callable[..., Attacked]] = reconstruct
+    attack = reconstruct
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Trace(Attacking):
 
     summary = "Finds the members of a group from its noisy means"
     example = "trace --records fair.csv --question 'affairs > 0' --noise 0"
-    attack: ClassVar[Callable[..., Attacked]] = trace
+    attack = trace
     members: int = option(25, "Number of rows in the group whose means are published", metavar="N")
 
 

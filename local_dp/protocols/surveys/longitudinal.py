@@ -31,8 +31,8 @@ from local_dp.protocols.local_protocol import (
     LocalProtocol,
     PlainData,
     check_different,
+    describe_estimates,
     parameter,
-    plain,
     policy,
 )
 from local_dp.protocols.needs import Need
@@ -362,8 +362,6 @@ class Longitudinal(LocalProtocol[Course]):
         return [f"{name}{yes}" for name in asking.names]
 
     def describe(self, result: Course) -> PlainData:
-        rows = [np.stack(each.interval(), axis=-1).reshape(-1, 2) for each in result.estimates]
-        errors = [np.atleast_1d(each.standard_error) for each in result.estimates]
         choice = {
             "method": result.way.name,
             "explanation": self._reason(result),
@@ -371,10 +369,7 @@ class Longitudinal(LocalProtocol[Course]):
         }
         return {
             "labels": self.estimate_names,
-            "estimate": plain(self.values(result)),
-            "standard_error": plain(np.concatenate(errors)),
-            "interval": plain(np.concatenate(rows)),
-            "n": min(each.n for each in result.estimates),
+            **describe_estimates(result.estimates),
             "choice": choice,
         }
 

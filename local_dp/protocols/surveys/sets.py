@@ -19,8 +19,8 @@ from local_dp.protocols.local_protocol import (
     BETA,
     LocalProtocol,
     PlainData,
+    describe_estimates,
     parameter,
-    plain,
     policy,
 )
 from local_dp.protocols.needs import Need
@@ -193,16 +193,11 @@ class Sets(LocalProtocol[Holdings]):
         return np.concatenate([each.value for each in result.estimates])
 
     def describe(self, result: Holdings) -> PlainData:
-        rows = [np.stack(each.interval(), axis=-1) for each in result.estimates]
-        errors = [each.standard_error for each in result.estimates]
         means = [f"mean of {item}" for item in self.items]
         return {
             "column": self.column,
             "labels": [*self.items, *means][: len(self.values(result))],
-            "estimate": plain(self.values(result)),
-            "standard_error": plain(np.concatenate(errors)),
-            "interval": plain(np.concatenate(rows)),
-            "n": result.estimates[0].n,
+            **describe_estimates(result.estimates),
         }
 
     def truth(self, population: Population) -> Floats:

@@ -18,7 +18,7 @@ UNDECIDED = np.uint16(0xFFFF)  # in place of a step
 _FEW = 1 << 12  # clients below which a table of all pairs of bytes costs more than it saves
 
 
-def _other_weight(nano: int, k: int, bits: int) -> int:
+def other_weight(nano: int, k: int, bits: int) -> int:
     """The least whole s with (2^bits - (k - 1) s) / s <= e^epsilon: the weight of each untrue
     symbol."""
     return ceil_fraction(2**bits / (exp_epsilon(nano) + (k - 1)))
@@ -64,7 +64,7 @@ class GRR(DirectOracle, OfSymbols):
 
     def _fits(self, bits: int) -> bool:
         nano = self.nano
-        other = _other_weight(nano, symbols(self.k).size, bits)
+        other = other_weight(nano, symbols(self.k).size, bits)
         return loses_little(2**bits - (self.k - 1) * other, other, nano)
 
     def prepare(self) -> None:
@@ -74,7 +74,7 @@ class GRR(DirectOracle, OfSymbols):
     @cached_property
     def other(self) -> int:
         """The weight s of each symbol that is not the true one."""
-        return _other_weight(self.nano, self.k, self.word_bits)
+        return other_weight(self.nano, self.k, self.word_bits)
 
     @property
     def truth(self) -> int:

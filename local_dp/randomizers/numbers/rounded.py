@@ -9,20 +9,25 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_built
-from local_dp.domains import Domain, grouped_levels, levels
+from local_dp.domains import Domain, grouped_levels
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import FiniteChannel, Mixed, ceil_fraction, flip_weight, too_narrow
+from local_dp.randomizers.finite import (
+    FiniteChannel,
+    Mixed,
+    OfLevels,
+    flip_weight,
+    too_narrow,
+)
 from local_dp.randomizers.frequencies.base import DirectOracle, FiniteOracle
 from local_dp.randomizers.frequencies.best import NEAR, choices
-from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.grr import GRR, other_weight
 from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.tallies import Estimate, Joint, Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBitMean(FiniteChannel):
+class OneBitMean(OfLevels, FiniteChannel):
     """Reports 1 with a probability linear in the value x in [0, 1]: Pr[1] = 1/2 + (2x - 1) / (2C).
 
     Values lie on a lattice of `steps` steps; the two extreme thresholds differ by a multiple of
@@ -35,7 +40,6 @@ class OneBitMean(FiniteChannel):
     summary = "Reports one bit whose chance grows with the number"
     source = "Duchi, Jordan, Wainwright 2013"
     alphabet = 2
-    steps: int = 1 << 16
 
     def prepare(self) -> None:
         if self.slope < 1:
@@ -50,14 +54,6 @@ class OneBitMean(FiniteChannel):
     def base(self) -> int:
         """The weight of a reported 1 at x = 0."""
         return (self.total - self.slope * self.steps) // 2
-
-    @property
-    def domain(self) -> Domain:
-        return levels(self.steps)
-
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, steps=min(size, 64) - 1)
 
     def _ones(self, values: Ints) -> Words:
         return np.uint64(self.base) + values.astype(np.uint64) * np.uint64(self.slope)
@@ -154,7 +150,7 @@ class RoundedGRR(Rounded, DirectOracle):
     @cached_property
     def slope(self) -> int:
         """What one step of the lattice adds to the weight of an end."""
-        least = ceil_fraction(self.total / (exp_epsilon(self.nano) + (self.shares - 1)))
+        least = other_weight(self.nano, self.shares, self.word_bits)
         return (self.total - self.shares * least) // self.steps
 
     @property

@@ -3,20 +3,19 @@ estimated."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, grouped_levels, levels
-from local_dp.loss import exp_epsilon
-from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.finite import OfLevels, too_narrow
 from local_dp.randomizers.frequencies.base import DirectOracle
+from local_dp.randomizers.frequencies.grr import other_weight
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwiceRounded(DirectOracle):
+class TwiceRounded(OfLevels, DirectOracle):
     """Rounds x in [0, 1] at random to an end, twice, and reports the number of upper ends, 0 to 2,
     by randomized response.
 
@@ -30,7 +29,6 @@ class TwiceRounded(DirectOracle):
     name = "twice-rounded"
     summary = "Rounds a number at random twice and reports the sum"
     source = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
-    steps: int = 1 << 16
     none: int = 0
 
     def check(self) -> None:
@@ -41,10 +39,6 @@ class TwiceRounded(DirectOracle):
     def prepare(self) -> None:
         if self.slope < 1:
             raise too_narrow(self)
-
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, steps=min(size, 64) - 1)
 
     @property
     def domain(self) -> Domain:
@@ -61,7 +55,7 @@ class TwiceRounded(DirectOracle):
     @cached_property
     def slope(self) -> int:
         """The weight that one of steps^2 equal parts of a symbol's law adds."""
-        least = ceil_fraction(self.total / (exp_epsilon(self.nano) + (self.shares - 1)))
+        least = other_weight(self.nano, self.shares, self.word_bits)
         return (self.total - self.shares * least) // self.steps**2
 
     @property
