@@ -51,7 +51,7 @@ EPSILON, TARGET, FALL = 1.0, "9/10", 2.1
 SUCCESS = float(Fraction(TARGET))
 EPSILONS = (0.5, 1.0, 2.0)
 TRIALS = {
-    "quick": {6: 40, 8: 30, 10: 14, 12: 4},
+    "quick": {6: 40, 8: 60, 10: 20, 12: 10},
     "full": {6: 600, 8: 500, 10: 300, 12: 60},
 }
 INDEPENDENT = {"quick": 60, "full": 400}  # runs of independent survivors
