@@ -98,6 +98,35 @@ def parity_elimination_clients(d: int, epsilon: float, fall: float, step: float)
     return 2.0**d * (fall + beyond) / (-math.log1p(-shrink) - shrink)
 
 
+def parity_elimination_limit(epsilon: float, fall: float) -> tuple[float, float]:
+    """Proven up to epsilon ln 3, as d grows and rounds shrink: the clients of elimination in units
+    of C^2 2^d, and Pr[it drops the hidden parity].
+
+    Let s = 1 / C, a = -ln(1 - s), rho = (1 - s) a / s, and G the renewal measure of steps of
+    density (1 - s) / s on [0, a]: s int_[0, fall] e^x dG(x) and 1 - (1 - rho) G([0, fall]) (limits
+    12.3).
+    """
+    check_positive_epsilon(epsilon)
+    shrink = 1 / response_gain(epsilon)
+    jump = -math.log1p(-shrink)
+    slope = (1 - shrink) / shrink
+
+    def renewals(level: float) -> float:
+        return sum(
+            (-y) ** k * math.exp(y) / math.factorial(k)
+            for k in range(int(level / jump) + 1)
+            for y in [slope * (level - k * jump)]
+        )
+
+    ends = np.append(np.arange(0, fall, jump), fall)
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    half = np.diff(ends)[:, None] / 2
+    places = ends[:-1, None] + half * (1 + nodes)
+    smooth = np.exp(places) * np.vectorize(renewals)(places)
+    cost = math.exp(fall) * renewals(fall) - float((half * weights * smooth).sum())
+    return shrink * cost, 1 - (1 - slope * jump) * renewals(fall)
+
+
 def at_most(k: int, n: int, p: Floats) -> Floats:
     """Pr[Binomial(n, p) <= k]; a normal approximation above n = 64."""
     if n > 64:

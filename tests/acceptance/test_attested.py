@@ -26,11 +26,7 @@ from tests.support.runs.parties import MEMBERS, Cast, play_in_memory, play_on, s
 from tests.support.wrong import wrong
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
-<<<<<<< HEAD
-MEMBER = shlex.split("host survey --clients 9 --broker mqtt://127.0.0.1:1 --run r --key")
-=======
 HOST = shlex.split("host survey --clients 9 --broker mqtt://127.0.0.1:1 --run r")
->>>>>>> h-tests2
 SCHEMA = json.loads((Path(outcomes.__file__).parent / "outcome.schema.json").read_text())
 
 
@@ -91,11 +87,7 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     content = file.read_bytes()
     assert (local_dp("keys", "create", str(file)).returncode, file.read_bytes()) == (2, content)
     file.chmod(0o640)
-<<<<<<< HEAD
-    done = local_dp(*MEMBER, str(file), "--server-key", f"{file}.pub")
-=======
     done = local_dp(*HOST, "--key", str(file), "--server-key", f"{file}.pub")
->>>>>>> h-tests2
     assert (done.returncode, "others may read" in done.stderr) == (2, True)
 
 
@@ -106,16 +98,13 @@ def test_a_private_key_is_no_public_key(tmp_path: Path) -> None:
     own, roster = tmp_path / "server.key", tmp_path / "roster"
     before, key = roster.read_bytes(), own.read_text().removeprefix("private ")
     (tmp_path / "several").write_text(f"{'ab' * KEY}\n{own.read_text()}")
-<<<<<<< HEAD
-=======
     member = (*HOST, "--key", str(tmp_path / "host-0.key"), "--server-key")
->>>>>>> h-tests2
     for words in (
         *(
             ("keys", "enrol", str(roster), str(tmp_path / name), "--index", "70")
             for name in ("server.key", "several")
         ),
-        (*MEMBER, str(tmp_path / "host-0.key"), "--server-key", str(own)),
+        (*member, str(own)),
     ):
         done = local_dp(*words)
         assert (done.returncode, done.stderr.count("\n"), "is a private key" in done.stderr) == (

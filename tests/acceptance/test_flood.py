@@ -28,11 +28,6 @@ from tests.support.inputs.builders import (
 from tests.support.runs.virtual_time import run_virtually
 
 
-<<<<<<< HEAD
-def hello(client: int) -> bytes:
-    member = f"client-{client}"
-    return encode(Hello(run=RUN, member=member, start=client, stop=client + 1, private=False))
-=======
 def hello_of(client: int) -> bytes:
     return encode(
         Hello(run=RUN, member=f"client-{client}", start=client, stop=client + 1, private=False)
@@ -42,7 +37,6 @@ def hello_of(client: int) -> bytes:
 def answer_of(client: int) -> bytes:
     member = role(yes_records(1), start=client, member=f"client-{client}")
     return encode(member.handle(request(survey_query(50)))[0])
->>>>>>> h-tests2
 
 
 def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,11 +57,7 @@ def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def play() -> int:
         for client in range(50):
-<<<<<<< HEAD
-            deliver("hello", client, hello(client))
-=======
             deliver("hello", client, hello_of(client))
->>>>>>> h-tests2
         coordinator.open((survey_query(50),), 0.0)
         before = read[0]
         answer = answer_of(7)
@@ -140,11 +130,7 @@ def test_who_floods_is_not_forwarded_and_not_waited_for() -> None:
         serving, loop = asyncio.create_task(oracle.serve(1.0)), asyncio.get_running_loop()
         await asyncio.sleep(0.1)
         for client in range(50):
-<<<<<<< HEAD
-            say("hello", client, hello(client))
-=======
             say("hello", client, hello_of(client))
->>>>>>> h-tests2
         asking = asyncio.create_task(oracle.collect((survey_query(50),)))
         await asyncio.sleep(0.1)
         began, others = loop.time(), set(range(50)) - {7}

@@ -28,55 +28,6 @@ PLAIN: dict[str, Any] = {
 }
 
 
-<<<<<<< HEAD
-=======
-class Stream:
-    """A frame of somebody else: nothing but the Arrow C stream."""
-
-    def __init__(self, frame: polars.DataFrame) -> None:
-        self.frame = frame
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.frame.__arrow_c_stream__(requested_schema)
-
-
-def _tables() -> dict[str, Any]:
-    import pandas
-
-    frame = polars.DataFrame(PLAIN)
-    arrays = {
-        "age": np.array([math.nan if age is None else age for age in AGES]),
-        "city": np.array(CITIES),
-        "smokes": np.array(PLAIN["smokes"]),
-    }
-    return {
-        "polars": frame,
-        "pandas": pandas.DataFrame(PLAIN),
-        "pandas, nullable": pandas.DataFrame(PLAIN).convert_dtypes(),
-        "pandas, categorical": pandas.DataFrame(PLAIN).astype({"city": "category"}),
-        "Arrow stream": Stream(frame),
-        "lists": PLAIN,
-        "arrays": arrays,
-        "records": Records({**arrays, "smokes": arrays["smokes"].astype(np.uint8)}),
-    }
-
-
-def test_every_form_of_a_table_gives_the_same_records_and_result() -> None:
-    """Frames of pandas and polars, an Arrow stream, lists and arrays: one seed gives one digest."""
-    digests = set()
-    for name, table in _tables().items():
-        records = records_of(table)
-        assert np.array_equal(
-            records["age"], [math.nan if age is None else age for age in AGES], equal_nan=True
-        ), name
-        assert records["city"].tolist() == CITIES, name
-        answer = ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict()
-        digests.add((answer["rounds"][0]["digest"], answer["result"]["estimate"]))
-        assert ldp.survey(table, "city == 'Rome'", seed=1).truth == pytest.approx(1 / 3, abs=1e-9)
-    assert len(digests) == 1
-
-
->>>>>>> h-tests2
 @pytest.mark.parametrize(
     ("table", "words"),
     [

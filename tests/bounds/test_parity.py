@@ -23,6 +23,7 @@ from local_dp.bounds.parity import (
     best_parity_information,
     deny_information,
     parity_deny_clients,
+    parity_elimination_limit,
     parity_information,
     parity_one_round_bound,
     parity_one_round_clients,
@@ -198,3 +199,22 @@ def test_an_answer_adds_its_log_likelihood(epsilon: float) -> None:
     hidden, even = np.array([1 + shrink, 1 - shrink]) / 2, np.array([0.5, 0.5])
     assert right == pytest.approx(stats.entropy(hidden, even))
     assert other == pytest.approx(-stats.entropy(even, hidden))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_elimination_has_the_limit_of_one_survivor(epsilon: float) -> None:
+    """The clients until 20,000 survivors have fallen by 2, and the mean of e^L there, are as
+    computed (1e-6, normal); a fall of 1.8 is not."""
+    shrink, generator = 1 / response_gain(epsilon), np.random.default_rng(7)
+    scores, clients = np.zeros(20_000), np.zeros(20_000)
+    while (some := scores > -2).any():
+        waits = generator.exponential(size=int(some.sum()))
+        clients[some] += waits
+        scores[some] += shrink * waits + math.log1p(-shrink)
+    for fall, right in ((2.0, True), (1.8, False)):
+        limits = parity_elimination_limit(epsilon, fall)
+        sizes = [
+            abs(float(each.mean()) - limit) / float(each.std()) * math.sqrt(20_000)
+            for each, limit in zip((shrink**2 * clients, np.exp(scores)), limits, strict=True)
+        ]
+        assert (max(sizes) < 5.1) is right

@@ -16,6 +16,7 @@ from local_dp.experiments.claims.frontier.parity_any_rounds import (
     EXPERIMENT,
     AddedUp,
     Eliminated,
+    Independent,
     Private,
 )
 from local_dp.hardness.transcripts import Turn, transcript_laws
@@ -40,7 +41,7 @@ def not_rounded(suspects: Suspects) -> Any:
 RIGHT: Any = vars(Suspects)["_parts"].func
 WRONG = cached_property(not_rounded)
 WRONG.__set_name__(Suspects, "_parts")
-changes = elimination.changes
+changes, independent = elimination.changes, claim.independent
 
 
 def of_a_curator(protocol: Turn, inputs: Counts) -> Floats:
@@ -65,6 +66,13 @@ TWINS = [
         "written out",
     ),
     Twin("c at +1/C", channels, {"divergence_curvature": at_plus}, (), "the bound's share"),
+    Twin(
+        "survivors without rounding to half",
+        claim,
+        {"independent": lambda d, rounding, generator: independent(d, False, generator)},
+        (Independent,),
+        "explain what elimination asks",
+    ),
     Twin("a bound of half as much again", claim, LARGER, (), "no fewer clients"),
     Twin("a quarter of the fall", claim, {"FALL": 0.5}, (Eliminated,), "finds the parity"),
     Twin("twice the fall", claim, {"FALL": 4.2}, (Eliminated,), "no fewer clients"),

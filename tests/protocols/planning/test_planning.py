@@ -19,13 +19,9 @@ from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.frequency import Crosstab, Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean_vector import Mean
-<<<<<<< HEAD
 from local_dp.protocols.vectors.workload import PrefixSums, shares_first_variance
-from local_dp.randomizers.finite import flip_weight
-=======
-from local_dp.protocols.vectors.workload import PrefixSums
->>>>>>> h-tests2
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.registry import Registry
 from local_dp.shuffle.accountant import amplified
 from local_dp.shuffle.histogram import Target, multi_message
