@@ -226,8 +226,8 @@ class Supersolution:
         """A row that is not in the table yet."""
         sharp = self.cells.sharp(density, certain)
         rate = self.cells.rate(density)
-        unknown = np.full((2, self.cells.size), math.inf)
-        return Row(budget, density, certain, self.cells.smooth(sharp), sharp, rate, unknown)
+        nothing = np.full((2, self.cells.size), math.inf)
+        return Row(budget, density, certain, self.cells.smooth(sharp), sharp, rate, nothing)
 
     def add(self, row: Row) -> None:
         """Puts the row at the end. Raises InputError if some reply gains more than it allows."""

@@ -43,14 +43,14 @@ class MaskPairs(WholeCoin, OfExamples):
         """The example that rules out the two likely reports of the four."""
         examples = values.astype(np.uint64)
         vector = examples >> np.uint64(2)
-        masked = 1 - (examples >> 1) % 2
+        masked = 1 - (examples >> 1) % 2  # where b = 0
         odd = (parity(coins & vector) + examples + masked) % 2
         return np.asarray(4 * masked + 2 * parity(vector) + odd, dtype=np.int64)
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """How often each mask is named with + and -, shape (2^d, 2)."""
-        named = (cells.astype(np.int64) ^ -(reports & 1).astype(np.int64)) % (1 << self.d)
-        places = 2 * named + (reports >> 1)
+        masks = (cells.astype(np.int64) ^ -(reports & 1).astype(np.int64)) % (1 << self.d)
+        places = 2 * masks + (reports >> 1)
         return Tally(np.bincount(places, minlength=2 << self.d).reshape(-1, 2))
 
     def law(self, r: int, a: int) -> Floats:
@@ -61,8 +61,13 @@ class MaskPairs(WholeCoin, OfExamples):
         law[r, [a, 1 - a]] = 1, 1 - 1 / self.inner.gain
         return law / (2 << self.d)
 
+    def truths(self, values: Ints) -> Floats:
+        examples = values.astype(np.int64)[:, None]
+        place = 4 * (1 << np.arange(self.d)) + 2  # b = 1 and i
+        return np.where(examples // 2 * 2 == place, 1.0 - 2 * (examples % 2), 0.0)
+
     def estimate(self, tally: Tally) -> Estimate:
         n, gain = tally.answered, self.inner.gain
-        named = walsh_hadamard(tally.counts.sum(axis=1))[1 << np.arange(self.d)]
-        mean = -gain * named / n
+        names = walsh_hadamard(tally.counts.sum(axis=1))[1 << np.arange(self.d)]
+        mean = -gain * names / n
         return Estimate(mean, np.sqrt((gain**2 - mean**2) / n), n)

@@ -196,9 +196,9 @@ def test_an_answer_adds_its_log_likelihood(epsilon: float) -> None:
     the divergence the other way."""
     shrink = 1 / response_gain(epsilon)
     (right, _), (other, _) = _answer_scores(epsilon)
-    hidden, even = np.array([1 + shrink, 1 - shrink]) / 2, np.array([0.5, 0.5])
-    assert right == pytest.approx(stats.entropy(hidden, even))
-    assert other == pytest.approx(-stats.entropy(even, hidden))
+    truth, even = np.array([1 + shrink, 1 - shrink]) / 2, np.array([0.5, 0.5])
+    assert right == pytest.approx(stats.entropy(truth, even))
+    assert other == pytest.approx(-stats.entropy(even, truth))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])

@@ -123,16 +123,16 @@ def test_law_of_named_masks_and_what_it_reveals() -> None:
             law = np.zeros((4, 2))
             for coin, report in product(range(4), range(4)):
                 coins = np.array([coin], dtype=np.uint64)
-                seen = channel[pairs.encode(values, coins)][:, report].mean()
-                law += pairs.tally(np.array([report]), coins).counts * seen / 4
+                chance = channel[pairs.encode(values, coins)][:, report].mean()
+                law += pairs.tally(np.array([report]), coins).counts * chance / 4
             np.testing.assert_allclose(pairs.law(r, a), law, atol=1e-15)
             both.append(law)
             laws.append(np.bincount(values, minlength=14)[[0, 1, *range(4, 14)]] / 16)
         each += information(*both).sum() / 4
 
     def score(columns: Floats) -> Floats:
-        seen = [columns @ law for law in laws]
-        return np.asarray(np.mean([*map(information, seen[::2], seen[1::2])], axis=0))
+        chances = [columns @ law for law in laws]
+        return np.asarray(np.mean([*map(information, chances[::2], chances[1::2])], axis=0))
 
     assert each == pytest.approx(best_channel(1.0, 12, score).value, rel=1e-6)
 
@@ -316,5 +316,5 @@ def test_blocks_have_the_variance_of_their_reports() -> None:
     chances = np.ones(9)
     chances[0] = math.e
     p, q = (chances / chances.sum())[:2]
-    named = 0.2 * (p + q) + 0.8 * 2 * q
-    assert blocks_variance(1.0, 8, 2, 0.1) == pytest.approx(named / (p - q) ** 2)
+    share = 0.2 * (p + q) + 0.8 * 2 * q
+    assert blocks_variance(1.0, 8, 2, 0.1) == pytest.approx(share / (p - q) ** 2)

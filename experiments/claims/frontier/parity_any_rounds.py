@@ -189,7 +189,7 @@ class Independent(Row):
 def independent(d: int, rounding: bool, generator: Generator) -> int:
     """The clients of one elimination of independent survivors; the first is the hidden parity."""
     shrink, step = 1 / response_gain(EPSILON), ParityElimination(d=d).step
-    scores, hidden, clients = np.zeros(1 << d), np.arange(1 << d) == 0, 0
+    scores, truth, clients = np.zeros(1 << d), np.arange(1 << d) == 0, 0
     while len(scores) > 1:
         size = len(scores)
         if size >= FEW:
@@ -197,16 +197,16 @@ def independent(d: int, rounding: bool, generator: Generator) -> int:
             # of the hidden one: 1 - s, and 2 s for its chance to be a spare of the set
             spread = math.sqrt(size * (1 - size / 2**d) / (2 * math.pi)) * rounding
             own = 1 - shrink + 2 * shrink * spread / size
-            names = generator.poisson(np.where(hidden, own, 1.0) * count / size)
+            names = generator.poisson(np.where(truth, own, 1.0) * count / size)
             scores = scores + names * math.log(own) + (1 - own) * count / size
         else:
             count = size
             for sign in (1, -1):
-                bits = generator.poisson((1 + sign * shrink * hidden) / 2)
+                bits = generator.poisson((1 + sign * shrink * truth) / 2)
                 scores = scores + bits * math.log1p(sign * shrink)
         clients += count
         likely = scores > -FALL
-        scores, hidden = scores[likely], hidden[likely]
+        scores, truth = scores[likely], truth[likely]
     return clients
 
 
