@@ -66,6 +66,9 @@ class MaskPairs(WholeCoin, OfExamples):
         place = 4 * (1 << np.arange(self.d)) + 2  # b = 1 and i
         return np.where(examples // 2 * 2 == place, 1.0 - 2 * (examples % 2), 0.0)
 
+    def variance(self, values: Ints, law: Floats) -> Floats:
+        return np.asarray(self.inner.gain**2 - (law @ self.truths(values)) ** 2)
+
     def estimate(self, tally: Tally) -> Estimate:
         n, gain = tally.answered, self.inner.gain
         names = walsh_hadamard(tally.counts.sum(axis=1))[1 << np.arange(self.d)]
