@@ -45,7 +45,7 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
     "scripts/rooms": "a part of scripts/check",
-    "scripts/tables F": "an hour; a slow test searches the tables too",
+    "scripts/tables F": "a quarter of an hour; a slow test searches the tables too",
     "scripts/vectors": "rewrites the vectors of the wire; tests/wire checks them",
     ".venv/bin/python -m pytest -q": "this very suite",
     "python -m pytest -q": "this very suite",

@@ -256,7 +256,7 @@ class MaskedParityLearner(MaskedParityProtocol):
 
     Privacy: each client answers once, epsilon-locally private. Utility: with
     `bounds.masked_parity_clients`, about (4 d^2 z_{beta/d}^2 + 4 z_beta^2) / I, exact with
-    probability 1 - beta; one round would need about 29 * 2^d at epsilon 1. For the uniform
+    probability 1 - beta; one round would need about 23 * 2^d at epsilon 1. For the uniform
     distribution over examples only: learning under every distribution would contain parity. Cost:
     one bit a client, two rounds.
     """

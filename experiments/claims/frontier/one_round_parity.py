@@ -229,7 +229,7 @@ class OneRoundParity(Experiment):
                 for kind, sizes in AT_BOUND[scale].items()
                 for d in sizes
             ),
-            *(Cross(kind, 4) for kind in (DENY, TWO, THREE)),
+            *(Cross(kind, 4) for kind in (*ONE_ROUND, *SEVERAL)),
         ]
 
     def finding(self, sheet: Sheet) -> Finding:
