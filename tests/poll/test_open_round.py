@@ -88,7 +88,7 @@ def test_who_owes_is_asked_again_at_hello_and_slowly() -> None:
 
 
 @wrong(
-    "local_dp.server.poll.open_round:OpenRound.report",
+    "local_dp.server.poll.open_round:OpenRound._greet",
     "not member.owes and member.name in self.round.sums",
     "member.name in self.round.sums",
     "a member is confirmed before its last answer has come",
