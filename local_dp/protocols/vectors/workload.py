@@ -508,7 +508,7 @@ class Workload(OfColumns[Answers]):
             lambda tally: Answers(signs.answers(tally, self.matrix, weights), variances),
         )
 
-    def synthetic(self, clients: int, seed: int) -> Population:
+    def synthetic(self, clients: int, seed: int) -> Finite:
         """Each combination of labels with a share proportional to its place, from 1."""
         columns = zip(self.columns, self.symbols.labels, self.symbols.places, strict=True)
         kinds = Records({name: np.array(labels)[places] for name, labels, places in columns})
