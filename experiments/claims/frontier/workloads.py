@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.random import default_rng
 
+from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import known_totals, one_bit_variance_bound
 from local_dp.experiments.lab.parts import (
     FRONTIER,
@@ -33,10 +34,11 @@ from local_dp.experiments.lab.parts import (
     measured,
     table_of,
 )
+from local_dp.experiments.lab.shapes import Style
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.oracles import PopulationOracle
-from local_dp.populations.finite import Finite, Population
+from local_dp.populations.finite import Finite
 from local_dp.protocols.vectors.workload import Answers, Variances, Workload, query_excess
 
 EPSILON, LARGE = 1.0, 4.0
@@ -85,24 +87,36 @@ class Worst:
     def query(self) -> int:
         return int(np.argmax(query_excess(self.protocol.design.rows, self.protocol.matrix)))
 
-    def people(self, seed: int) -> Finite:
+    @cached_property
+    def law(self) -> Floats:
         signs = self.protocol.design.rows.astype(np.float64)
         gram = signs.T @ signs / len(signs)
         query = self.protocol.matrix[self.query]
         constant = float((query - query @ known_totals(gram) @ gram).mean())
+        shares = np.zeros(len(query))
         ends = [query.argmin(), query.argmax()]
-        law = np.zeros(len(query))
-        law[ends] = query.max() - constant, constant - query.min()
-        return Finite(self.protocol.synthetic(1, 0).kinds, law, CLIENTS, seed)
+        shares[ends] = query.max() - constant, constant - query.min()
+        return shares
 
-    def square(self, result: Answers, population: Population) -> float:
+    @cached_property
+    def stated(self) -> float:
+        return self.protocol.variances(EPSILON).sign_rows / CLIENTS
+
+    def people(self, seed: int) -> Finite:
+        return Finite(self.protocol.synthetic(1, 0).kinds, self.law, CLIENTS, seed)
+
+    @cached_property
+    def truth(self) -> float:
+        return float(self.protocol.truth(self.people(0))[self.query])
+
+    def square(self, result: Answers) -> float:
         """The square of the query's error, in units of the stated variance."""
-        error = (result.estimate.value - self.protocol.truth(population))[self.query]
-        return float(error**2 * CLIENTS / self.protocol.variances(EPSILON).sign_rows)
+        return float(result.estimate.value[self.query] - self.truth) ** 2 / self.stated
 
 
 class Square(Row):
     mean: float  # in units of the stated variance
+    stated: float  # times n
 
 
 class Runs(Row):
@@ -112,15 +126,19 @@ class Runs(Row):
     k: int
     trials: int
 
+    def ratio(self, row: Square) -> Positive:
+        """Mean squared normal errors are chi-squared: on a logarithmic scale Student's law with a
+        quarter of the trials as degrees is as heavy, both tails together."""
+        return Positive(row.mean, math.sqrt(2 / self.trials), self.trials / 4)
+
     def measure(self, seed: int) -> Square:
         worst = Worst(protocol_of(self.queries, self.k))
         algorithm = worst.protocol.algorithm(EPSILON, CLIENTS)
         total = 0.0
         for draw in default_rng([seed, self.k]).integers(1 << 62, size=self.trials).tolist():
-            people = worst.people(draw)
-            oracle = PopulationOracle(people, KeyedNoise(draw), draw, EPSILON)
-            total += worst.square(run(algorithm, oracle), people)
-        return Square(total / self.trials)
+            oracle = PopulationOracle(worst.people(draw), KeyedNoise(draw), draw, EPSILON)
+            total += worst.square(run(algorithm, oracle))
+        return Square(total / self.trials, worst.stated * CLIENTS)
 
 
 class Users(Row):
@@ -136,7 +154,7 @@ class Users(Row):
             return Trial(
                 worst.protocol.algorithm(EPSILON, CLIENTS),
                 worst.people,
-                lambda result, people: worst.square(result, people) <= 1,
+                lambda result, _: worst.square(result) <= 1,
                 CLIENTS,
                 EPSILON,
             )
@@ -159,8 +177,8 @@ class Workloads(Experiment):
         trials = TRIALS[scale]
         return [
             *grid(Strategy, WORKLOADS, SIZES[scale], (EPSILON, LARGE)),
-            *grid(Runs, WORKLOADS, (16,), (trials,)),
-            Runs(PREFIXES, 64, trials),
+            *grid(Runs, (PREFIXES,), SIZES["quick"], (trials,)),
+            *grid(Runs, (RANGES, MARGINALS, PARITIES), (16,), (trials,)),
             Users(MARGINALS, 8),
         ]
 
@@ -172,7 +190,9 @@ class Workloads(Experiment):
             _check_variances(sheet[Runs]),
             *(cross_check_shown(f"{p.queries} of {p.k}", m) for p, m in sheet[Users]),
         ]
-        return Finding(checks, [table], [_figure(table)], NOTES, headline=_headline(strategies))
+        return Finding(
+            checks, [table], [_figure(table, sheet[Runs])], NOTES, headline=_headline(strategies)
+        )
 
 
 NOTES = [
@@ -203,23 +223,18 @@ def _check_bounds(rows: Rows[Strategy, Strategies]) -> list[Check]:
             near,
         ),
         every(
-            f"Longer reports are bound by less: at epsilon {LARGE:g} shares by k-ary response "
-            "have less variance than any one bit, and never less than the bound for all reports",
+            f"Longer reports can do better: at epsilon {LARGE:g} shares by k-ary response have "
+            "less variance than any one bit, and never less than the bound for all reports",
             valid,
         ),
     ]
 
 
 def _check_variances(rows: Rows[Runs, Square]) -> Check:
-    """The mean of squared normal errors: on a logarithmic scale Student's law with a quarter of the
-    trials as degrees is as heavy as chi-squared's, both tails together."""
     return measured(
         "The worst query's mean square error, with every client simulated, is the stated variance "
         "(in units of it)",
-        {
-            f"{p.queries} of {p.k}": Positive(m.mean, math.sqrt(2 / p.trials), p.trials / 4)
-            for p, m in rows
-        },
+        {f"{p.queries} of {p.k}": p.ratio(m) for p, m in rows},
         1,
         1,
     )
@@ -249,15 +264,25 @@ def _table(rows: Rows[Strategy, Strategies]) -> Table:
     )
 
 
-def _figure(table: Table) -> Figure:
+def _figure(table: Table, runs: Rows[Runs, Square]) -> Figure:
     prefixes = table.where("workload", PREFIXES).where("epsilon", EPSILON)
-    curves = []
-    for heading in ("one random query", "shares first", "sign rows"):
-        points = zip(prefixes.column("k"), prefixes.column(heading), strict=True)
-        curves.append(curve(heading, points))
-    for heading in ("one bit, at least", "any report, at least"):
-        points = zip(prefixes.column("k"), prefixes.column(heading), strict=True)
-        curves.append(curve(heading, points, "bound"))
+    styles: dict[str, Style] = {
+        "one random query": "theory",
+        "shares first": "theory",
+        "sign rows": "theory",
+        "one bit, at least": "bound",
+        "any report, at least": "bound",
+    }
+    curves = [
+        curve(name, zip(prefixes.column("k"), prefixes.column(name), strict=True), style)
+        for name, style in styles.items()
+    ]
+    points = [
+        (p.k, *(m.stated * value for value in p.ratio(m).stated))
+        for p, m in runs
+        if p.queries == PREFIXES
+    ]
+    curves.append(curve("sign rows, measured", points))
     return LogLogFigure(
         "workloads",
         f"All prefix sums from one report a person, epsilon {EPSILON:g}",
