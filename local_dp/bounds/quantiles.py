@@ -109,6 +109,16 @@ def local_variance_bound(epsilon: float, workload: Floats, certificate: Certific
     return (response_gain(epsilon) ** 2 - 1) * certificate.norm(workload) ** 2
 
 
+def one_bit_variance_bound(epsilon: float, workload: Floats, certificate: Certificate) -> float:
+    """The same for reports of one bit, with public coins: C^2 ||...||_tr^2. Proven.
+
+    The chance of a one lies between l and u, so its variance over q is at most (u - m) (m - l), m
+    the mean. Over m (1 - m) that is at most 1 / C^2, the bound on the trace: every private pair (l,
+    u) is a garbled randomized response.
+    """
+    return (response_gain(epsilon) * certificate.norm(workload)) ** 2
+
+
 def known_totals(gram: Floats) -> Floats:
     """G^+ without what the total 1 of all shares makes needless: w G0 w^T is the least (w - c) G^+
     (w - c)^T over constants c. Shape (k, k)."""

@@ -12,7 +12,13 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim, Reports
 from local_dp.bounds.curator import noisy_means_failure, noisy_tail
 from local_dp.bounds.frequencies import frequency_clients, shares_errors
-from local_dp.bounds.quantiles import Certificate, factorize, known_totals, local_variance_bound
+from local_dp.bounds.quantiles import (
+    Certificate,
+    factorize,
+    known_totals,
+    local_variance_bound,
+    one_bit_variance_bound,
+)
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import Errors, both_beyond, normal_tail, widest_reach
 from local_dp.protocols.surveys.frequency import frequency_randomizer
@@ -23,6 +29,7 @@ from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, SignRows, sylvester
 from tests.support.inputs.refusals import refuse
+from tests.support.wrong import wrong
 
 ZIPF = (1 / np.arange(1, 9)) / (1 / np.arange(1, 9)).sum()
 
@@ -245,6 +252,25 @@ def test_no_local_randomizer_is_below_the_bound(workload: Floats, epsilon: float
         rows = workload * scale
         least = min(least, np.diag(rows @ inverse @ rows.T).max())
     assert bound * (1 - 1e-6) <= least <= 2.5 * bound
+
+
+@wrong(
+    "local_dp.bounds.quantiles:one_bit_variance_bound",
+    "response_gain(epsilon)",
+    "1.1 * response_gain(epsilon)",
+    "a bound for too little information",
+)
+def test_one_private_bit_has_little_information() -> None:
+    """On two symbols the bound is the variance of the best report; no private pair of chances has
+    more information about any law, and some nearly as much."""
+    low, part = np.random.default_rng(1).random((2, 20_000))
+    certificate = Certificate(np.ones(2), np.ones(2))
+    for epsilon in (0.3, 1.0, 3.0):
+        high = np.minimum(math.exp(epsilon) * low, 1 - math.exp(-epsilon) * (1 - low))
+        mean = low + part * (high - low)
+        information = (high - mean) * (mean - low) / (mean * (1 - mean))
+        most = 1 / (4 * one_bit_variance_bound(epsilon, np.eye(2), certificate))
+        assert 0.95 * most <= information.max() <= (1 + 1e-9) * most
 
 
 def test_bad_input() -> None:

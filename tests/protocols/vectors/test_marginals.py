@@ -36,6 +36,7 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.long import short
 from tests.support.runs.protocols import by_law
+from tests.support.wrong import wrong
 
 SIZES = short((2, 4, 16, 64, 256, 1024, 2048), lambda k: k <= 256)
 
@@ -122,13 +123,20 @@ def test_answers_are_unbiased_with_the_stated_variance(queries: str) -> None:
     assert variances.max() <= protocol.variances(0.5).sign_rows * (1 + 1e-6)
 
 
+@wrong(
+    "local_dp.protocols.vectors.workload:_weights",
+    "np.maximum(gains, 0.0)",
+    "1.0",
+    "all rows are asked equally often",
+    at="prefixes-1.15",
+)
 @pytest.mark.parametrize(
     ("queries", "above"),
     [
-        ("prefixes", 1.35),
-        ("ranges", 1.4),
+        ("prefixes", 1.15),
+        ("ranges", 1.2),
         ("identity", 1.04),
-        ("marginals-2", 1.6),
+        ("marginals-2", 1.1),
         ("parities", 1.04),
     ],
 )
