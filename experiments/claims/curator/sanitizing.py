@@ -361,10 +361,8 @@ class Sanitizing(Experiment):
             ),
             table_of(
                 "Thresholds learned from released thresholds, pure",
-                (
-                    f"{learned_columns} | chance without a release, one record in {DEARER} = "
-                    "direct.value : 3"
-                ),
+                f"{learned_columns} | chance without a release, one record in {DEARER} = "
+                "direct.value : 3",
                 rows[Learned],
             ),
         ]
@@ -428,10 +426,8 @@ def _check_losses(releases: Rows[Any, Any]) -> Check:
         for p, m in releases
     ]
     return Check(
-        (
-            "Every release's loss, counted from its parts, is the epsilon and the delta of the "
-            "comparison"
-        ),
+        "Every release's loss, counted from its parts, is the epsilon and the delta of the "
+        "comparison",
         all(right),
         f"{len(right)} releases",
     )
@@ -470,10 +466,8 @@ def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> Iterator[Ch
         ),
     )
     yield Check(
-        (
-            "No purely private sanitizer needs as few records as the thresholded histogram: "
-            "proven against run"
-        ),
+        "No purely private sanitizer needs as few records as the thresholded histogram: "
+        "proven against run",
         as_proven and last == max(best),
         (
             f"at 2^{last} proven {bound[last]:,}, run pure {pure[last]:,}, with delta 1e-6 "
@@ -485,10 +479,8 @@ def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> Iterator[Ch
     cheaper = all(best[bits] < pure[bits] for bits in pure if bits >= 32)
     verdict = best[16] > pure[16] and cheaper
     yield Check(
-        (
-            "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
-            "in one of 2^32 and all larger ones"
-        ),
+        "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
+        "in one of 2^32 and all larger ones",
         verdict,
         f"fewer from 2^{crossing(pure, best):.0f} on",
     )

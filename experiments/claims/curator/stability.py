@@ -253,10 +253,8 @@ def _check_best(
     worst = max(m.exact for _, m in best)
     half = min(m.beyond / p.delta for p, m in best)
     yield Check(
-        (
-            "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
-            "not at half the epsilon"
-        ),
+        "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
+        "not at half the epsilon",
         worst <= 1 < half,
         f"worst over all pairs: {worst:.4f} of delta; at half the epsilon {half:.2f} or more",
     )
@@ -266,10 +264,8 @@ def _check_best(
         rates[name] = Claimed(m.named, m.chance, m.chance)
     exact = all(SUCCESS <= m.chance < SUCCESS + 0.01 for _, m in records)
     yield holds(
-        (
-            "with the least number of records, runs name a point of probability "
-            f"{SHARE:g} as often as the exact sum says: in {SUCCESS:.0%}"
-        ),
+        "with the least number of records, runs name a point of probability "
+        f"{SHARE:g} as often as the exact sum says: in {SUCCESS:.0%}",
         rates,
         also=exact,
     )
@@ -279,10 +275,8 @@ def _check_best(
         f"{share:.1%} at ({place[0]:g}, {place[1]:g})" for place, share in savings.items()
     )
     yield Check(
-        (
-            "the best test takes fewer records than the repaired one everywhere: at least "
-            "4.9 % fewer, and 30 % at (0.1, 1e-3)"
-        ),
+        "the best test takes fewer records than the repaired one everywhere: at least "
+        "4.9 % fewer, and 30 % at (0.1, 1e-3)",
         verdict,
         evidence,
     )

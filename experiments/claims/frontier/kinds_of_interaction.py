@@ -340,10 +340,8 @@ class KindsOfInteraction(Experiment):
             cases.append((right, f"{p.rounds} rounds: {m.together}"))
         checks = [
             every(
-                (
-                    "All answers of a session lose exactly the loss of one, whatever the server "
-                    "asks; their sum would be refused (ratios at E = 3)"
-                ),
+                "All answers of a session lose exactly the loss of one, whatever the server "
+                "asks; their sum would be refused (ratios at E = 3)",
                 cases,
                 also=len(losses) == len(LOST),
             ),
@@ -351,10 +349,8 @@ class KindsOfInteraction(Experiment):
             _check_names({p.way.name: m for p, m in users}),
             reached_check(searches),
             measured(
-                (
-                    f"The closed forms predict the counts, within {SLACK:.0%} (in units of the "
-                    "prediction)"
-                ),
+                f"The closed forms predict the counts, within {SLACK:.0%} (in units of the "
+                "prediction)",
                 parts,
                 1 - SLACK,
                 1 + SLACK,
@@ -453,18 +449,14 @@ def _check_rounds(counts: Counts) -> Iterator[Check]:
     }
     worse = in_turn[-1] / in_turn[-2]
     yield measured(
-        (
-            f"At k = {AT}, each step to more rounds with the same people takes at least 1.5 "
-            "times fewer"
-        ),
+        f"At k = {AT}, each step to more rounds with the same people takes at least 1.5 "
+        "times fewer",
         steps,
         1.5,
     )
     yield measured(
-        (
-            f"At k = {AT}, {ROUNDS[-1]} rounds in turn take at least 1.15 times as many "
-            f"people as {ROUNDS[-2]}"
-        ),
+        f"At k = {AT}, {ROUNDS[-1]} rounds in turn take at least 1.15 times as many "
+        f"people as {ROUNDS[-2]}",
         {"": worse},
         1.15,
     )

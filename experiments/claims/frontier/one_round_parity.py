@@ -288,17 +288,13 @@ def _channel_checks(channels: Rows[Channels, Information]) -> Iterator[Check]:
         for d in (2, 4, 6, 8, 10)
     ]
     yield every(
-        (
-            "no report reveals more of a parity than the bound: the best of all channels does "
-            f"not, nor does any of {CHANNELS} random ones (in units of it)"
-        ),
+        "no report reveals more of a parity than the bound: the best of all channels does "
+        f"not, nor does any of {CHANNELS} random ones (in units of it)",
         ratios,
     )
     yield every(
-        (
-            "naming a suspect reveals at least 95 % of the best channel's information, up to "
-            "ln 3, and more than naming a parity that agrees"
-        ),
+        "naming a suspect reveals at least 95 % of the best channel's information, up to "
+        "ln 3, and more than naming a parity that agrees",
         near,
         also=all(m.support < m.deny for _, m in channels),
     )
@@ -351,24 +347,18 @@ def _count_checks(counts: Counts) -> Iterator[Check]:
         high=0.92,
     )
     yield holds(
-        (
-            "Counts of one round are as computed: named suspects within 6 %, random masks "
-            "from 14 % fewer to 4 % more (in units of the formula)"
-        ),
+        "Counts of one round are as computed: named suspects within 6 %, random masks "
+        "from 14 % fewer to 4 % more (in units of the formula)",
         formula,
     )
     yield holds(
-        (
-            "Counts are at least 1.5 times the bound: that for one round, or that for every "
-            "protocol (in units of it)"
-        ),
+        "Counts are at least 1.5 times the bound: that for one round, or that for every "
+        "protocol (in units of it)",
         bound,
     )
     yield within(
-        (
-            f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
-            "bound for one round"
-        ),
+        f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
+        "bound for one round",
         {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
         1.0,
         1.75,
@@ -445,10 +435,8 @@ def _channel_table(channels: Rows[Channels, Information]) -> Table:
         rows.append((p.d, round(p.epsilon, 4), m.bound, *shares))
     return tabulate(
         "The information of one report about a parity",
-        (
-            "d | epsilon | bound, nats | best of all channels / bound | a suspect named | one "
-            "that agrees named | best of 250 random channels"
-        ),
+        "d | epsilon | bound, nats | best of all channels / bound | a suspect named | one "
+        "that agrees named | best of 250 random channels",
         rows,
     )
 

@@ -300,10 +300,8 @@ class Parity(Experiment):
         runs = [(p, m) for p, m in sizes if not isinstance(m, Closed)]
         loss_table = table_of(
             f"Exact privacy loss over all pairs of neighbouring databases, d = {SMALL_D}",
-            (
-                "learner | nominal epsilon = epsilon | n | databases | loss found = loss : 6 | "
-                "loss charged = charged : 6"
-            ),
+            "learner | nominal epsilon = epsilon | n | databases | loss found = loss : 6 | "
+            "loss charged = charged : 6",
             losses,
         )
         checks = [
@@ -425,10 +423,8 @@ def _published_size(point: Learner | Mechanism) -> int | None:
 def _check_exact(losses: Rows[Privacy, Loss]) -> Check:
     gaps = [abs(m.loss - p.epsilon) for p, m in losses if p.learner == "A with exact constants"]
     return Check(
-        (
-            "the learner A with p = tanh(eps/2) and no answer with probability 1/(e^eps + 2) "
-            "loses exactly epsilon"
-        ),
+        "the learner A with p = tanh(eps/2) and no answer with probability 1/(e^eps + 2) "
+        "loses exactly epsilon",
         max(gaps) < 1e-9,
         f"largest difference {max(gaps):.1e} over {len(gaps)} enumerations",
     )
@@ -441,10 +437,8 @@ def _check_printed(losses: Rows[Privacy, Loss]) -> Check:
         law = math.log((1 + eps / 4) / (1 - eps / 4))
         facts.append((abs(loss - law) < 1e-9, f"{loss:.4f} at a nominal {eps:g}"))
     return every(
-        (
-            "the learner A as printed loses ln((1 + eps/4) / (1 - eps/4)), about half of the "
-            "epsilon it is charged"
-        ),
+        "the learner A as printed loses ln((1 + eps/4) / (1 - eps/4)), about half of the "
+        "epsilon it is charged",
         facts,
     )
 
@@ -453,15 +447,11 @@ def _check_charge(losses: Rows[Privacy, Loss]) -> Check:
     excess = max(m.loss - m.charged for _, m in losses)
     over = max(m.charged - p.epsilon for p, m in losses)
     return Check(
-        (
-            "no learner loses more than its exact charge, nor is charged more than epsilon, on "
-            "any pair of neighbours"
-        ),
+        "no learner loses more than its exact charge, nor is charged more than epsilon, on "
+        "any pair of neighbours",
         excess < 1e-12 and over < 1e-12,
-        (
-            f"{len(losses)} enumerations; largest loss minus charge {excess:.1e}, largest charge "
-            f"minus epsilon {over:.1e}"
-        ),
+        f"{len(losses)} enumerations; largest loss minus charge {excess:.1e}, largest charge "
+        f"minus epsilon {over:.1e}",
     )
 
 
@@ -497,17 +487,13 @@ def _check_rates(runs: Runs) -> list[Check]:
         claims[label] = Claimed(rate, chance - room, chance + room)
     return [
         holds(
-            (
-                "the runs of each learner at its least n, all sizes together, return the parity "
-                "as often as its law says"
-            ),
+            "the runs of each learner at its least n, all sizes together, return the parity "
+            "as often as its law says",
             claims,
         ),
         within(
-            (
-                "by its exact law each efficient learner returns the parity with 90 % at its n, "
-                "at most half a point more"
-            ),
+            "by its exact law each efficient learner returns the parity with 90 % at its n, "
+            "at most half a point more",
             chances,
             SUCCESS,
             SUCCESS + 0.005,
@@ -539,10 +525,8 @@ def _check_closed(runs: Runs) -> Check:
             claims[name] = Claimed(below, high=SUCCESS)
             claims[f"times {ABOVE:g}, {name}"] = Claimed(above, SUCCESS)
     return holds(
-        (
-            "the exponential mechanism succeeds in less than 90 % with its closed form (the "
-            f"published sizes), in more with {ABOVE:g} times that"
-        ),
+        "the exponential mechanism succeeds in less than 90 % with its closed form (the "
+        f"published sizes), in more with {ABOVE:g} times that",
         claims,
     )
 
@@ -564,15 +548,11 @@ def _check_linear(runs: Runs) -> Check:
     )
     falls = ", ".join(f"{100 * share:.0f} % ({name})" for name, share in growth.items())
     return Check(
-        (
-            "a curator needs a number of examples linear in d, never below the packing bound, and "
-            "exact charging needs the fewest of the efficient learners"
-        ),
+        "a curator needs a number of examples linear in d, never below the packing bound, and "
+        "exact charging needs the fewest of the efficient learners",
         max(growth.values()) <= 1 and min(margins) >= 1 and ordered,
-        (
-            f"n / d from the least to the greatest d falls to {falls}; the nearest is "
-            f"{min(margins):.2f} times the packing bound (to first order)"
-        ),
+        f"n / d from the least to the greatest d falls to {falls}; the nearest is "
+        f"{min(margins):.2f} times the packing bound (to first order)",
     )
 
 

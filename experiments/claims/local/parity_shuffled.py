@@ -209,10 +209,8 @@ def _rate_checks(
             1.03,
         ),
         measured(
-            (
-                "behind a shuffler the formula's number of clients finds the parity in 88 to 92 % "
-                "of runs, by the law of the messages"
-            ),
+            "behind a shuffler the formula's number of clients finds the parity in 88 to 92 % "
+            "of runs, by the law of the messages",
             laws,
             0.88,
             0.92,

@@ -264,10 +264,8 @@ def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
         gains[f"n = {n:,}, times less"] = each.uppers["variation ratio"] / each.upper
         exact &= each.exact and each.upper <= each.lower * (1 + 1e-5)
     return within(
-        (
-            "for randomized response the worst of all data sets is found, and loses less than the "
-            "best general bound says"
-        ),
+        "for randomized response the worst of all data sets is found, and loses less than the "
+        "best general bound says",
         gains,
         math.nextafter(1.1, 2),
         spec=".3f",
@@ -300,10 +298,8 @@ def _check_enumerated(rows: Rows[Enumerated, WorstDeltas]) -> Check:
         text = f"k = {point.k}, n = {point.n}: {share:.4g} of delta at the lower end"
         facts.append((below and above, text))
     return every(
-        (
-            "enumerated over all data sets of a few clients, no upper bound is too low and no "
-            "lower one too high"
-        ),
+        "enumerated over all data sets of a few clients, no upper bound is too low and no "
+        "lower one too high",
         facts,
     )
 

@@ -333,10 +333,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         verdict = abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9
         cases.append((verdict, f"{p.queries}, {p.noise}: {m.loss:.4f}"))
     yield every(
-        (
-            "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
-            "the noise twice that: enumerated over databases of two examples"
-        ),
+        "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
+        "the noise twice that: enumerated over databases of two examples",
         cases,
     )
     cases = []
@@ -344,10 +342,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         evidence = f"{solver.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}"
         cases.append((set(m.deltas) == {1}, evidence))
     yield every(
-        (
-            "a solver that lies reveals a label with certainty, believed or checked: delta is "
-            "1 at every epsilon"
-        ),
+        "a solver that lies reveals a label with certainty, believed or checked: delta is "
+        "1 at every epsilon",
         cases,
     )
     cases = []
@@ -355,10 +351,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         evidence = f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}"
         cases.append((0 < m.worst <= m.delta < 0.6, evidence))
     yield every(
-        (
-            "with PRSMA the same solver keeps to epsilon and delta, enumerated over all "
-            "databases of one record for each piece"
-        ),
+        "with PRSMA the same solver keeps to epsilon and delta, enumerated over all "
+        "databases of one record for each piece",
         cases,
     )
     cases = []
@@ -366,10 +360,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         verdict = -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * price.parts < 2
         cases.append((verdict, f"{m.changed * price.parts:.4f} at 1/{price.parts}"))
     yield every(
-        (
-            "the change by one surviving piece more is at worst the stated one: less than "
-            "twice eps* (in units of it)"
-        ),
+        "the change by one surviving piece more is at worst the stated one: less than "
+        "twice eps* (in units of it)",
         cases,
     )
 
@@ -390,24 +382,18 @@ def _check_learners(learning: Sized) -> Iterator[Check]:
     }
     claims = hits(RSPM, FEW, 0.6, 0.77) | hits(RSPM, MANY, 0.98)
     yield holds(
-        (
-            f"RSPM finds the best conjunction of {D} bits in 60 to 77 % of runs from {FEW:,} "
-            f"examples, and in 98 % from {MANY:,}"
-        ),
+        f"RSPM finds the best conjunction of {D} bits in 60 to 77 % of runs from {FEW:,} "
+        f"examples, and in 98 % from {MANY:,}",
         claims,
     )
     yield holds(
-        (
-            "the exponential mechanism finds it in 45 to 68 % of runs from 100, and in 98 % "
-            "from 300: a tenth of RSPM's examples"
-        ),
+        "the exponential mechanism finds it in 45 to 68 % of runs from 100, and in 98 % "
+        "from 300: a tenth of RSPM's examples",
         hits(EXPONENTIAL, 100, 0.45, 0.68) | hits(EXPONENTIAL, 300, 0.98),
     )
     yield holds(
-        (
-            f"from {ERRING} examples a noisy count of each bit errs .04 less than RSPM, where "
-            "both err, and .15 less than no data"
-        ),
+        f"from {ERRING} examples a noisy count of each bit errs .04 less than RSPM, where "
+        "both err, and .15 less than no data",
         savings,
     )
 
@@ -422,10 +408,8 @@ def _check_game(games: Sized) -> Iterator[Check]:
     claims = times(PRODUCT, ALL, GAME, 5.5) | times(GAME, SOME, GAME, 2)
     claims |= times(ONE_DRAW, ALL, GAME, 11)
     yield holds(
-        (
-            f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, "
-            f"11 times less than with one draw, half as much as on {SOME:,}"
-        ),
+        f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, "
+        f"11 times less than with one draw, half as much as on {SOME:,}",
         claims,
     )
     yield holds(

@@ -141,10 +141,8 @@ def _check_gumbel(exact: dict[tuple[str, float], float]) -> Check:
     shares = {place: regret / _bound(GUMBEL, place[1]) for place, regret in exact.items()}
     largest = max(shares.items(), key=lambda each: each[1])
     return every(
-        (
-            "the regret of Gumbel noise, computed, is (e^(eps/2) - 1) T + E[max Z - min Z] at "
-            "most, on each sequence at each epsilon"
-        ),
+        "the regret of Gumbel noise, computed, is (e^(eps/2) - 1) T + E[max Z - min Z] at "
+        "most, on each sequence at each epsilon",
         (
             (
                 share <= 1,
@@ -164,10 +162,8 @@ def _check_perturbed(means: dict[tuple[str, float], Normal]) -> Check:
         bound = min(_bound(RSPM, epsilon), third)
         claims[f"{name}, epsilon {epsilon:g}"] = Claimed(figure, high=bound)
     return holds(
-        (
-            "so is that of RSPM, and at the scale with the least bound it is a third of what the "
-            "leader without noise loses, T / 2, at most"
-        ),
+        "so is that of RSPM, and at the scale with the least bound it is a third of what the "
+        "leader without noise loses, T / 2, at most",
         claims,
     )
 

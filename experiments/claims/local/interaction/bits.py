@@ -63,17 +63,13 @@ def bits_checks(rows: Rows[OneBit, Replayed]) -> list[Check]:
     )
     return [
         every(
-            (
-                "On records of one bit no interaction helps: one round of randomized response has "
-                "exactly the law of every protocol drawn, however often it asks"
-            ),
+            "On records of one bit no interaction helps: one round of randomized response has "
+            "exactly the law of every protocol drawn, however often it asks",
             replays,
         ),
         every(
-            (
-                "On masked parity it helps: two rounds need fewer clients than any one round "
-                f"does, from d = {HELPS_FROM} on"
-            ),
+            "On masked parity it helps: two rounds need fewer clients than any one round "
+            f"does, from d = {HELPS_FROM} on",
             savings,
         ),
     ]

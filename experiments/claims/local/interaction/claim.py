@@ -196,10 +196,8 @@ def prefix_table(prefixes: Gains) -> Table:
         rows.append((k, text, *(round(each, 2) for each in gains)))
     return tabulate(
         "Prefix sums: how many times fewer clients than one threshold question each",
-        (
-            "prefix sums k | measured gain | gain by formula | at the median, by formula | gain of "
-            "square-root Toeplitz factors | no one-bit method exceeds"
-        ),
+        "prefix sums k | measured gain | gain by formula | at the median, by formula | gain of "
+        "square-root Toeplitz factors | no one-bit method exceeds",
         rows,
     )
 

@@ -264,10 +264,8 @@ def _interaction_checks(series: dict[str, Series]) -> list[Check]:
         "Masked parity is learned locally in two rounds, each person asked in one of them (in LI)"
     )
     separation = _separation_check(
-        (
-            "No non-interactive local protocol, at any epsilon, learns masked parity from so "
-            "few people (not in LNI; proven, stated for epsilon 1)"
-        ),
+        "No non-interactive local protocol, at any epsilon, learns masked parity from so "
+        "few people (not in LNI; proven, stated for epsilon 1)",
         masked,
         series["masked-parity-one-round"],
         one_round_bound,
@@ -282,10 +280,8 @@ def _curator_checks(
     """Parity is in CI and not in LI."""
     parity = series["parity"]
     separation = _separation_check(
-        (
-            "No local protocol (rounds without limit, people may be asked again) learns "
-            "parity from so few people (proven, stated for epsilon 1)"
-        ),
+        "No local protocol (rounds without limit, people may be asked again) learns "
+        "parity from so few people (proven, stated for epsilon 1)",
         parity,
         series["parity-halving"],
         local_bound,
@@ -357,10 +353,8 @@ def _regions(
     ]
     return Regions(
         "map",
-        (
-            f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = "
-            f"{EPSILON:g}"
-        ),
+        f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = "
+        f"{EPSILON:g}",
         regions,
     )
 
@@ -417,10 +411,8 @@ def _table(series: dict[str, Series]) -> Table:
             rows.append((TITLES[name], model, point.d, *people))
     return tabulate(
         f"People for {SUCCESS:.0%} success at ε = {EPSILON:g}",
-        (
-            "class | who is asked | d | least people | 95 % from | to | kind of number | proven "
-            "enough | proven needed"
-        ),
+        "class | who is asked | d | least people | 95 % from | to | kind of number | proven "
+        "enough | proven needed",
         rows,
     )
 

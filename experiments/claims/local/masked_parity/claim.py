@@ -532,10 +532,8 @@ def _parting_check(ratios: dict[int, Positive]) -> Check:
     apart = " and ".join(f"{least:g} times as many from d = {d} on" for d, least in APART.items())
     low, high = ALIKE
     return holds(
-        (
-            f"One round takes {low:g} to {high:g} times the clients of two (hashing) up to d = 5, "
-            f"and at least {apart}"
-        ),
+        f"One round takes {low:g} to {high:g} times the clients of two (hashing) up to d = 5, "
+        f"and at least {apart}",
         claims,
     )
 
