@@ -47,7 +47,6 @@ from local_dp.experiments.lab.parts import (
     every,
     grid,
     holds,
-    intervals_check,
     measured,
     quantile,
     seeded,
@@ -220,7 +219,6 @@ class Occam(Experiment):
             *_check_sizes(least),
             _check_slopes(least),
             _check_printed(least),
-            intervals_check(),
         ]
         tables = [_error_table(errors), _size_table(least)]
         figures = [*_error_figures(errors), _size_figure(least)]

@@ -27,7 +27,6 @@ from local_dp.experiments.lab.parts import (
     curve,
     every,
     grid,
-    intervals_check,
     measured,
     tabulate,
 )
@@ -325,7 +324,6 @@ class Theorem51(Experiment):
             _tightness_check(thresholds),
             _certificate_check(verdicts),
             _two_round_check(rounds),
-            intervals_check(),
         ]
         certificates = {f"certificate bent d {p.d}": m.certificate for p, m in bents}
         tables = _tables(bents, biases)

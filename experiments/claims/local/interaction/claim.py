@@ -30,7 +30,6 @@ from local_dp.experiments.lab.parts import (
     cross_check,
     cross_check_shown,
     curve,
-    intervals_check,
     measured,
     ratio,
     reached_check,
@@ -303,9 +302,8 @@ class Interaction(Experiment):
             *lists.checks(counts, errors),
             _descent_check(descents),
             *prefix_checks(prefixes),
-            *bits.bits_checks(replays),
+            bits.bits_check(replays),
             *users,
-            intervals_check(),
         ]
         tables = [
             lists.table(counts),

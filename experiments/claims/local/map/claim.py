@@ -61,7 +61,6 @@ from local_dp.experiments.lab.parts import (
     curve,
     grid,
     holds,
-    intervals_check,
     measured,
     tabulate,
 )
@@ -239,7 +238,7 @@ class Map(Experiment):
             line = _enough_lines(series[name]) + shuffled_line(mixed, name, COMPARED)
             lines.append((TITLES[name], [check], line))
         numbers = [_ruled_out_check(series), shuffled_check(mixed)]
-        checks = [*in_lni, *in_li, *in_ci, *users, *numbers, intervals_check()]
+        checks = [*in_lni, *in_li, *in_ci, *users, *numbers]
         tables = [_table(series), shuffled_table(mixed, rules)]
         figures: list[Figure | Regions] = [_regions(series, lines, in_li, in_ci), _curves(series)]
         headline = _headline(series["masked-parity"], series["parity"])

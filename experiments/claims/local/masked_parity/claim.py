@@ -62,7 +62,6 @@ from local_dp.experiments.lab.parts import (
     geometric_mean,
     grid,
     holds,
-    intervals_check,
     least_count,
     measured,
     measured_clients,
@@ -402,7 +401,7 @@ class MaskedParityExperiment(Experiment):
             _formula_check(crossings),
             _bound_check(sheet[Bound]),
         ]
-        checks += [*users, *epsilon_checks, intervals_check()]
+        checks += [*users, *epsilon_checks]
         tables, figures = [table, epsilon_table], [*_figures(table), *epsilon_figures]
         files = {f"certificate one round {p.coarser}": m.certificate for p, m in sheet[Bound]}
         return Finding(checks, tables, figures, NOTES, files, headline=_headline(counts))

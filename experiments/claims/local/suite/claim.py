@@ -47,7 +47,6 @@ from local_dp.experiments.lab.parts import (
     every,
     geometric_mean,
     holds,
-    intervals_check,
     least_count,
     measured,
 )
@@ -167,7 +166,6 @@ class Suite(Experiment):
             *_client_checks(catalogue, fewest),
             _adversary_check(runs),
             *(curator_check(point.epsilon, loss, by_curator) for point, loss in curators),
-            intervals_check(),
         ]
         return Finding(
             checks,
