@@ -196,9 +196,7 @@ class Shuffled(Experiment):
     def finding(self, sheet: Sheet) -> Finding:
         bounds, errors = sheet[Bounds], sheet[Errors]
         checks = [
-            _check_order(bounds),
             _check_exact(bounds),
-            _check_gaps(bounds),
             _check_power(bounds),
             _check_enumerated(sheet[Enumerated]),
             _check_errors(errors),
@@ -246,18 +244,6 @@ def _headline(bounds: Rows[Bounds, Epsilons]) -> str:
     )
 
 
-def _check_order(bounds: Rows[Bounds, Epsilons]) -> Check:
-    facts = []
-    for point, each in bounds:
-        ends = [*(each.uppers[rule] for rule in RULES), each.upper, each.lower]
-        text = f"{point.name}, {point.n:,}: {each.lower:.4g} to {each.upper:.4g}"
-        facts.append((ends == sorted(ends, reverse=True), text))
-    return every(
-        "each rule is at least as good as the older one, and no upper bound is below a lower one",
-        facts,
-    )
-
-
 def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
     gains, exact = {}, True
     for n, each in _at(bounds, RR).items():
@@ -271,13 +257,6 @@ def _check_exact(bounds: Rows[Bounds, Epsilons]) -> Check:
         spec=".3f",
         also=exact,
     )
-
-
-def _check_gaps(bounds: Rows[Bounds, Epsilons]) -> Check:
-    gaps = {n: each.upper / each.lower - 1 for n, each in _at(bounds, KARY).items()}
-    facts = ((n < 10_000 or gap < 1e-3, f"n = {n:,}: {gap:.2g}") for n, gap in gaps.items())
-    statement = "for k-ary response both sides agree to a thousandth from 10,000 reports on"
-    return every(statement, facts)
 
 
 def _check_power(bounds: Rows[Bounds, Epsilons]) -> Check:

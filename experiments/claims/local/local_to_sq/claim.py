@@ -350,7 +350,6 @@ class LocalToSq(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         draws, trees = _merge(sheet[Draw]), _merge(sheet[Trees])
-        exact = [distances for point, distances in trees if point.share == 0]
         pairs = sheet[TwoReplies]
         one, two, refusals = laws_drawn(sheet[OneReply], pairs)
         queries = [
@@ -366,7 +365,6 @@ class LocalToSq(Experiment):
                 draws,
             ),
             _within("The rejection step, two answers of one individual: the same", trees),
-            _exact_check(exact),
         ]
         checks += [
             drawn(
@@ -423,15 +421,6 @@ def _within(statement: str, rows: Merged) -> Check:
         statement,
         patterns > 0 and outside == 0 and below,
         f"{outside} of {patterns} exact cases outside; the worst reaches {worst:.3f} of its bound",
-    )
-
-
-def _exact_check(rows: list[Distances]) -> Check:
-    worst, patterns = max(each.worst for each in rows), sum(each.patterns for each in rows)
-    return Check(
-        "Where the averages are exact, the rejection step gives two answers exactly the real law",
-        worst == 0,
-        f"largest distance {worst:.3g} over {patterns} exact cases",
     )
 
 
