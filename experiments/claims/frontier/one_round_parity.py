@@ -46,7 +46,6 @@ from local_dp.experiments.lab.parts import (
     reached_check,
     tabulate,
     wilson,
-    within,
 )
 from local_dp.protocols.local_protocol import LocalProtocol, find_protocol
 
@@ -89,7 +88,6 @@ RUNS = {"quick": 1200, "full": 4000}  # at the bound
 RATE = 0.03
 # counts in units of the formula, which masks undercut
 RIGHT = {DENY: (0.94, 1.06), MASKS: (0.86, 1.04)}
-COMPARED = 10  # the d at which the formula is compared with the bound
 NEAR = 0.95  # of the best of all channels
 
 
@@ -355,13 +353,6 @@ def _count_checks(counts: Counts) -> Iterator[Check]:
         "Counts are at least 1.5 times the bound: that for one round, or that for every "
         "protocol (in units of it)",
         bound,
-    )
-    yield within(
-        f"By formula, at d = {COMPARED}, named suspects take less than 1.75 times the "
-        "bound for one round",
-        {"": guess(DENY, COMPARED) / _bound_of(DENY, COMPARED)},
-        1.0,
-        1.75,
     )
 
 

@@ -16,7 +16,6 @@ from local_dp.experiments.claims.local.local_to_sq.laws import (
     OneReply,
     TwoReplies,
     law_points,
-    law_table,
     laws_drawn,
 )
 from local_dp.experiments.lab.parts import (
@@ -388,9 +387,8 @@ class LocalToSq(Experiment):
                 1,
             ),
         ]
-        tables = [*_tables(draws, trees, queries), law_table(one | two)]
-        headline = _headline([*draws, *trees], queries)
-        return Finding(checks, tables, _figures(draws, queries), headline=headline)
+        tables, figures = _tables(draws, trees, queries), _figures(draws, queries)
+        return Finding(checks, tables, figures, headline=_headline([*draws, *trees], queries))
 
 
 def _merge(rows: Merged) -> Merged:

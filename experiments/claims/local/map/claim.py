@@ -32,7 +32,6 @@ from local_dp.experiments.claims.local.map.runs import (
 )  # fmt: skip
 from local_dp.experiments.claims.local.map.series import (
     COMPARED,
-    TIGHTER,
     TITLES,
     Search,
     Series,
@@ -182,20 +181,6 @@ def _curator_check(series: Series, rows: Rows[Parity, Curated]) -> Check:
     return measured(statement, wins, chance, chance, _minimum(series, EXACT), also=also)
 
 
-def _ruled_out_check(series: dict[str, Series]) -> Check:
-    ratios = {
-        TITLES[name]: series[name].over_prediction()
-        for name in ("masked-parity-one-round", "parity-halving")
-    }
-    statement = (
-        "The best protocols of the kinds that are ruled out need what their formulas say, within "
-        f"{WITHIN:.0%}, in the mean over d"
-    )
-    return measured(
-        f"{statement} (halving {TIGHTER['parity-halving']:g} of it)", ratios, 1 - WITHIN, 1 + WITHIN
-    )
-
-
 class Map(Experiment):
     name = "map"
     chapter = LOCAL_MODEL
@@ -237,8 +222,7 @@ class Map(Experiment):
         for name, check in zip(ONE_ROUND, in_lni, strict=True):
             line = _enough_lines(series[name]) + shuffled_line(mixed, name, COMPARED)
             lines.append((TITLES[name], [check], line))
-        numbers = [_ruled_out_check(series), shuffled_check(mixed)]
-        checks = [*in_lni, *in_li, *in_ci, *users, *numbers]
+        checks = [*in_lni, *in_li, *in_ci, *users, shuffled_check(mixed)]
         tables = [_table(series), shuffled_table(mixed, rules)]
         figures: list[Figure | Regions] = [_regions(series, lines, in_li, in_ci), _curves(series)]
         headline = _headline(series["masked-parity"], series["parity"])
