@@ -226,7 +226,7 @@ class Coins(Experiment):
                 BETA + 0.005,
             ),
         ]
-        tables = [_people(least, by_test, formula), _errors(sheet.rows)]
+        tables = [_people(least, by_test, formula)]
         figures = [_figure(least, by_test, formula)]
         return Finding(checks, tables, figures, NOTES, headline=_headline(least))
 
@@ -371,20 +371,6 @@ def _people(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int])
         "People needed",
         f"design | symbols k | people, {error} | in C^2 k / alpha^2 | formula, {error} | "
         f"people, both errors {BETA:g} | formula, both errors",
-        rows,
-    )
-
-
-def _errors(measurements: Rows[Test, Errors]) -> Table:
-    at = FACTORS.index(1.0)
-    rows = []
-    for p, m in measurements:
-        formulas = (round(error, 3) for error in p.formula(m.predicted))
-        alarms = m.alarms[at]
-        rows.append((p.design, p.k, m.predicted, alarms, m.misses[at], *formulas))
-    return tabulate(
-        "Errors at the stated threshold, with as many people as the formula gives",
-        "design | symbols k | people | false alarms | misses | formula | formula, misses",
         rows,
     )
 

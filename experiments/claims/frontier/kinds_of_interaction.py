@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -331,11 +330,8 @@ class KindsOfInteraction(Experiment):
             for p, m in users
         )
         parts = {str(way): least_count(count) / most for way, (count, most) in counts.items()}
-        answers = {True: "answered", False: "refused"}
-        rows, cases = [], []
+        cases = []
         for p, m in losses:
-            by_sum = str(Fraction(m.alone) ** p.rounds)
-            rows.append((p.rounds, m.together, by_sum, answers[m.session], answers[m.sum]))
             right = m.together == m.alone == "3" and m.session and m.sum == (p.rounds == 1)
             cases.append((right, f"{p.rounds} rounds: {m.together}"))
         checks = [
@@ -358,12 +354,7 @@ class KindsOfInteraction(Experiment):
             *_check_counts(counts),
             *_check_rounds(counts),
         ]
-        headings = (
-            "rounds | largest ratio of all transcripts | by the sum of Definition 4.4 | a session "
-            "within epsilon | the sum within epsilon"
-        )
-        tables = [table, tabulate("The loss of all rounds together, E = 3", headings, rows)]
-        return Finding(checks, tables, [*_figures(table)], NOTES, headline=_headline(counts))
+        return Finding(checks, [table], [*_figures(table)], NOTES, headline=_headline(counts))
 
 
 NOTES = [
