@@ -17,7 +17,6 @@ from local_dp.experiments.claims.local.suite.runs import (
     Users,
     finite_class,
     outcome,
-    records_needed,
 )
 from local_dp.experiments.lab.parts import ClientCount, CrossCheck, Refusal
 from local_dp.experiments.lab.store import plain
@@ -52,7 +51,6 @@ def suite_as_promised() -> Measured:
             excess=2.0 * (worst and point.slack > 1),
             queries=learner.queries,
             rounds=learner.rounds,
-            individuals=records_needed(point.oracle, learner),
             charged=1.0 if curator else None,
             lost=1.0 if curator else None,
             replayed=(3, 3) if worst else None,
@@ -243,6 +241,14 @@ def test_the_curator_answers_learners() -> None:
         run = outcome(TASKS[name], "curator", 1.0, np.random.default_rng(6))
         assert run.excess <= TASKS[name].learner.alpha
         assert run.queries == TASKS[name].learner.queries
+
+
+def test_every_list_has_its_opposite() -> None:
+    """The labels of a list, reversed, are those of a list, by its last rules reversed."""
+    lists = finite_class("decision-lists")
+    assert lists is not None
+    rows = [lists.row(index) for index in range(lists.size)]
+    assert {(-row).tobytes() for row in rows} == {row.tobytes() for row in rows}
 
 
 @pytest.mark.parametrize(

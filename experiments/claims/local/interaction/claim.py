@@ -307,7 +307,6 @@ class Interaction(Experiment):
         ]
         tables = [
             lists.table(counts),
-            _descent_table(descents),
             prefix_table(prefixes),
             bits.bits_table(replays),
         ]
@@ -355,19 +354,6 @@ def _descent_check(descents: Descents) -> Check:
     )
     more = f"mean error: {', '.join(means)}; nobody spent more than {loss:g}"
     return measured(statement, {"": rate}, OFTEN, more=more, also=loss <= 1)
-
-
-def _descent_table(descents: Descents) -> Table:
-    rows = []
-    for point, each in descents:
-        setting = (point.d, round(point.margin, 4), math.ceil(4 / point.margin**2))
-        for n, errors in zip(point.grid, each.errors, strict=True):
-            rows.append((*setting, n, len(errors), round(float(np.mean(errors)), 4)))
-    return tabulate(
-        "Private gradient descent at epsilon = 1",
-        "rules d | margin | rounds | clients | runs | mean error",
-        rows,
-    )
 
 
 EXPERIMENT = Interaction()

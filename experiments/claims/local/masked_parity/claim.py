@@ -336,10 +336,10 @@ def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
     return successes
 
 
-def curator_cross_check(d: int, epsilon: float, n: int, seed: int, runs: int = 400) -> CrossCheck:
+def curator_cross_check(d: int, epsilon: float, n: int, seed: int) -> CrossCheck:
     """The mechanism itself on the examples, sampled in whole numbers, beside its law."""
     concepts, generator = MaskedParityClass(d), default_rng([seed, 1])
-    mechanism, successes = OccamLearner(concepts, epsilon), 0
+    mechanism, successes, runs = OccamLearner(concepts, epsilon), 0, 400
     for run_seed in generator.integers(1 << 62, size=runs).tolist():
         truth = int(generator.integers(concepts.size))
         x, y = _examples(concepts, truth, n, run_seed)
