@@ -193,18 +193,12 @@ class Reconstruction(Experiment):
         noise, models = sheet[Noise], sheet[Models]
         by_noise = [row for row in noise if not row[0].share]
         by_share = sorted((row for row in noise if row[0].share), key=lambda row: row[0].n)
-        shares = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
         rows = []
         for p, m in models:
             for name, wrong in m.wrong.items():
                 rows.append((name, p.epsilon, sum(wrong) / m.bits))
         tables = [
             _noise_table(by_noise),
-            tabulate(
-                f"share of wrong bits, noise even within {SHARE:g} n",
-                "n | wrong | closed form",
-                shares,
-            ),
             tabulate("one attack, three models", "who answers | epsilon | wrong", rows),
         ]
         checks = [
@@ -226,7 +220,7 @@ class Reconstruction(Experiment):
             "clients do, who each report their own. Clients' sums are off by sqrt(n) C / 2 all "
             "the same, so no count of theirs is as exact as a curator's."
         ]
-        figures = [_noise_figure(tables[0]), _models_figure(tables[2])]
+        figures = [_noise_figure(tables[0]), _models_figure(tables[1])]
         return Finding(checks, tables, figures, notes, headline=_headline(by_share, models))
 
 

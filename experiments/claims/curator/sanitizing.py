@@ -48,7 +48,6 @@ from local_dp.experiments.lab.parts import (
     measured_clients,
     reached_check,
     seeded,
-    table_of,
     tabulate,
 )
 from local_dp.loss import ATTO, NANO, Loss
@@ -350,24 +349,8 @@ class Sanitizing(Experiment):
                 max(m.n for _, m in counts), min(each.points for each in proven.values())
             ),
         ]
-        shaped_columns = "mechanism | bits | records = n | shape | right = right.successes | runs"
-        learned_columns = (
-            "bits | records = n | right = right.successes | right with half = half.successes | runs"
-        )
-        tables = [
-            table,
-            table_of(
-                "All thresholds within alpha, by the shape of the data", shaped_columns, shapes
-            ),
-            table_of(
-                "Thresholds learned from released thresholds, pure",
-                f"{learned_columns} | chance without a release, one record in {DEARER} = "
-                "direct.value : 3",
-                rows[Learned],
-            ),
-        ]
         headline = _headline(numbers[1e-6], proven)
-        return Finding(checks, tables, [*_figures(table, proven)], NOTES, headline=headline)
+        return Finding(checks, [table], [*_figures(table, proven)], NOTES, headline=headline)
 
 
 def _figures(table: Table, proven: dict[int, Bounds]) -> Iterator[Figure]:

@@ -71,7 +71,6 @@ def acceptance(form: str, loss: Approximate) -> Callable[[int], float]:
 
 class Enumerated(Row):
     deltas: list[float]  # at the multiples of epsilon
-    pairs: int  # pairs of leads
     # of the best test: the worst delta by the mechanism's own law, in units of the stated one
     exact: float = math.nan
     beyond: float = math.nan  # of the best test: the same at half of epsilon, as a probability
@@ -97,11 +96,11 @@ class Privacy(Row):
             growth = math.exp(times * loss.epsilon)
             deltas.append(max(_hockey_stick(*move, chance_at, growth) for move in moves))
         if self.form != "best":
-            return Enumerated(deltas, len(moves))
+            return Enumerated(deltas)
         choice = StableChoice(lead_of, loss.epsilon, loss.delta)
         exact = max(_multisets(n).worst_delta(choice) for n in (1, 5, 9))
         beyond = _multisets(9).worst_delta(choice, Pure(nano_epsilon(loss.epsilon / 2)))
-        return Enumerated(deltas, len(moves), float(exact * ATTO / loss.atto), float(beyond))
+        return Enumerated(deltas, float(exact * ATTO / loss.atto), float(beyond))
 
     @property
     def name(self) -> str:

@@ -89,7 +89,6 @@ class Named(Row):
     right: int
     clients: int
     chance: float  # of success, as it is computed: exactly, or at least
-    people: float = 0.0  # on average, whose record was published
 
 
 class Curator(Row):
@@ -144,7 +143,7 @@ class Published(Row):
                 if example not in span:
                     span |= {example ^ each for each in span}
             right += len(span) == 1 << D
-        return Named(right, clients, SUCCESS, float(counts.mean()))
+        return Named(right, clients, SUCCESS)
 
 
 class Moved(Row):

@@ -315,13 +315,6 @@ class Tracing(Experiment):
             (p.name, p.length, m.bits, m.worst / p.runs, *wilson(m.worst, p.runs)) for p, m in codes
         ]
         shares = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
-        traces = []
-        for p, m in traitors:
-            for name, count in m.caught.items():
-                traces.append((name, p.c, p.users, count, p.runs))
-        decoders = tabulate(
-            "traitor tracing", "decoder | traitors | of users | caught in | of runs", traces
-        )
         tables = [
             tabulate(
                 f"share found among {N} members and {N} strangers",
@@ -334,7 +327,6 @@ class Tracing(Experiment):
                 "strategies | from | to",
                 lengths,
             ),
-            decoders,
             signed_table(signed),
         ]
         title, length = "Pirates accused, worst of eight strategies", "length / (c^2 ln(N / .01))"

@@ -64,7 +64,6 @@ from local_dp.experiments.lab.parts import (
     mean,
     ratio,
     seeded,
-    table_of,
     tabulate,
 )
 from local_dp.interaction import run
@@ -254,10 +253,6 @@ class Oracles(Experiment):
         learning = {p.examples: m.errors for p, m in sheet[Learning]}
         games = {p.rows: m.errors for p, m in sheet[Tables]}
         online_checks, online_tables, online_figures = online_finding(sheet[Regret], sheet[Spread])
-        columns = (
-            "eps* = epsilon | delta* = delta | pieces | runs of each = runs | epsilon = 1.epsilon "
-            "| delta = 1.delta | delta found = worst"
-        )
         lies = _lies(sheet[Alone] + sheet[Robust])
         tables = [
             _means("errors above the best conjunction's, means", "examples", LEARNERS, learning),
@@ -265,7 +260,6 @@ class Oracles(Experiment):
             lies,
         ]
         figures = [*_figures(*tables), *online_figures]
-        costs = table_of("the terms and the cost of PRSMA", columns, sheet[Robust])
         checks = [
             *_check_enumerated(sheet),
             *_check_learners(learning),
@@ -273,7 +267,7 @@ class Oracles(Experiment):
             *online_checks,
         ]
         headline = _headline(learning, games)
-        return Finding(checks, [*tables, costs, *online_tables], figures, NOTES, headline=headline)
+        return Finding(checks, [*tables, *online_tables], figures, NOTES, headline=headline)
 
 
 def _means(title: str, size: str, names: tuple[str, ...], errors: Sized) -> Table:
