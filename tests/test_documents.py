@@ -119,10 +119,8 @@ def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_plugin_pages_python_is_the_packages(
     plugins: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The class on docs/plugins.md is that of the example package, word for word, and the page's
-    conformance test passes."""
-    example, test = blocks(ROOT / "docs" / "plugins.md", "python")
-    assert example in (plugins / "coin_rr.py").read_text()
+    """The page's conformance test of the example package passes."""
+    (test,) = blocks(ROOT / "docs" / "plugins.md", "python")
     monkeypatch.syspath_prepend(str(plugins))
     names: dict[str, object] = {}
     exec(compile(test, "docs/plugins.md", "exec"), names)
