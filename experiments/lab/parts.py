@@ -1,6 +1,5 @@
 """Everything that a claim is made of, in one import."""
 
-from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import (
     CURATOR_AND_ATTACKS,
     FRONTIER,

@@ -4,7 +4,6 @@ and how far off they are beside ours."""
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,12 +12,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.bounds.frequencies import oue_variance, sue_variance
-from local_dp.bounds.response import response_gain
-from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
-from local_dp.randomizers.frequencies.local_hashing import best_hash
-from local_dp.randomizers.frequencies.subset_selection import best_blocks, total_variance
 from local_dp.randomizers.registry import RANDOMIZERS
 
 LIBRARIES = {
@@ -377,18 +371,8 @@ def variances() -> list[Variance]:
 
 def closed_form(oracle: str) -> float:
     """n times the sum of the variances of all shares at the uniform law (limits 2)."""
-    nano, growth = nano_epsilon(EPSILON), Fraction(float(exp_epsilon(nano_epsilon(EPSILON))))
-    unary = {"sue": sue_variance, "oue": oue_variance}
-    if oracle in unary:
-        return K * unary[oracle](EPSILON, 1 / K)
-    if oracle == "hadamard":
-        return K * (response_gain(EPSILON) ** 2 - 1 / K**2)
-    if oracle == "olh":
-        design = best_hash(nano, K)
-        order, w = design.points, design.points // design.g
-    else:
-        order, w = (K, 1) if oracle == "grr" else best_blocks(nano, K)
-    return float(total_variance(growth, order, w, K))
+    ours = RANDOMIZERS.build(oracle, {"epsilon": EPSILON, "k": K})
+    return float(ours.variance(ours.domain.values(), np.full(K, 1 / K)).sum())
 
 
 def _of_ours(randomizer: Any) -> float:

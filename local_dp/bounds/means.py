@@ -24,45 +24,6 @@ from local_dp.randomizers.vectors.privunit import (
     projunit_on_axis,
 )
 
-
-def piecewise_variance(epsilon: float, t: float) -> float:
-    """Of the piecewise mechanism with the paper's window: t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2),
-    r = e^(eps/2); worst at t = +-1, 4 r / (3 (r - 1)^2)."""
-    check_positive_epsilon(epsilon)
-    less_one = math.expm1(epsilon / 2)
-    return t**2 / less_one + (less_one + 4) / (3 * less_one**2)
-
-
-def window_limit(epsilon: float, width: float, t: float) -> float:
-    """Of a window on a lattice of ever more steps, `width` of them wide: the limit of 4
-    `window_variance`.
-
-    (p w^2 + (1 - p) (1 + w)^2) / 3 + p (1 - p) t^2, over p^2, p = w (E - 1) / (1 + w E). The
-    paper's width is e^(-eps/2).
-    """
-    check_positive_epsilon(epsilon)
-    follows = width * math.expm1(epsilon) / (1 + width * math.exp(epsilon))
-    moment = (follows * width**2 + (1 - follows) * (1 + width) ** 2) / 3
-    return (moment + follows * (1 - follows) * t**2) / follows**2
-
-
-def hybrid_variance(epsilon: float) -> float:
-    """Of the paper's hybrid mechanism, whatever t: (r + 3) / (3 r (r - 1)) + C^2 / r, r =
-    e^(eps/2); up to epsilon .61 one bit's worst case, C^2."""
-    gain = response_gain(epsilon) ** 2
-    root = math.exp(epsilon / 2)
-    return min(gain, (root + 3) / (3 * root * math.expm1(epsilon / 2)) + gain / root)
-
-
-def staircase_variance(epsilon: float) -> float:
-    """Of the best additive noise for numbers that differ by 2: 4 ((b (1 + b) / 2)^(2/3) + b) / (1 -
-    b)^2, b = e^-eps. Source: Geng, Viswanath 2014."""
-    check_positive_epsilon(epsilon)
-    decay = math.exp(-epsilon)
-    mixed = (decay * (1 + decay) / 2) ** (2 / 3)
-    return float(4 * (mixed + decay) / (1 - decay) ** 2)
-
-
 TARGETS = ("records", "population")  # whose average it is
 
 

@@ -2,7 +2,6 @@
 them."""
 
 import math
-from dataclasses import dataclass
 
 from local_dp.bounds.curator import occam_examples
 from local_dp.checks import check_share, check_shares
@@ -35,37 +34,10 @@ def draw_distance(epsilon: float, tau: float, *, centred: bool = True) -> float:
     )
 
 
-def conditional_draw_distance(epsilon: float, tau: float, *, centred: bool = True) -> float:
+def conditional_draw_distance(epsilon: float, tau: float) -> float:
     """The same for a draw conditional on earlier replies: tau'/(1 + sqrt(1 - tau'^2)), where
     `epsilon` counts the earlier replies and this one (limits 6, L7)."""
-    return _half_angle(relative_error(epsilon, tau, centred=centred))
-
-
-def simulation_tolerance(epsilon: float, draws: int, beta: float, *, centred: bool = True) -> float:
-    """The tau for which all `draws` draws together are within total variation beta: the larger of
-    the two inverses of `draw_distance` at y = beta/draws.
-
-    The first inverse is tau' = 2y/(1 + y^2) exactly. KLNRS Lemma 4.4 asks for about E/2 or E times
-    less (limits 6, L4).
-    """
-    return max(
-        conditional_tolerance(epsilon, draws, beta, centred=centred),
-        beta / draws / density_error(epsilon, 1.0, centred=centred),
-    )
-
-
-def conditional_tolerance(
-    epsilon: float, draws: int, beta: float, *, centred: bool = True
-) -> float:
-    """The tau for which all `draws` draws of an interactive simulation are within beta, no client
-    spending more than `epsilon` (limits 6, L7)."""
-    if draws < 1 or not 0 < beta < 1:
-        raise InputError(
-            f"{draws} draws within {beta} of the truth; give 1 or more draws and a distance "
-            "strictly between 0 and 1"
-        )
-    y = beta / draws
-    return 2 * y / (1 + y**2) / relative_error(epsilon, 1.0, centred=centred)
+    return _half_angle(relative_error(epsilon, tau))
 
 
 def miss_probability(epsilon: float, trials: int, error: float = 0.0) -> float:
@@ -83,50 +55,6 @@ def enough_trials(epsilon: float, draws: int, miss: float, error: float = 0.0) -
             "and an error in [0, 1)"
         )
     return math.ceil(math.log(draws / miss) / -math.log(miss_probability(epsilon, 1, error)))
-
-
-@dataclass(frozen=True)
-class SimulationPlan:
-    """What simulating local randomizers by statistical queries takes: the tolerance to ask with,
-    candidates a draw, and queries in all.
-
-    `queries` counts all of a non-interactive one, `expected` is an interactive one's mean; `miss`
-    bounds Pr[some draw accepts no candidate].
-    """
-
-    tolerance: float
-    trials: int
-    queries: int
-    expected: float
-    miss: float
-
-
-def plan_simulation(
-    epsilon: float, draws: int, beta: float, *, interactive: bool = False
-) -> SimulationPlan:
-    """A plan with the whole transcript within total variation beta: half of it for the answers'
-    errors, half for the misses (limits 6, L1, L4, L7).
-
-    `epsilon` is what one client spends in all. An `interactive` plan also serves clients that
-    answer several times, one draw each time.
-    """
-    if not interactive:
-        tolerance = min(simulation_tolerance(epsilon, draws, beta / 2), 0.999)
-        error = density_error(epsilon, tolerance)  # the estimated law sums to at least 1 - error
-    else:
-        tolerance = min(conditional_tolerance(epsilon, draws, beta / 2), 0.999)
-        single = relative_error(epsilon, tolerance)
-        error = 1 - ((1 - single) / (1 + single)) ** 2
-    trials = enough_trials(epsilon, draws, beta / 2, error)
-    # one query a candidate until one is accepted
-    expected = draws * math.exp(epsilon) / (1 - error)
-    return SimulationPlan(
-        tolerance,
-        trials,
-        draws * trials,
-        expected,
-        draws * miss_probability(epsilon, trials, error),
-    )
 
 
 def growth(dimension: int, points: int) -> int:

@@ -213,10 +213,8 @@ def _about_completion(
 
 APP = Commands(
     "local-dp",
-    help=(
-        "A laboratory of the local model of differential privacy. From a task to its command: "
-        "docs/guide.md."
-    ),
+    help="A laboratory of the local model of differential privacy. From a task to its command: "
+    "docs/guide.md.",
     no_args_is_help=True,
     params=[
         Option(

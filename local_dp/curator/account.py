@@ -74,18 +74,14 @@ class DeclaredAccount(Account):
             if not isinstance(loss, Pure) or loss.nano > self.part.nano:
                 raise RefusedError(
                     "budget",
-                    (
-                        f"{loss} exceeds the {self.part} of each of the {self.queries:,} declared "
-                        "queries"
-                    ),
+                    f"{loss} exceeds the {self.part} of each of the {self.queries:,} declared "
+                    "queries",
                 )
         if self.count + len(losses) > self.queries:
             raise RefusedError(
                 "budget",
-                (
-                    f"{len(losses):,} on top of {self.count:,} queries exceed the "
-                    f"{self.queries:,} that were declared"
-                ),
+                f"{len(losses):,} on top of {self.count:,} queries exceed the "
+                f"{self.queries:,} that were declared",
             )
         self.count += len(losses)
         self.spent = Pure(self.count * self.part.nano)
@@ -163,10 +159,8 @@ class TrustedOracle(PaidOracle[D]):
                 kind, name = self.account.neighbours, type(mechanism).__name__
                 raise RefusedError(
                     "neighbours",
-                    (
-                        f"the budget is for {kind!r} neighbours, and {name} protects "
-                        f"{mechanism.neighbours!r} ones"
-                    ),
+                    f"the budget is for {kind!r} neighbours, and {name} protects "
+                    f"{mechanism.neighbours!r} ones",
                 )
         self.account.charge(*(mechanism.loss for mechanism in mechanisms))
         self.rounds += 1

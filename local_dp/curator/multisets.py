@@ -156,12 +156,6 @@ class LabelledMultiset:
         every = np.bincount(where, minlength=len(values)).astype(np.int64)
         return cls(bits, values, every - ones, ones)
 
-    @classmethod
-    def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:
-        records = list(pairs)
-        labels = np.array([label for _, label in records], dtype=np.int64)
-        return cls.of([point for point, _ in records], labels, bits)
-
     @property
     def size(self) -> int:
         return int(self.zeros.sum()) + int(self.ones.sum())

@@ -173,8 +173,8 @@ def sq_from_local(
     `bounds.simulations.miss_probability(epsilon, trials)` each. Several replies of one client in a
     round are one candidate, drawn and accepted together. The transcript of t reports is within t
     `bounds.simulations.draw_distance` (interactive: `conditional_draw_distance`), and the misses,
-    of the real one. `bounds.simulations.plan_simulation` finds the tolerance and the trials for a
-    wanted distance. The mean over earlier replies that Lemma 4.5 divides by was already asked for
+    of the real one. `bounds.simulations.enough_trials` finds the trials for a wanted number of
+    misses. The mean over earlier replies that Lemma 4.5 divides by was already asked for
     when the last of them was accepted; it is not asked again. Cost: one Python object a query, so
     thousands of clients. Source: KLNRS Lemmas 4.4, 4.5; limits 6.
     """

@@ -61,12 +61,13 @@ from local_dp.loss import Pure
 from local_dp.populations.parity import shaped
 from local_dp.queries.tables import Category, Question
 from local_dp.records import Records
+from tests.support.mechanisms.case import labelled
 from tests.support.runs.scripted import seeded
 
 GOALS = Goals(0.1, 0.1)
 DRAWS = seeded(0)
 PREFIX = PrefixFactorization(4, 1.0, 1e-6)
-ONE = LabelledMultiset.of_pairs([(1, 1)], 3)
+ONE = labelled(3)([(1, 1)])
 VOTES = Records({"v": np.ones(2000, dtype=np.int64)})
 ZEROS = np.zeros(13, dtype=np.int64)
 CHOOSE: ExponentialMechanism[Any] = ExponentialMechanism(np.asarray, 1.0)
@@ -125,7 +126,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     # points and labels
     (lambda: PointLearner(1.0, 1e-6, "any"), "otherwise is 'any'"),  # type: ignore[arg-type]
     (
-        lambda: PointLearner(1.0, 1e-6, "uniform").law(LabelledMultiset.of_pairs([(1, 1)], 64)),
+        lambda: PointLearner(1.0, 1e-6, "uniform").law(labelled(64)([(1, 1)])),
         "2\\^64 points",
     ),
     (lambda: BucketClass(3, ()), "masks"),
@@ -199,9 +200,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: GlobalMedian(1.0).law(Multiset.of([1], 20)), "listed up to"),
     # thresholds and parity
     (
-        lambda: printed(32, 0.1, 1.0, 1e-6).release(
-            LabelledMultiset.of_pairs([(1, 1)] * 8, 6), DRAWS
-        ),
+        lambda: printed(32, 0.1, 1.0, 1e-6).release(labelled(6)([(1, 1)] * 8), DRAWS),
         "8 records",
     ),
     (lambda: tuned(0.0, 1.0, 1e-6), "alpha"),

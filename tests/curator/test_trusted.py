@@ -27,13 +27,14 @@ from local_dp.curator.mechanism import (
     whole_weights,
     worst_transcripts,
 )
-from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset
+from local_dp.curator.multisets import MAX_BITS, Multiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure, approximate
 from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
+from tests.support.mechanisms.case import labelled
 from tests.support.runs.scripted import seeded
 from tests.support.wrong import wrong
 
@@ -346,8 +347,8 @@ def test_points_are_sorted_and_counted(bits: int) -> None:
     assert points.values.tolist() == [0, 5, top - 1, top]
     assert (points.counts.tolist(), points.size) == ([1, 1, 1, 2], 5)
     assert points.values.dtype == (np.uint64 if bits <= 64 else object)
-    pairs = LabelledMultiset.of_pairs([(top, 1), (2, 0), (top, 0), (top, 1)], bits)
+    pairs = labelled(bits)([(top, 1), (2, 0), (top, 0), (top, 1)])
     assert (pairs.values.tolist(), pairs.size) == ([2, top], 4)
     assert (pairs.zeros.tolist(), pairs.ones.tolist()) == ([1, 1], [0, 2])
     assert [pairs.labelled(label).values.tolist() for label in (0, 1)] == [[2, top], [top]]
-    assert Multiset.of([], bits).size == LabelledMultiset.of_pairs([], bits).size == 0
+    assert Multiset.of([], bits).size == labelled(bits)([]).size == 0

@@ -40,6 +40,7 @@ from local_dp.theorems.curated import PublicLearner, learner_from_one_way, one_w
 from local_dp.two_party import OneWay, Problem
 from tests.support.inputs.refusals import refuse
 from tests.support.inputs.worlds import NUMBERS, Biased
+from tests.support.mechanisms.case import labelled
 
 TABLE = Records({"age": np.array([30, 40, 50]), "sick": np.array([1, 0, 1])})
 QUERIES = (
@@ -154,7 +155,7 @@ NEEDLE = Problem(
 
 def public(n: int) -> PublicLearner[LabelledMultiset, int, int]:
     """The exponential mechanism over thresholds, and n copies of (0, 0)."""
-    database = LabelledMultiset.of_pairs([(0, 0)] * n, BITS)
+    database = labelled(BITS)([(0, 0)] * n)
     return PublicLearner(PureThresholds(EPSILON_ONE_WAY), database, n, lambda t, b: int(b >= t))
 
 
@@ -163,7 +164,7 @@ def test_a_learner_makes_a_protocol() -> None:
     the list of one record less; Alice says a number."""
     learner, problem = PureThresholds(EPSILON_ONE_WAY), NEEDLE
     for a in range(1, 1 << BITS):
-        database = LabelledMultiset.of_pairs([(a - 1, 0), (a, 1)] * 4, BITS)
+        database = labelled(BITS)([(a - 1, 0), (a, 1)] * 4)
         success = learner.chance(database, a, a)
         miss = 1 - learner.chance(public(8).database, a, a)
         assert miss ** public(8).tries(success, 0.05) <= 0.05
@@ -179,9 +180,7 @@ def test_a_protocol_makes_a_learner() -> None:
     protocol: OneWay[int, int] = OneWay(5, lambda a: a, lambda message, b: int(b >= message))
     mechanism = learner_from_one_way(protocol, EPSILON_ONE_WAY)
     examples = [(0, 0), (1, 1), (3, 1), (2, 0)]
-    assert mechanism.law(examples) == PureThresholds(EPSILON_ONE_WAY).law(
-        LabelledMultiset.of_pairs(examples, 2)
-    )
+    assert mechanism.law(examples) == PureThresholds(EPSILON_ONE_WAY).law(labelled(2)(examples))
     databases: SmallDatabases[tuple[int, int], Sequence[tuple[int, int]]] = SmallDatabases(
         list(product(range(4), (0, 1))), 3, lambda rows: rows
     )

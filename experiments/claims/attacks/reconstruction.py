@@ -193,28 +193,20 @@ class Reconstruction(Experiment):
         noise, models = sheet[Noise], sheet[Models]
         by_noise = [row for row in noise if not row[0].share]
         by_share = sorted((row for row in noise if row[0].share), key=lambda row: row[0].n)
-        shares = [(p.n, sum(m.wrong[SQUARES]) / m.bits, p.closed) for p, m in by_share]
         rows = []
         for p, m in models:
             for name, wrong in m.wrong.items():
                 rows.append((name, p.epsilon, sum(wrong) / m.bits))
         tables = [
             _noise_table(by_noise),
-            tabulate(
-                f"share of wrong bits, noise even within {SHARE:g} n",
-                "n | wrong | closed form",
-                shares,
-            ),
             tabulate("one attack, three models", "who answers | epsilon | wrong", rows),
         ]
         checks = [
             _check_squares(by_noise),
             _check_programs([row for row in by_noise if len(row[0].decoders) > 1]),
             holds(
-                (
-                    f"Noise within {SHARE:g} n hides nothing of the smallest table and a part of "
-                    "the largest, as the closed form says, within .02"
-                ),
+                f"Noise within {SHARE:g} n hides nothing of the smallest table and a part of "
+                "the largest, as the closed form says, within .02",
                 {
                     f"n = {p.n}": Claimed(m.rate(SQUARES), p.closed - 0.02, p.closed + 0.02)
                     for p, m in by_share
@@ -228,7 +220,7 @@ class Reconstruction(Experiment):
             "clients do, who each report their own. Clients' sums are off by sqrt(n) C / 2 all "
             "the same, so no count of theirs is as exact as a curator's."
         ]
-        figures = [_noise_figure(tables[0]), _models_figure(tables[2])]
+        figures = [_noise_figure(tables[0]), _models_figure(tables[1])]
         return Finding(checks, tables, figures, notes, headline=_headline(by_share, models))
 
 
@@ -243,10 +235,8 @@ def _check_squares(by_noise: Rows[Noise, Wrong]) -> Check:
         error = math.sqrt(variance) / expected
         figures[f"n = {n}"] = Positive(sum(wrong for _, wrong, _ in rows) / expected, error)
     return measured(
-        (
-            f"Least squares errs as the closed form says, within {NEAR:.0%}, for every n: sqrt(n) "
-            "is the scale (in units of it)"
-        ),
+        f"Least squares errs as the closed form says, within {NEAR:.0%}, for every n: sqrt(n) "
+        "is the scale (in units of it)",
         figures,
         1 - NEAR,
         1 + NEAR,
@@ -271,10 +261,8 @@ def _check_programs(both: Rows[Noise, Wrong]) -> Check:
     wrong = [sum(each) for each in zip(*errors, strict=True)]
     expected = sum(p.n * p.closed for p, _ in both)
     return measured(
-        (
-            f"Where errors are bounded the linear program gets at most {FEWER:g} times as many "
-            "bits wrong as the closed form says of least squares"
-        ),
+        f"Where errors are bounded the linear program gets at most {FEWER:g} times as many "
+        "bits wrong as the closed form says of least squares",
         {"": positive_mean(wrong) / expected},
         high=FEWER,
         more=", ".join(
@@ -292,10 +280,8 @@ def _check_models(models: Rows[Models, Wrong]) -> Iterator[Check]:
         f"{sum(exact)} wrong at {len(exact)} epsilons",
     )
     yield holds(
-        (
-            "A curator hides as many bits as the closed form says of Laplace noise, within "
-            ".03: nearly half at epsilon 1, fewer at 20"
-        ),
+        "A curator hides as many bits as the closed form says of Laplace noise, within "
+        ".03: nearly half at epsilon 1, fewer at 20",
         {
             f"epsilon {p.epsilon:g}, {p.closed:.3f}": Claimed(
                 m.rate("a curator"), p.closed - 0.03, p.closed + 0.03

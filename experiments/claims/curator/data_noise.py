@@ -386,10 +386,8 @@ class DataNoise(Experiment):
             _check_price(sheet[Price]),
             _check_loss(sheet[Small]),
             every(
-                (
-                    "on the same databases the proposal and the noisy local sensitivity keep to "
-                    "delta, the ladder and the exponential mechanism have none"
-                ),
+                "on the same databases the proposal and the noisy local sensitivity keep to "
+                "delta, the ladder and the exponential mechanism have none",
                 (
                     (value <= (name in ("proposal", "noisy")), f"{name}: {value:.4g}")
                     for _, m in sheet[Delta]
@@ -434,10 +432,8 @@ def _check_price(price: Rows[Price, Prices]) -> Check:
             cases.append((off <= 1, f"{m.price:.9g} for {p.epsilon:g}"))
     most = max(m.price / p.epsilon for p, m in price if p.constants == PUBLISHED)
     return every(
-        (
-            "the exact constants cost epsilon, by closed form and by search; the published ones "
-            "less than a quarter of it"
-        ),
+        "the exact constants cost epsilon, by closed form and by search; the published ones "
+        "less than a quarter of it",
         cases,
         f"published: at most {most:.3f} of it",
         also=agree and most < 0.25,
@@ -450,10 +446,8 @@ def _check_loss(loss: Rows[Small, Losses]) -> Check:
     verdict = close and worst[LOCAL] > 2 * EPSILON
     losses = ", ".join(f"{name}: {each:.4f}" for name, each in worst.items())
     return Check(
-        (
-            "on all multisets of 5 from five points and all graphs of 4 nodes the loss is at most "
-            "epsilon, and nearly met; that of local sensitivity is larger"
-        ),
+        "on all multisets of 5 from five points and all graphs of 4 nodes the loss is at most "
+        "epsilon, and nearly met; that of local sensitivity is larger",
         verdict,
         losses,
     )
@@ -484,10 +478,8 @@ def _check_scales(smooth: list[Errors]) -> Iterator[Check]:
         0.501,
     )
     yield Check(
-        (
-            f"on every database the scale by exact constants is at least {times:.2f} times "
-            "smaller than by published ones"
-        ),
+        f"on every database the scale by exact constants is at least {times:.2f} times "
+        "smaller than by published ones",
         gain >= 0.999 * times,  # scales are rounded up
         f"{gain:.4f} times or more",
     )
@@ -506,17 +498,13 @@ def _check_medians(large: dict[str, Errors]) -> Iterator[Check]:
         wide = Claimed(m.within(EXPONENTIAL, tail), 0.93)
         tails[f"within {tail:.2f} scales, {data}"] = wide
     yield holds(
-        (
-            "from 1,001 records on 3 in 4 proposals err by more than 20 scales of the exact "
-            "constants, and 95 % by the worst case's noise by more than 200"
-        ),
+        "from 1,001 records on 3 in 4 proposals err by more than 20 scales of the exact "
+        "constants, and 95 % by the worst case's noise by more than 200",
         orders,
     )
     yield holds(
-        (
-            "the exponential mechanism errs about as much: 42 to 56 % of its medians are "
-            "within this scale; its tail is lighter, 7 % for 10 %"
-        ),
+        "the exponential mechanism errs about as much: 42 to 56 % of its medians are "
+        "within this scale; its tail is lighter, 7 % for 10 %",
         middle | tails,
     )
 
@@ -531,10 +519,8 @@ def _check_counts(large: dict[str, Errors]) -> Check:
         for name, times in others
     }
     return measured(
-        (
-            "on graphs of 500 and more nodes the median error of a ladder exceeds 1.4 scales of "
-            "the exact constants, by noisy local sensitivity 1.8, by global 15"
-        ),
+        "on graphs of 500 and more nodes the median error of a ladder exceeds 1.4 scales of "
+        "the exact constants, by noisy local sensitivity 1.8, by global 15",
         shares,
         high=0.5,
     )

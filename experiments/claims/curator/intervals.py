@@ -210,10 +210,8 @@ class Intervals(Experiment):
         ]
         checks = [
             every(
-                (
-                    "a level of counts is pure at its epsilon, and at no less: enumerated over "
-                    "all pairs of databases of two records"
-                ),
+                "a level of counts is pure at its epsilon, and at no less: enumerated over "
+                "all pairs of databases of two records",
                 (
                     (
                         m.at == 0 < m.below,
@@ -318,10 +316,8 @@ def _check_local(local: Rows[Local, Errors], central: Rows[Central, Errors]) -> 
     power = Normal(float(np.mean(slopes)), math.hypot(*deviations) / len(powers))
     yield measured("locally the error grows as sqrt(n)", {"power": power}, 0.5, 0.5)
     yield holds(
-        (
-            "on 2^4, 2^6 and 2^8 values it is .8 to 1, .6 to .75 and .38 to .46 times sqrt(n) "
-            "times the tree's"
-        ),
+        "on 2^4, 2^6 and 2^8 values it is .8 to 1, .6 to .75 and .38 to .46 times sqrt(n) "
+        "times the tree's",
         times,
     )
 

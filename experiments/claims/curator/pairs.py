@@ -192,18 +192,14 @@ class Pairs(Experiment):
         table = tabulate("root mean square error over all pairs", headings, rows)
         checks = [
             every(
-                (
-                    "the release pays for the largest squared move of all pairs over every row "
-                    "replaced by every other, and for no more"
-                ),
+                "the release pays for the largest squared move of all pairs over every row "
+                "replaced by every other, and for no more",
                 ((m.worst == m.paid, f"d = {p.d}: {m.worst} of {m.paid}") for p, m in sheet[Move]),
             ),
             _check_noise(releases),
             Check(
-                (
-                    "no projection is farther from the truth than the release, in any run: the "
-                    "truth lies in the body"
-                ),
+                "no projection is farther from the truth than the release, in any run: the "
+                "truth lies in the body",
                 all(m.nearer for _, m in releases),
                 f"{sum(p.runs for p, _ in releases)} runs",
             ),
@@ -321,10 +317,7 @@ def _check_order(by_size: Sized) -> Iterator[Check]:
         HULL: Claimed(_gain(small, HULL, PROJECTED), 1.06),
     }
     yield holds(
-        (
-            f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 "
-            "times more"
-        ),
+        f"at d = {SMALL} the elliptope reduces the error 1.17 times, and the hull 1.06 times more",
         bodies,
     )
 

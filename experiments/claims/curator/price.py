@@ -269,10 +269,8 @@ def _check_privacy(sheet: Sheet) -> Iterator[Check]:
         verdict = -1e-9 * m.enumerated <= m.exact - m.enumerated <= 1e-9 * m.enumerated + 1e-15
         cases.append((verdict, f"k = {p.k}: delta {m.enumerated:.6g}"))
     yield every(
-        (
-            "no price is lower: counts with Laplace noise lose exactly the price, enumerated over "
-            "all neighbours"
-        ),
+        "no price is lower: counts with Laplace noise lose exactly the price, enumerated over "
+        "all neighbours",
         cases,
     )
     cases = []
@@ -281,10 +279,8 @@ def _check_privacy(sheet: Sheet) -> Iterator[Check]:
         evidence = f"{noise.name}, k = {noise.k}: {m.at:.2g}, below {m.below:.2g}"
         cases.append((verdict, evidence))
     yield every(
-        (
-            "enumerated over all pairs of small databases, every noise keeps to its loss, and the "
-            "pure ones to no less"
-        ),
+        "enumerated over all pairs of small databases, every noise keeps to its loss, and the "
+        "pure ones to no less",
         cases,
     )
     cases = []
@@ -292,10 +288,8 @@ def _check_privacy(sheet: Sheet) -> Iterator[Check]:
         verdict = m.at <= 1.01 * DELTA < 1.5 * DELTA < m.below
         cases.append((verdict, f"k = {normal.counts}: {m.at:.4g}, with a tenth less {m.below:.3g}"))
     yield every(
-        (
-            "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of its "
-            "variance does not"
-        ),
+        "Gaussian noise keeps to delta by the exact rule to 1 %, and a tenth less of its "
+        "variance does not",
         cases,
     )
 
@@ -316,10 +310,8 @@ def _check_rules(by: dict[int, dict[str, float]]) -> Check:
         for rule in ("basic", "exact")
     }
     return Check(
-        (
-            "the exact price is the least of all rules; from 100 to 10,000 answers it grows about "
-            "as sqrt(k), where adding up grows as k"
-        ),
+        "the exact price is the least of all rules; from 100 to 10,000 answers it grows about "
+        "as sqrt(k), where adding up grows as k",
         least and abs(power["basic"] - 1) < 1e-9 and 0.49 < power["exact"] < 0.56,
         ", ".join(
             f"{rule}: {by[100][rule]:.4g} to {by[10_000][rule]:.4g}, power {each:.3f}"
@@ -340,19 +332,14 @@ def _check_laws(errors: Rows[Errors, Largest]) -> Iterator[Check]:
             rate = Rate(sum(each.successes for each in rates), sum(each.trials for each in rates))
             shapes[f"{name}, {place:.0%}"] = Claimed(rate, place, place)
     yield measured(
-        (
-            "the largest error of k counts has the mean that its closed form gives (which is "
-            "the unit)"
-        ),
+        "the largest error of k counts has the mean that its closed form gives (which is the unit)",
         means,
         1,
         1,
     )
     yield holds(
-        (
-            "the largest errors of all runs are below the 10 %, 50 % and 90 % points of their "
-            "closed forms that often"
-        ),
+        "the largest errors of all runs are below the 10 %, 50 % and 90 % points of their "
+        "closed forms that often",
         shapes,
     )
 
@@ -368,10 +355,8 @@ def _check_pure(medians: Medians) -> Iterator[Check]:
     }
     verdict = 0.99 < powers[K_NORM] < 1.01 and 0.5 < powers[GAUSSIAN] < 0.6
     yield Check(
-        (
-            "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
-            "which is a logarithm"
-        ),
+        "purely, median errors grow as k; with a delta as sqrt(k) and a little more, "
+        "which is a logarithm",
         verdict,
         ", ".join(f"{name}: power {power:.3f}" for name, power in powers.items()),
     )
@@ -380,10 +365,8 @@ def _check_pure(medians: Medians) -> Iterator[Check]:
         verdict = cube[k] == least <= each[k]
         best.append((verdict, f"k = {k}: {cube[k]:,.0f} and {least:,}"))
     yield every(
-        (
-            "noise in the shape of the cube has the median error of the best of all pure "
-            "mechanisms with whole answers, and noise on each count no less"
-        ),
+        "noise in the shape of the cube has the median error of the best of all pure "
+        "mechanisms with whole answers, and noise on each count no less",
         best,
     )
     ratios = {k: each[k] / cube[k] for k in (16, 256, most)}
@@ -406,10 +389,8 @@ def _check_delta(medians: Medians) -> Iterator[Check]:
         f"{most:,} counts: {gaussian[most]:,.0f}, Laplace {laplace[most]:,.0f}, best pure {bound:,}"
     )
     yield Check(
-        (
-            "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
-            "noise on 4,096 less than half of Laplace noise"
-        ),
+        "with a delta 256 counts and more err less than any pure mechanism can; Gaussian "
+        "noise on 4,096 less than half of Laplace noise",
         better,
         evidence,
     )
@@ -422,10 +403,8 @@ def _check_delta(medians: Medians) -> Iterator[Check]:
     pure, some, nothing = cube[1024], gaussian[1024], medians[NOTHING][1024]
     means = f"nothing {nothing:.0f}, K-norm {pure:.0f}, Gaussian {some:.0f}"
     yield Check(
-        (
-            f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
-            "of them for each, and Gaussian noise better"
-        ),
+        f"for 1,024 counts of {RECORDS:,} records pure noise is worse than answering half "
+        "of them for each, and Gaussian noise better",
         some < nothing < pure,
         means,
     )

@@ -48,7 +48,6 @@ from local_dp.experiments.lab.parts import (
     measured_clients,
     reached_check,
     seeded,
-    table_of,
     tabulate,
 )
 from local_dp.loss import ATTO, NANO, Loss
@@ -350,26 +349,8 @@ class Sanitizing(Experiment):
                 max(m.n for _, m in counts), min(each.points for each in proven.values())
             ),
         ]
-        shaped_columns = "mechanism | bits | records = n | shape | right = right.successes | runs"
-        learned_columns = (
-            "bits | records = n | right = right.successes | right with half = half.successes | runs"
-        )
-        tables = [
-            table,
-            table_of(
-                "All thresholds within alpha, by the shape of the data", shaped_columns, shapes
-            ),
-            table_of(
-                "Thresholds learned from released thresholds, pure",
-                (
-                    f"{learned_columns} | chance without a release, one record in {DEARER} = "
-                    "direct.value : 3"
-                ),
-                rows[Learned],
-            ),
-        ]
         headline = _headline(numbers[1e-6], proven)
-        return Finding(checks, tables, [*_figures(table, proven)], NOTES, headline=headline)
+        return Finding(checks, [table], [*_figures(table, proven)], NOTES, headline=headline)
 
 
 def _figures(table: Table, proven: dict[int, Bounds]) -> Iterator[Figure]:
@@ -428,10 +409,8 @@ def _check_losses(releases: Rows[Any, Any]) -> Check:
         for p, m in releases
     ]
     return Check(
-        (
-            "Every release's loss, counted from its parts, is the epsilon and the delta of the "
-            "comparison"
-        ),
+        "Every release's loss, counted from its parts, is the epsilon and the delta of the "
+        "comparison",
         all(right),
         f"{len(right)} releases",
     )
@@ -470,10 +449,8 @@ def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> Iterator[Ch
         ),
     )
     yield Check(
-        (
-            "No purely private sanitizer needs as few records as the thresholded histogram: "
-            "proven against run"
-        ),
+        "No purely private sanitizer needs as few records as the thresholded histogram: "
+        "proven against run",
         as_proven and last == max(best),
         (
             f"at 2^{last} proven {bound[last]:,}, run pure {pure[last]:,}, with delta 1e-6 "
@@ -485,10 +462,8 @@ def _check_domains(numbers: dict[float, Numbers], bound: Numbers) -> Iterator[Ch
     cheaper = all(best[bits] < pure[bits] for bits in pure if bits >= 32)
     verdict = best[16] > pure[16] and cheaper
     yield Check(
-        (
-            "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
-            "in one of 2^32 and all larger ones"
-        ),
+        "Released counts take more records with delta 1e-6 in a domain of 2^16, and fewer "
+        "in one of 2^32 and all larger ones",
         verdict,
         f"fewer from 2^{crossing(pure, best):.0f} on",
     )

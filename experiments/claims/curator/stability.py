@@ -71,7 +71,6 @@ def acceptance(form: str, loss: Approximate) -> Callable[[int], float]:
 
 class Enumerated(Row):
     deltas: list[float]  # at the multiples of epsilon
-    pairs: int  # pairs of leads
     # of the best test: the worst delta by the mechanism's own law, in units of the stated one
     exact: float = math.nan
     beyond: float = math.nan  # of the best test: the same at half of epsilon, as a probability
@@ -97,11 +96,11 @@ class Privacy(Row):
             growth = math.exp(times * loss.epsilon)
             deltas.append(max(_hockey_stick(*move, chance_at, growth) for move in moves))
         if self.form != "best":
-            return Enumerated(deltas, len(moves))
+            return Enumerated(deltas)
         choice = StableChoice(lead_of, loss.epsilon, loss.delta)
         exact = max(_multisets(n).worst_delta(choice) for n in (1, 5, 9))
         beyond = _multisets(9).worst_delta(choice, Pure(nano_epsilon(loss.epsilon / 2)))
-        return Enumerated(deltas, len(moves), float(exact * ATTO / loss.atto), float(beyond))
+        return Enumerated(deltas, float(exact * ATTO / loss.atto), float(beyond))
 
     @property
     def name(self) -> str:
@@ -253,10 +252,8 @@ def _check_best(
     worst = max(m.exact for _, m in best)
     half = min(m.beyond / p.delta for p, m in best)
     yield Check(
-        (
-            "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
-            "not at half the epsilon"
-        ),
+        "the mechanism's own law, enumerated in whole numbers, keeps to delta, and "
+        "not at half the epsilon",
         worst <= 1 < half,
         f"worst over all pairs: {worst:.4f} of delta; at half the epsilon {half:.2f} or more",
     )
@@ -266,10 +263,8 @@ def _check_best(
         rates[name] = Claimed(m.named, m.chance, m.chance)
     exact = all(SUCCESS <= m.chance < SUCCESS + 0.01 for _, m in records)
     yield holds(
-        (
-            "with the least number of records, runs name a point of probability "
-            f"{SHARE:g} as often as the exact sum says: in {SUCCESS:.0%}"
-        ),
+        "with the least number of records, runs name a point of probability "
+        f"{SHARE:g} as often as the exact sum says: in {SUCCESS:.0%}",
         rates,
         also=exact,
     )
@@ -279,10 +274,8 @@ def _check_best(
         f"{share:.1%} at ({place[0]:g}, {place[1]:g})" for place, share in savings.items()
     )
     yield Check(
-        (
-            "the best test takes fewer records than the repaired one everywhere: at least "
-            "4.9 % fewer, and 30 % at (0.1, 1e-3)"
-        ),
+        "the best test takes fewer records than the repaired one everywhere: at least "
+        "4.9 % fewer, and 30 % at (0.1, 1e-3)",
         verdict,
         evidence,
     )

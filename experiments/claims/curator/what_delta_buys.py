@@ -89,7 +89,6 @@ class Named(Row):
     right: int
     clients: int
     chance: float  # of success, as it is computed: exactly, or at least
-    people: float = 0.0  # on average, whose record was published
 
 
 class Curator(Row):
@@ -144,7 +143,7 @@ class Published(Row):
                 if example not in span:
                     span |= {example ^ each for each in span}
             right += len(span) == 1 << D
-        return Named(right, clients, SUCCESS, float(counts.mean()))
+        return Named(right, clients, SUCCESS)
 
 
 class Moved(Row):
@@ -213,10 +212,8 @@ class WhatDeltaBuys(Experiment):
             *_check_counts(same),
             *_check_curator(sheet[Curator]),
             measured(
-                (
-                    "The one-bit protocol, run with the people of its formula, names the bits as "
-                    "often as the formula promises, or more often"
-                ),
+                "The one-bit protocol, run with the people of its formula, names the bits as "
+                "often as the formula promises, or more often",
                 {
                     f"{p.bits} bits, {m.clients} people": Rate(m.right, p.trials)
                     for p, m in sheet[Hashing]
@@ -224,10 +221,8 @@ class WhatDeltaBuys(Experiment):
                 SUCCESS,
             ),
             every(
-                (
-                    "Every random approximate channel, clipped, is pure with twice the epsilon "
-                    "and moved by at most its delta, in exact fractions"
-                ),
+                "Every random approximate channel, clipped, is pure with twice the epsilon "
+                "and moved by at most its delta, in exact fractions",
                 (
                     (
                         m.furthest <= 1 and m.ratio <= 1,
@@ -266,10 +261,8 @@ def _check_counts(rows: Rows[Same, Counts]) -> Iterator[Check]:
         verdict = m.approximate == RECORDS and m.pure >= 0.69 * p.bits
         cases.append((verdict, f"{p.bits} bits: {m.approximate} and {m.pure}"))
     yield every(
-        (
-            f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
-            "many bits, and one without at least .69 for each bit"
-        ),
+        f"From {LARGE} bits on a curator with the delta needs {RECORDS} people, however "
+        "many bits, and one without at least .69 for each bit",
         cases,
     )
     shares = {f"{p.bits} bits": m.local_delta / m.local for p, m in large}
@@ -279,15 +272,6 @@ def _check_counts(rows: Rows[Same, Counts]) -> Iterator[Check]:
         0.99,
         1.0,
         spec=".4f",
-    )
-    yield within(
-        (
-            "One bit from each person, in one round, is enough with 1.3 to 2.2 times the "
-            "people that every protocol in turn needs"
-        ),
-        {f"{p.bits} bits": m.hashing / m.local for p, m in rows},
-        1.3,
-        2.2,
     )
 
 
@@ -304,10 +288,8 @@ def _check_curator(rows: Rows[Curator, Named]) -> Iterator[Check]:
     }
     promise = all(m.chance >= SUCCESS for _, m in rows)
     yield holds(
-        (
-            "Its releases name the record that everybody has as often as it says, which is in "
-            "90 % or more"
-        ),
+        "Its releases name the record that everybody has as often as it says, which is in "
+        "90 % or more",
         claims,
         also=promise,
     )
@@ -320,31 +302,16 @@ def _check_published(rows: Rows[Published, Named]) -> Iterator[Check]:
     fewer = clients[1e-3] > HALVING > clients[3e-3] > IN_TURN > clients[1e-2]
     numbers = ", ".join(f"{n:,}" for n in clients.values())
     yield measured(
-        (
-            f"Published examples find a parity of {D} bits in 90 % of the runs with the "
-            "people of the formula, within 1 %"
-        ),
+        f"Published examples find a parity of {D} bits in 90 % of the runs with the "
+        "people of the formula, within 1 %",
         {f"delta {p.delta:g}, {m.clients:,} people": Rate(m.right, p.trials) for p, m in rows},
         SUCCESS - 0.01,
         SUCCESS + 0.01,
     )
     yield every(
-        (
-            "With a delta of .001 that takes more people than halving, the pure protocol; "
-            "with .003 fewer; with .01 fewer than any pure protocol in turn"
-        ),
+        "With a delta of .001 that takes more people than halving, the pure protocol; "
+        "with .003 fewer; with .01 fewer than any pure protocol in turn",
         [(fewer, f"{numbers}; halving {HALVING:,}; at least {IN_TURN:,.0f}")],
-    )
-    near = all(14 <= delta * n <= 14.5 for delta, n in clients.items())
-    evidence = ", ".join(f"{delta * n:.1f}" for delta, n in clients.items())
-    yield every(
-        "But whatever delta is, the records of 14 people are published as they are",
-        [
-            (
-                near,
-                evidence,
-            )
-        ],
     )
 
 

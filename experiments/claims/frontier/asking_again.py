@@ -149,7 +149,7 @@ def _check_laws(rows: Rows[Laws, Tests]) -> Iterator[Check]:
         cases,
     )
     yield measured(
-        ("With so many people the likelier law is the right one in 90 % of the runs, within 0.5 %"),
+        "With so many people the likelier law is the right one in 90 % of the runs, within 0.5 %",
         rates,
         SUCCESS - 0.005,
         SUCCESS + 0.005,
@@ -172,10 +172,8 @@ def _laws_table(laws: Rows[Laws, Tests]) -> Table:
         rows.append((p.epsilon, *figures, round(m.carried, 3)))
     return tabulate(
         f"Two laws at total variation {VARIATION:g}: people in C^2 / t^2 for {SUCCESS:.0%}",
-        (
-            "epsilon | yes or no | best report | in turn, at least | every protocol, at least | "
-            "best report carries"
-        ),
+        "epsilon | yes or no | best report | in turn, at least | every protocol, at least | "
+        "best report carries",
         rows,
     )
 

@@ -212,25 +212,21 @@ class Coins(Experiment):
             _check_needs(least, by_test, formula),
             _check_errors(sheet.rows),
             measured(
-                (
-                    f"The threshold of `identity` rejects the uniform law in {BETA:.0%} of the "
-                    "runs, within .5 %"
-                ),
+                f"The threshold of `identity` rejects the uniform law in {BETA:.0%} of the "
+                "runs, within .5 %",
                 alarms,
                 BETA - 0.005,
                 BETA + 0.005,
             ),
             measured(
-                (
-                    f"Rows known beforehand find a law that was made for them in {BETA:.0%} of "
-                    "the runs, within .5 %, with any number of people"
-                ),
+                f"Rows known beforehand find a law that was made for them in {BETA:.0%} of "
+                "the runs, within .5 %, with any number of people",
                 finds,
                 BETA - 0.005,
                 BETA + 0.005,
             ),
         ]
-        tables = [_people(least, by_test, formula), _errors(sheet.rows)]
+        tables = [_people(least, by_test, formula)]
         figures = [_figure(least, by_test, formula)]
         return Finding(checks, tables, figures, NOTES, headline=_headline(least))
 
@@ -283,10 +279,8 @@ def _check_slopes(least: Counts, by_test: Counts) -> Check:
             bounds = (1.42, 1.58) if design == PRIVATE else (0.95, 1.05)
             claims[f"{design}, {error}"] = Claimed(_slope(by_k), *bounds)
     return holds(
-        (
-            "The number of people grows as k^1 with a shared coin, within .05 in the power, and "
-            "as k^1.5 with rows drawn alone, within .08"
-        ),
+        "The number of people grows as k^1 with a shared coin, within .05 in the power, and "
+        "as k^1.5 with rows drawn alone, within .08",
         claims,
     )
 
@@ -344,10 +338,8 @@ def _check_errors(measurements: Rows[Test, Errors]) -> Check:
             off = Normal(float(np.mean(errors - formulas[:, place])), float(spread[place]))
             claims[f"{p.design}, k = {p.k}, {name}"] = Claimed(off, -room, room)
     return holds(
-        (
-            "At the stated thresholds tests err as chi-squares do, within .01 in the mean over "
-            "numbers of people, with own rows within .025"
-        ),
+        "At the stated thresholds tests err as chi-squares do, within .01 in the mean over "
+        "numbers of people, with own rows within .025",
         claims,
     )
 
@@ -377,24 +369,8 @@ def _people(least: Counts, by_test: Counts, formula: dict[tuple[str, int], int])
     error = f"mean error {MEAN:g}"
     return tabulate(
         "People needed",
-        (
-            f"design | symbols k | people, {error} | in C^2 k / alpha^2 | formula, {error} | "
-            f"people, both errors {BETA:g} | formula, both errors"
-        ),
-        rows,
-    )
-
-
-def _errors(measurements: Rows[Test, Errors]) -> Table:
-    at = FACTORS.index(1.0)
-    rows = []
-    for p, m in measurements:
-        formulas = (round(error, 3) for error in p.formula(m.predicted))
-        alarms = m.alarms[at]
-        rows.append((p.design, p.k, m.predicted, alarms, m.misses[at], *formulas))
-    return tabulate(
-        "Errors at the stated threshold, with as many people as the formula gives",
-        "design | symbols k | people | false alarms | misses | formula | formula, misses",
+        f"design | symbols k | people, {error} | in C^2 k / alpha^2 | formula, {error} | "
+        f"people, both errors {BETA:g} | formula, both errors",
         rows,
     )
 

@@ -357,19 +357,15 @@ def _check_sides(sheet: Sheet) -> Iterator[Check]:
     sizes = ", ".join(sorted({str((p.t, p.b)) for p, _ in matrices}))
     classes = f"{len(gaps)} classes, {sum(gap > CLOSE for gap in gaps)} further apart"
     yield Check(
-        (
-            "The law that bounds the margin complexity from below and the polynomial that "
-            "bounds it from above agree to one part in a million"
-        ),
+        "The law that bounds the margin complexity from below and the polynomial that "
+        "bounds it from above agree to one part in a million",
         max(gaps) <= CLOSE,
         classes,
     )
     evidence = f"{len(matrices)} matrices of {sizes} blocks: {far} of {len(off)} bounds differ"
     yield Check(
-        (
-            "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
-            "written out for every concept and point give the same number"
-        ),
+        "On whole sign matrices, with no symmetry used, the spectral norm and vectors "
+        "written out for every concept and point give the same number",
         max(off) <= CLOSE,
         evidence,
     )
@@ -430,10 +426,8 @@ def _check_certificates(rows: Rows[Certificate, Certified]) -> Check:
         f"forgeries accepted{'; short of the bound: ' if short else ''}{', '.join(short)}"
     )
     return Check(
-        (
-            "Every certificate passes the independent checker, and none with one altered weight, "
-            "another B or a larger count does"
-        ),
+        "Every certificate passes the independent checker, and none with one altered weight, "
+        "another B or a larger count does",
         valid_count == len(rows) and forgery_count > 0 == accepted_count and not short,
         evidence,
     )
@@ -452,15 +446,11 @@ def _check_closed(parity: list[Side], limits: Rows[Limits, Values]) -> Check:
     values = [each for p, m in limits for each in zip(p.blocks, m.values, strict=True)]
     ratios = roots + [value / (fibonacci(t + 2) - 1) for t, value in values]
     return Check(
-        (
-            "Parity of one variable of each of t blocks of B has margin complexity B^(t/2); "
-            "odd-max-bit has sqrt(B) times a Fibonacci number less 1, for large B"
-        ),
+        "Parity of one variable of each of t blocks of B has margin complexity B^(t/2); "
+        "odd-max-bit has sqrt(B) times a Fibonacci number less 1, for large B",
         all(abs(ratio - 1) <= CLOSE for ratio in ratios),
-        (
-            f"parity {', '.join(f'{side.at_least:.4g}' for side in parity)}; limits "
-            f"{', '.join(f'{value:.4g}' for _, value in values)}"
-        ),
+        f"parity {', '.join(f'{side.at_least:.4g}' for side in parity)}; limits "
+        f"{', '.join(f'{value:.4g}' for _, value in values)}",
     )
 
 
@@ -495,10 +485,8 @@ def _squares_table(squares: list[Side]) -> Table:
     ]
     return tabulate(
         "Odd-max-bit, t blocks of t^2",
-        (
-            "blocks | B | variables | margin complexity | its growth since the line above, as a "
-            "power of the variables"
-        ),
+        "blocks | B | variables | margin complexity | its growth since the line above, as a "
+        "power of the variables",
         rows,
     )
 

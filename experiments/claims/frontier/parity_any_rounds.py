@@ -355,10 +355,8 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         whom = f"{protocol.clients} clients{'' if protocol.turns else ', a curator'}"
         cases.append(((m.off < 1e-9) is (protocol.turns > 0), f"{m.off:.1g} off with {whom}"))
     yield every(
-        (
-            "In protocols drawn at random and written out, all clients together diverge "
-            "by the sum of each alone; not a curator's AND"
-        ),
+        "In protocols drawn at random and written out, all clients together diverge "
+        "by the sum of each alone; not a curator's AND",
         cases,
     )
     cases = []
@@ -367,10 +365,8 @@ def _bound_checks(sheet: Sheet) -> Iterator[Check]:
         evidence = f"{m.best / person.bound:.2f} (d = {person.d}, epsilon {person.epsilon:g})"
         cases.append((below, evidence))
     yield every(
-        (
-            "No report diverges more than the bound's share: the best channel's "
-            "divergence, in units of the bound"
-        ),
+        "No report diverges more than the bound's share: the best channel's "
+        "divergence, in units of the bound",
         cases,
     )
     cases = []
@@ -394,10 +390,8 @@ def _run_checks(rows: Rows[Eliminated, Runs]) -> Iterator[Check]:
     limits = ", ".join(f"{MOST[d]:g} at d = {d}" for d in means)
     claims = {f"d = {d}": Claimed(mean, least(d), MOST[d]) for d, mean in means.items()}
     yield holds(
-        (
-            "Elimination asks no fewer clients in the mean than the bound, and at most so "
-            f"many C^2 2^d: {limits}"
-        ),
+        "Elimination asks no fewer clients in the mean than the bound, and at most so "
+        f"many C^2 2^d: {limits}",
         claims,
     )
     yield measured(

@@ -47,7 +47,6 @@ from local_dp.experiments.lab.parts import (
     every,
     grid,
     holds,
-    intervals_check,
     measured,
     quantile,
     seeded,
@@ -220,7 +219,6 @@ class Occam(Experiment):
             *_check_sizes(least),
             _check_slopes(least),
             _check_printed(least),
-            intervals_check(),
         ]
         tables = [_error_table(errors), _size_table(least)]
         figures = [*_error_figures(errors), _size_figure(least)]
@@ -318,10 +316,8 @@ def _check_errors(errors: Rows[Error, Excess]) -> Check:
         own = [(p, m) for p, m in errors if p.case == case]
         rates[case] = Rate(sum(m.failures for _, m in own), sum(p.trials for p, _ in own))
     return measured(
-        (
-            f"the chosen hypothesis exceeds the proven alpha in at most {FAILING:.0%} of the runs "
-            f"at all n together (the theorem allows {BETA:.0%} at each)"
-        ),
+        f"the chosen hypothesis exceeds the proven alpha in at most {FAILING:.0%} of the runs "
+        f"at all n together (the theorem allows {BETA:.0%} at each)",
         rates,
         high=FAILING,
     )
@@ -339,10 +335,8 @@ def _check_sizes(least: Rows[Size, Sizes]) -> list[Check]:
     ratios = {f"{p.case}, alpha {p.alpha:g}": m.proven.n / m.least.n for p, m in least}
     return [
         holds(
-            (
-                "runs choose the best as often as the exact law says: at the least n in "
-                f"{1 - BETA:.0%}, at the proven and the printed n in no fewer"
-            ),
+            "runs choose the best as often as the exact law says: at the least n in "
+            f"{1 - BETA:.0%}, at the proven and the printed n in no fewer",
             claims,
         ),
         within(
@@ -373,10 +367,8 @@ def _check_slopes(least: Rows[Size, Sizes]) -> Check:
         exponent = linear_regression(*zip(*sizes, strict=True)).slope
         ratios[f"{case}, of {expected:g}"] = exponent / expected
     return within(
-        (
-            "the least n grows like 1/alpha with a perfect hypothesis and like 1/alpha^2 without "
-            "(exponent over the theorem's)"
-        ),
+        "the least n grows like 1/alpha with a perfect hypothesis and like 1/alpha^2 without "
+        "(exponent over the theorem's)",
         ratios,
         0.95,
         1.05,
@@ -387,15 +379,11 @@ def _check_printed(least: Rows[Size, Sizes]) -> Check:
     ratios = [m.printed.n / occam_examples(HYPOTHESES, p.epsilon, p.alpha, BETA) for p, m in least]
     chance = min(m.printed.chance for _, m in least)
     return Check(
-        (
-            "the printed size of Theorem 3.7 is at least the proven agnostic one, and enough: the "
-            "theorem holds agnostically although its proof does not"
-        ),
+        "the printed size of Theorem 3.7 is at least the proven agnostic one, and enough: the "
+        "theorem holds agnostically although its proof does not",
         min(ratios) >= 1 and chance >= 1 - BETA,
-        (
-            f"printed over proven from {min(ratios):.3f} to {max(ratios):.3f}; at the printed n "
-            f"the best is chosen with probability {chance:.4f} or more"
-        ),
+        f"printed over proven from {min(ratios):.3f} to {max(ratios):.3f}; at the printed n "
+        f"the best is chosen with probability {chance:.4f} or more",
     )
 
 
@@ -420,14 +408,10 @@ def _size_table(least: Rows[Size, Sizes]) -> Table:
         rate = str(Rate(m.least.successes, p.trials))
         rows.append((p.case, p.epsilon, p.alpha, m.least.n, rate, m.proven.n, *formulas))
     return tabulate(
-        (
-            f"Examples for an excess error below alpha with probability 90 %, {HYPOTHESES} "
-            "independent features"
-        ),
-        (
-            "case | epsilon | alpha | least n | successes at n [95 %] | proven n | printed n | n "
-            "by uniform convergence"
-        ),
+        f"Examples for an excess error below alpha with probability 90 %, {HYPOTHESES} "
+        "independent features",
+        "case | epsilon | alpha | least n | successes at n [95 %] | proven n | printed n | n "
+        "by uniform convergence",
         rows,
     )
 

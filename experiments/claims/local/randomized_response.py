@@ -265,10 +265,8 @@ def _slope_check(off: dict[Setting, Positive]) -> Check:
         claim = Claimed(Normal(power + value, error), power, power)
         slopes[f"{way}, epsilon {epsilon:g}"] = claim
     return holds(
-        (
-            "Errors fall as n to the power -1/2 where everybody randomizes, and as n to the power "
-            "-1 with a curator"
-        ),
+        "Errors fall as n to the power -1/2 where everybody randomizes, and as n to the power "
+        "-1 with a curator",
         slopes,
     )
 

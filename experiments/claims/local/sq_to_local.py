@@ -376,9 +376,8 @@ class SqToLocal(Experiment):
             _cost_check(spending, refusals),
             _order_check(spending),
         ]
-        tables = _tables(accuracy, variances, spending)
         figures = [_variance_figure(variances), _spending_figure(spending)]
-        return Finding(checks, tables, figures, headline=_headline(accuracy))
+        return Finding(checks, [_table(accuracy)], figures, headline=_headline(accuracy))
 
 
 def _headline(rows: Rows[Accuracy, Successes]) -> str:
@@ -487,40 +486,17 @@ def _pool(cells: list[Cell]) -> Positive:
     return Positive(value, error / value, runs - len(cells)) if value else NO_FACTOR
 
 
-def _tables(
-    accuracy: Rows[Accuracy, Successes],
-    variances: Rows[Reports, Variances],
-    spending: Rows[Spending, Costs],
-) -> list[Table]:
-    rates: list[tuple[float, ...]] = []
+def _table(accuracy: Rows[Accuracy, Successes]) -> Table:
+    rates = []
     for p, s in accuracy:
         setting = p.epsilon, p.tau, p.t, p.part, s.clients
         rates.append((*setting, s.good / p.trials, *wilson(s.good, p.trials), p.predicted(s)))
-    reports: list[tuple[float, ...]] = []
-    for q, v in variances:
-        laplace = v.laplace[0], v.of("laplace").value, q.predicted["laplace"]
-        clip = v.clipped[0], q.predicted["clipped"] * q.square
-        reports.append((q.epsilon, v.response[0], q.square, *laplace, *clip))
-    costs = [(p.epsilon, p.t, p.way, p.cost(c), p.spread(c), p.predicted) for p, c in spending]
-    return [
-        tabulate(
-            "Runs with every answer within tau, with 95 % intervals",
-            "epsilon | tau | queries | part of the count | clients a query | rate | low | high | "
-            "predicted",
-            rates,
-        ),
-        tabulate(
-            "Variance of one unbiased report at mean 0",
-            "epsilon | randomized response | C^2 | Laplace | Laplace / randomized response | "
-            "predicted | clipped Laplace | predicted, clipped",
-            reports,
-        ),
-        tabulate(
-            "Mean square error in units of one query asked of everybody",
-            "epsilon | queries | way | cost | 95 % interval +- | predicted",
-            costs,
-        ),
-    ]
+    return tabulate(
+        "Runs with every answer within tau, with 95 % intervals",
+        "epsilon | tau | queries | part of the count | clients a query | rate | low | high | "
+        "predicted",
+        rates,
+    )
 
 
 def _variance_figure(rows: Rows[Reports, Variances]) -> Figure:

@@ -27,7 +27,6 @@ from local_dp.experiments.lab.parts import (
     curve,
     every,
     grid,
-    intervals_check,
     measured,
     tabulate,
 )
@@ -325,13 +324,11 @@ class Theorem51(Experiment):
             _tightness_check(thresholds),
             _certificate_check(verdicts),
             _two_round_check(rounds),
-            intervals_check(),
         ]
         certificates = {f"certificate bent d {p.d}": m.certificate for p, m in bents}
-        tables = _tables(bents, biases)
         figures = [_frontier_figure(bents, thresholds), _success_figure(sweep)]
         headline = _headline(bents, settings)
-        return Finding(checks, tables, figures, [_NOTE], certificates, headline=headline)
+        return Finding(checks, [_table(bents)], figures, [_NOTE], certificates, headline=headline)
 
 
 _NOTE = (
@@ -343,28 +340,18 @@ _NOTE = (
 )
 
 
-def _tables(bents: Rows[Printed, Certified], biases: Rows[Biased, Wins]) -> list[Table]:
+def _table(bents: Rows[Printed, Certified]) -> Table:
     successes: list[tuple[Any, ...]] = []
     for _, m in bents:
         for s in m.settings:
             queries = s.q + s.d, 2**s.d - 1
             successes.append((s.d, *queries, s.tau, s.success, m.check.statement))
-    wins: list[tuple[Any, ...]] = []
-    for p, each in biases:
-        wins.append((p.d, *(f"{each.wins[name]} of {BIASED_TARGETS}" for name in BIASES)))
-    return [
-        tabulate(
-            "The bent learner against the midpoint oracle",
-            "d | queries asked | queries the printed theorem demands | tolerance 2^(-2d/3) | "
-            "success | what the certificate proves",
-            successes,
-        ),
-        tabulate(
-            "The bent learner when every answer is wrong by the whole tolerance",
-            f"d | {' | '.join(BIASES)}",
-            wins,
-        ),
-    ]
+    return tabulate(
+        "The bent learner against the midpoint oracle",
+        "d | queries asked | queries the printed theorem demands | tolerance 2^(-2d/3) | "
+        "success | what the certificate proves",
+        successes,
+    )
 
 
 def _headline(bents: Rows[Printed, Certified], settings: list[Setting]) -> str:

@@ -58,10 +58,8 @@ class RunExperiment(Drawn):
             counts[running] = done, total
             points, every = (sum(part) for part in zip(*counts.values(), strict=True))
             SCREEN.working(
-                (
-                    f"{points} of {every} points measured, {len(conclusions)} of {len(modules)} "
-                    f"experiments concluded; now {running}"
-                ),
+                f"{points} of {every} points measured, {len(conclusions)} of {len(modules)} "
+                f"experiments concluded; now {running}",
                 points / every,
             )
 

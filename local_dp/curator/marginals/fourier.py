@@ -284,10 +284,8 @@ def choose(workload: Marginals, size: int, loss: Approximate) -> Choice:
     if characters > MOST_CHARACTERS:
         return Choice(
             "mst",
-            (
-                f"{characters:,} characters are too many to release; a tree of pairs needs "
-                f"{2 * workload.d - 1}"
-            ),
+            f"{characters:,} characters are too many to release; a tree of pairs needs "
+            f"{2 * workload.d - 1}",
         )
     share = FourierGaussian(workload, loss.epsilon, loss.delta).deviation / size
     cell = len(workload.masks) / workload.cells
@@ -302,15 +300,11 @@ def choose(workload: Marginals, size: int, loss: Approximate) -> Choice:
     if share * MUCH <= cell:
         return Choice(
             "fourier",
-            (
-                f"the Fourier mechanism has {noise}, without bias; 2^{workload.d} rows are too "
-                "many to fit a table"
-            ),
+            f"the Fourier mechanism has {noise}, without bias; 2^{workload.d} rows are too "
+            "many to fit a table",
         )
     return Choice(
         "mst",
-        (
-            f"the Fourier mechanism would have {noise}: too much; 2^{workload.d} rows are too "
-            "many to fit a table"
-        ),
+        f"the Fourier mechanism would have {noise}: too much; 2^{workload.d} rows are too "
+        "many to fit a table",
     )

@@ -146,19 +146,6 @@ def apart(epsilon: float, records: int, pieces: int) -> float:
     return min(1.0, tail * (3 + 1 / (4 * room / spread - 1)))
 
 
-def piece_epsilon(terms: Terms, records: int) -> float:
-    """The largest epsilon, to a millionth of it, of a base on pieces of this size with `apart` of
-    delta* at most."""
-    check_whole("records", records, 1, 1 << 40)
-    low, high = 0.0, 1.0
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (
-            (middle, high) if apart(middle, records, terms.pieces) <= terms.delta else (low, middle)
-        )
-    return low
-
-
 @dataclass(frozen=True)
 class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     """One answer of an algorithm whose oracle may fail at will, on any data; or nothing (None).

@@ -274,25 +274,6 @@ class Thresholds:
 
 
 @dataclass(frozen=True)
-class ListedClass:
-    """Any finite class: concept number i labels points by `concepts[i]`; the first concept with a
-    dichotomy stands for it."""
-
-    concepts: tuple[Callable[[Naturals], Bools], ...]
-
-    def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
-        labels = np.array([concept(points.values) for concept in self.concepts], dtype=bool)
-        labels = labels.reshape(len(self.concepts), len(points.values))
-        _, numbers = np.unique(labels, axis=0, return_index=True)
-        numbers = np.sort(numbers)
-        errors = [
-            np.where(self.concepts[number](examples.values), examples.zeros, examples.ones).sum()
-            for number in numbers.tolist()
-        ]
-        return Candidates(np.array(errors, dtype=np.int64), lambda number: int(numbers[number]))
-
-
-@dataclass(frozen=True)
 class DichotomyLearner(ByScore[LabelledMultiset, R_co]):
     """Chooses by the exponential mechanism among one concept for each dichotomy of `listed_on`."""
 

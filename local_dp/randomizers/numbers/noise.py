@@ -141,7 +141,7 @@ class Staircase(NumberTable):
     mean of the sums folded there. So the estimate is unbiased, with P[tail] S^2 b / (1 - b)^2 less
     variance than the noise, which is optimal among additive noise. Privacy: weights of two values
     have a ratio of at most e^eps. Utility: `folded_variance` at the best r; the noise alone, on the
-    [-1, 1] scale, `bounds.means.staircase_variance`. Cost: log2(3 steps) bits.
+    [-1, 1] scale, 4 ((b (1 + b) / 2)^(2/3) + b) / (1 - b)^2, b = e^-eps. Cost: log2(3 steps) bits.
     """
 
     name = "staircase"

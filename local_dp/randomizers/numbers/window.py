@@ -85,7 +85,7 @@ class Piecewise(Window):
     paper's steps / r, r = e^(eps/2), is best at small epsilon and has 1.5 times the best variance
     at epsilon 4. Privacy: two weights, of ratio at most e^eps. Utility: `window_variance`, worst at
     either end; with the paper's window on a fine lattice, on the [-1, 1] scale, t^2 / (r - 1) + (r
-    + 3) / (3 (r - 1)^2) (`bounds.means.piecewise_variance`). Better than one bit from epsilon 1.2
+    + 3) / (3 (r - 1)^2). Better than one bit from epsilon 1.2
     on. Cost: log2(steps + likely) bits.
     """
 
@@ -164,7 +164,7 @@ class Hybrid(NumberTable):
     b makes the variance the same at every x: 1 - e^(-eps/2) on fine lattices; up to epsilon .61 one
     bit alone is better, and b is 0. Privacy: a mixture, by a coin that ignores the value, of two
     channels that lose eps each. Utility: on the [-1, 1] scale (r + 3) / (3 r (r - 1)) + C^2 / r, r
-    = e^(eps/2) (`bounds.means.hybrid_variance`): less than both, at every epsilon above .61. Cost:
+    = e^(eps/2): less than both, at every epsilon above .61. Cost:
     log2(steps + window + 2) bits.
     """
 

@@ -98,15 +98,14 @@ def test_a_learner_that_leaks_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_size_that_is_too_small_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: two thirds of the computed n lose the verdicts on success rates and on the published
-    sizes."""
+    """Twin: two thirds of the computed n lose the verdict on success rates."""
     right = parity_examples
     monkeypatch.setattr(
         parity,
         "parity_examples",
         lambda learner, d, success: 2 * right(learner, d, success) // 3,
     )
-    assert failed(checks(), "with 90 % at its n", "published sizes")
+    assert failed(checks(), "with 90 % at its n")
 
 
 def test_a_mechanism_that_draws_at_another_epsilon_is_not_shown(

@@ -210,7 +210,6 @@ DRAWS = ("The shipped simulation draws one answer", "It draws two answers")
 STEPS = (
     "one answer: total variation",
     "two answers of one individual: the same",
-    "gives two answers exactly the real law",
 )
 WRONG = [
     Wrong(

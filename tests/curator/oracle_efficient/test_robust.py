@@ -21,7 +21,6 @@ from local_dp.curator.oracle_efficient.robust import (
     apart,
     cuts,
     failing,
-    piece_epsilon,
 )
 from local_dp.curator.oracle_efficient.separated import (
     FAIL,
@@ -261,7 +260,7 @@ def test_the_delta_is_that_of_the_proof(epsilon: float, delta: float, records: i
     """g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*), in 50 digits and rounded up by at
     most 1e-8 of it."""
     terms = Terms(epsilon, delta)
-    each = piece_epsilon(terms, records) if records > 1 else 0.5
+    each = 0.125 / math.sqrt(records) if records > 1 else 0.5
     base = Attempt(Perturbation(Conjunctions(1), each), Exhaustive(Conjunctions(1)))
     release = RobustRelease(base, records, terms)
     with localcontext(prec=50):

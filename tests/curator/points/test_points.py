@@ -31,7 +31,7 @@ from local_dp.curator.points.learner import (
 )
 from local_dp.curator.selection.stable import Lead
 from local_dp.loss import approximate
-from tests.support.mechanisms.case import share
+from tests.support.mechanisms.case import labelled, share
 from tests.support.mechanisms.learners import EVERY, LISTED, PUBLIC
 from tests.support.runs.scripted import seeded
 
@@ -69,7 +69,7 @@ def test_a_uniform_point_errs_twice() -> None:
     promised."""
     assert uniform_success(4, LOSS, 10_000, 0.1, 0.1) == 0
     pairs = [(3, 1)] * 10 + [(x, 0) for x in range(10) if x != 3]
-    law = share(PointLearner(1.0, 1e-6, "uniform").law(LabelledMultiset.of_pairs(pairs, 4)))
+    law = share(PointLearner(1.0, 1e-6, "uniform").law(labelled(4)(pairs)))
     assert sum(chance for x, chance in law.items() if x < 10) - law[3] > 0.5
 
 
@@ -87,7 +87,7 @@ def test_success_is_that_of_the_law(
     examples."""
     right = []
     for count in range(m + 1):
-        examples = LabelledMultiset.of_pairs([(5, 1)] * count + [(9, 0)] * (m - count), 8)
+        examples = labelled(8)([(5, 1)] * count + [(9, 0)] * (m - count))
         right.append(float(share(learner.law(examples)).get(5, 0)))
     expected = binom.pmf(np.arange(m + 1), m, 0.3) @ right
     assert success == pytest.approx(expected, rel=1e-6)
@@ -116,7 +116,7 @@ def test_all_points_are_there_once(bits: int) -> None:
     """Those that occur and all others make 2^bits; each of the others is one that does not
     occur."""
     for pairs in ([], [(0, 1), (5, 1), (5, 1), (7, 0)]):
-        groups = AllPoints(LabelledMultiset.of_pairs(pairs, bits).labelled(1))
+        groups = AllPoints(labelled(bits)(pairs).labelled(1))
         assert groups.total == 1 << bits
         others = [groups.member(len(groups.scores) - 1, place) for place in range(6)]
         assert others == [x for x in range(9) if x not in {x for x, label in pairs if label}][:6]
@@ -168,7 +168,7 @@ def test_a_listed_class_is_the_class() -> None:
     those that agree on the points the first one stands."""
     everywhere = Multiset.of(range(4), 2)
     for pairs in product(EVERY, repeat=3):
-        examples = LabelledMultiset.of_pairs(pairs, 2)
+        examples = labelled(2)(pairs)
         laws = [
             SemiPrivateLearner(concepts, 1.0, public=everywhere).law(examples)
             for concepts in (Thresholds(), LISTED)

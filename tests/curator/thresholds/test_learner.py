@@ -32,7 +32,7 @@ from local_dp.curator.thresholds.rectangles import (
     RankRectangles,
 )
 from local_dp.loss import Approximate
-from tests.support.mechanisms.case import share
+from tests.support.mechanisms.case import labelled, share
 from tests.support.runs.scripted import seeded
 from tests.support.wrong import wrong
 
@@ -166,7 +166,7 @@ def test_large_domains_and_nobody() -> None:
     far, ends = 1 << 65535, [0] * 300 + [(1 << 64) - 1] * 300
     sample = LabelledMultiset.of([far - 1] * 200 + [far] * 200, [0] * 200 + [1] * 200, 65536)
     assert DyadicThresholds(65536, 0.1, 1.0, 1e-6).release(sample, seeded(0)) == far
-    nobody = LabelledMultiset.of_pairs([], 3)
+    nobody = labelled(3)([])
     assert DyadicThresholds(3, 0.1, 1.0, 1e-3).release(nobody, seeded(0)) in (0, 4, 8)
     sample = LabelledMultiset.of(ends, [1] * 300 + [0] * 300, 64)
     for learner in (DyadicThresholds(64, 0.1, 1.0, 1e-6), tuned(0.1, 1.0, 1e-6)):

@@ -1,7 +1,7 @@
 """What a case of the conformance tests is, the databases it is built on, and where all cases
 are."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from importlib import import_module
@@ -175,9 +175,15 @@ def numbered(kind: type[Any]) -> type[Any]:
     return type(f"Numbered{kind.__name__}", (kind,), {"law": law})
 
 
-def labelled(bits: int) -> Callable[[tuple[tuple[int, int], ...]], LabelledMultiset]:
+def labelled(bits: int) -> Callable[[Iterable[tuple[int, int]]], LabelledMultiset]:
     """Databases of labelled points of 0..2^bits - 1."""
-    return lambda records: LabelledMultiset.of_pairs(records, bits)
+
+    def build(records: Iterable[tuple[int, int]]) -> LabelledMultiset:
+        pairs = list(records)
+        labels = np.array([label for _, label in pairs], dtype=np.int64)
+        return LabelledMultiset.of([point for point, _ in pairs], labels, bits)
+
+    return build
 
 
 def graph(nodes: int) -> Callable[[tuple[tuple[int, int], ...]], Graph]:

@@ -1,7 +1,7 @@
 """Cases of `local_dp/curator/points`."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -12,15 +12,16 @@ from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.points.learner import (
     BucketClass,
     BucketPointLearner,
+    Candidates,
     ConceptClass,
     LabelPrivateLearner,
-    ListedClass,
     PointLearner,
     ProperPointLearner,
     SemiPrivateLearner,
     Thresholds,
     leading_point,
 )
+from local_dp.curator.selection.groups import Groups
 from local_dp.curator.selection.stable import Lead
 from local_dp.loss import Pure
 from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, twin_of
@@ -30,6 +31,25 @@ from tests.support.runs.scripted import seeded
 def at_least(t: int) -> Callable[[Naturals], Bools]:
     """1 iff x >= t."""
     return lambda x: np.asarray(x >= t)
+
+
+@dataclass(frozen=True)
+class ListedClass:
+    """Any finite class: concept number i labels points by `concepts[i]`; the first concept with a
+    dichotomy stands for it."""
+
+    concepts: tuple[Callable[[Naturals], Bools], ...]
+
+    def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int]:
+        labels = np.array([concept(points.values) for concept in self.concepts], dtype=bool)
+        labels = labels.reshape(len(self.concepts), len(points.values))
+        _, numbers = np.unique(labels, axis=0, return_index=True)
+        numbers = np.sort(numbers)
+        errors = [
+            np.where(self.concepts[number](examples.values), examples.zeros, examples.ones).sum()
+            for number in numbers.tolist()
+        ]
+        return Candidates(np.array(errors, dtype=np.int64), lambda number: int(numbers[number]))
 
 
 ONES: list[Any] = [(x, 1) for x in range(3)]

@@ -315,13 +315,6 @@ class Tracing(Experiment):
             (p.name, p.length, m.bits, m.worst / p.runs, *wilson(m.worst, p.runs)) for p, m in codes
         ]
         shares = [(p.model, p.d, m.members, m.above / (N * p.tables), m.error) for p, m in means]
-        traces = []
-        for p, m in traitors:
-            for name, count in m.caught.items():
-                traces.append((name, p.c, p.users, count, p.runs))
-        decoders = tabulate(
-            "traitor tracing", "decoder | traitors | of users | caught in | of runs", traces
-        )
         tables = [
             tabulate(
                 f"share found among {N} members and {N} strangers",
@@ -330,13 +323,10 @@ class Tracing(Experiment):
             ),
             tabulate(
                 "runs in which a pirate is accused, of 20 c users [95 %]",
-                (
-                    "pirates | length / (c^2 ln(N / .01)) | bits | caught, worst of eight "
-                    "strategies | from | to"
-                ),
+                "pirates | length / (c^2 ln(N / .01)) | bits | caught, worst of eight "
+                "strategies | from | to",
                 lengths,
             ),
-            decoders,
             signed_table(signed),
         ]
         title, length = "Pirates accused, worst of eight strategies", "length / (c^2 ln(N / .01))"
@@ -380,10 +370,8 @@ def _check_scores(means: Rows[Means, Traces]) -> Check:
         sums = [sum(scores) for scores in zip(*(scores for _, scores in rows), strict=True)]
         figures[model] = positive_mean(sums) / sum(prediction for prediction, _ in rows)
     return measured(
-        (
-            "From exact means members score sqrt(d / n) standard deviations more than strangers, "
-            f"and from rounded ones as computed, within {NEAR:.0%}"
-        ),
+        "From exact means members score sqrt(d / n) standard deviations more than strangers, "
+        f"and from rounded ones as computed, within {NEAR:.0%}",
         figures,
         1 - NEAR,
         1 + NEAR,
@@ -444,17 +432,13 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> Iterator[Check]:
     times = sum(p.runs for p, _ in codes)
     falsely = sum(m.falsely for _, m in codes)
     yield holds(
-        (
-            "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
-            "every strategy, in 98 % of all"
-        ),
+        "Of 6 c^2 ln(N / .01) bits a pirate is accused in 95 % of the runs or more by "
+        "every strategy, in 98 % of all",
         alone | rates,
     )
     yield measured(
-        (
-            "There, pirates who interleave their rows score sqrt(6 ln(N / .01)) standard "
-            f"deviations more than others in the mean, within {NEAR:.0%}"
-        ),
+        "There, pirates who interleave their rows score sqrt(6 ln(N / .01)) standard "
+        f"deviations more than others in the mean, within {NEAR:.0%}",
         scores,
         1 - NEAR,
         1 + NEAR,
@@ -466,10 +450,8 @@ def _check_codes(codes: Rows[Codes, Accusations]) -> Iterator[Check]:
     )
     accusations = Rate(sum(m.tardos for _, m in codes), times * (len(STRATEGIES) - 1))
     yield measured(
-        (
-            "Tardos's own score accuses somebody in 1 % of the runs at most, at these "
-            "lengths, unless one row is copied whole"
-        ),
+        "Tardos's own score accuses somebody in 1 % of the runs at most, at these "
+        "lengths, unless one row is copied whole",
         {"": accusations},
         high=FAILURE,
     )
@@ -483,10 +465,8 @@ def _check_traitors(traitors: Rows[Traitors, Accusations]) -> Check:
             claims[name] = Claimed(rate, *((0, 0.05) if name == "a curator" else (0.95,)))
         claims["others accused"] = Claimed(Rate(m.falsely, len(m.caught) * p.runs), high=FAILURE)
     return holds(
-        (
-            "The holder of the keys is found from 95 % of decoders, exact or flipping coins, and "
-            "from 5 % of curators at epsilon 1 at most"
-        ),
+        "The holder of the keys is found from 95 % of decoders, exact or flipping coins, and "
+        "from 5 % of curators at epsilon 1 at most",
         claims,
     )
 

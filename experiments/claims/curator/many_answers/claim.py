@@ -210,28 +210,21 @@ def _check_weights(queries: Sized) -> Iterator[Check]:
     root = math.sqrt(many / few)
     factors = (f"{name}: {x:.1f}" for name, x in growth.items())
     yield measured(
-        (
-            "the largest error of noise on each answer is that of its law, within 2 % (in "
-            "units of it)"
-        ),
+        "the largest error of noise on each answer is that of its law, within 2 % (in units of it)",
         noise,
         0.98,
         1.02,
     )
     yield holds(
-        (
-            "PMW by the rule that sees no data answers all queries, and errs by alpha to 1.1 "
-            "alpha; with a tenth of the changes by .52 to .63"
-        ),
+        "PMW by the rule that sees no data answers all queries, and errs by alpha to 1.1 "
+        "alpha; with a tenth of the changes by .52 to .63",
         claims,
     )
     pmw_growth = ratio(queries[many].errors[PMW], queries[few].errors[PMW])
     evidence = f"sqrt(k): {root:.1f}; by their laws, {', '.join(factors)}"
     yield measured(
-        (
-            "from the fewest queries to the most noise on each answer grows as sqrt(k) and "
-            "more, errors of PMW by less than a fifth"
-        ),
+        "from the fewest queries to the most noise on each answer grows as sqrt(k) and "
+        "more, errors of PMW by less than a fifth",
         {PMW: pmw_growth},
         high=1.2,
         more=evidence,
@@ -251,17 +244,13 @@ def _check_losers(queries: Sized) -> list[Check]:
     }
     checks = [
         holds(
-            (
-                "a noisy histogram of the points errs 170 times less than PMW, and 92 times less "
-                "than with a bet, in the mean over all k"
-            ),
+            "a noisy histogram of the points errs 170 times less than PMW, and 92 times less "
+            "than with a bet, in the mean over all k",
             cells,
         ),
         every(
-            (
-                "Gaussian noise on each answer beats PMW, bet or not: by its law it errs less "
-                "than half of alpha"
-            ),
+            "Gaussian noise on each answer beats PMW, bet or not: by its law it errs less "
+            "than half of alpha",
             gaussian,
         ),
         measured(
@@ -305,10 +294,8 @@ def _check_halted(large: Sized) -> Check:
         looks[f"queries answered of {k:,}"] = Claimed(counts, high=180)
     looks["times smaller"] = Claimed(_pool(large, TENTH, HALTED), 1.4)
     return holds(
-        (
-            "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at "
-            "most, with errors 1.4 times smaller than of all answers by a tenth"
-        ),
+        "with a fiftieth of the changes PMW halts, and says so: it answers 180 queries at "
+        "most, with errors 1.4 times smaller than of all answers by a tenth",
         looks,
     )
 
@@ -323,10 +310,8 @@ def _check_small(small: Sized) -> Check:
             cases[f"{name}, n = {n:,}"] = Claimed(positive_mean(m.errors[name]), *bounds)
     cells = [error * n for n, m in small.items() for error in m.errors[HISTOGRAM]]
     return holds(
-        (
-            "from 1,000 records on a small database (BLR) of 4 rows errs by .18 to .2, of 10 by "
-            ".066 to .083, and a noisy histogram by 5.5 to 7 records"
-        ),
+        "from 1,000 records on a small database (BLR) of 4 rows errs by .18 to .2, of 10 by "
+        ".066 to .083, and a noisy histogram by 5.5 to 7 records",
         {**cases, "histogram, in records": Claimed(positive_mean(cells), 5.5, 7)},
     )
 
@@ -389,18 +374,14 @@ def _check_marginals(marginals: Sized) -> Iterator[Check]:
     }
     yield from beats
     yield measured(
-        (
-            "its largest error of a cell is half of theirs at most: of a histogram's, of "
-            "Gaussian noise's and of DualQuery's"
-        ),
+        "its largest error of a cell is half of theirs at most: of a histogram's, of "
+        "Gaussian noise's and of DualQuery's",
         largest,
         2,
     )
     yield holds(
-        (
-            "pure MWEM beats the product of columns: in the mean over cells it errs 2 and 3.4 "
-            "times less, at 5,000 and 15,000 records"
-        ),
+        "pure MWEM beats the product of columns: in the mean over cells it errs 2 and 3.4 "
+        "times less, at 5,000 and 15,000 records",
         {
             "n = 5,000": times(PRODUCT, PURE, 5000, 2.0),
             "n = 15,000": times(PRODUCT, PURE, 15_000, 3.4),

@@ -64,7 +64,6 @@ from local_dp.experiments.lab.parts import (
     mean,
     ratio,
     seeded,
-    table_of,
     tabulate,
 )
 from local_dp.interaction import run
@@ -254,10 +253,6 @@ class Oracles(Experiment):
         learning = {p.examples: m.errors for p, m in sheet[Learning]}
         games = {p.rows: m.errors for p, m in sheet[Tables]}
         online_checks, online_tables, online_figures = online_finding(sheet[Regret], sheet[Spread])
-        columns = (
-            "eps* = epsilon | delta* = delta | pieces | runs of each = runs | epsilon = 1.epsilon "
-            "| delta = 1.delta | delta found = worst"
-        )
         lies = _lies(sheet[Alone] + sheet[Robust])
         tables = [
             _means("errors above the best conjunction's, means", "examples", LEARNERS, learning),
@@ -265,7 +260,6 @@ class Oracles(Experiment):
             lies,
         ]
         figures = [*_figures(*tables), *online_figures]
-        costs = table_of("the terms and the cost of PRSMA", columns, sheet[Robust])
         checks = [
             *_check_enumerated(sheet),
             *_check_learners(learning),
@@ -273,7 +267,7 @@ class Oracles(Experiment):
             *online_checks,
         ]
         headline = _headline(learning, games)
-        return Finding(checks, [*tables, costs, *online_tables], figures, NOTES, headline=headline)
+        return Finding(checks, [*tables, *online_tables], figures, NOTES, headline=headline)
 
 
 def _means(title: str, size: str, names: tuple[str, ...], errors: Sized) -> Table:
@@ -333,10 +327,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         verdict = abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9
         cases.append((verdict, f"{p.queries}, {p.noise}: {m.loss:.4f}"))
     yield every(
-        (
-            "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
-            "the noise twice that: enumerated over databases of two examples"
-        ),
+        "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half "
+        "the noise twice that: enumerated over databases of two examples",
         cases,
     )
     cases = []
@@ -344,10 +336,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         evidence = f"{solver.way}: {max(m.deltas):g} at epsilon {EPSILONS[-1]:g}"
         cases.append((set(m.deltas) == {1}, evidence))
     yield every(
-        (
-            "a solver that lies reveals a label with certainty, believed or checked: delta is "
-            "1 at every epsilon"
-        ),
+        "a solver that lies reveals a label with certainty, believed or checked: delta is "
+        "1 at every epsilon",
         cases,
     )
     cases = []
@@ -355,10 +345,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         evidence = f"{m.worst:.4f} of {m.delta:.4f} at epsilon {m.epsilon:.4f}"
         cases.append((0 < m.worst <= m.delta < 0.6, evidence))
     yield every(
-        (
-            "with PRSMA the same solver keeps to epsilon and delta, enumerated over all "
-            "databases of one record for each piece"
-        ),
+        "with PRSMA the same solver keeps to epsilon and delta, enumerated over all "
+        "databases of one record for each piece",
         cases,
     )
     cases = []
@@ -366,10 +354,8 @@ def _check_enumerated(sheet: Sheet) -> Iterator[Check]:
         verdict = -1e-6 < m.changed - m.stated <= 1e-9 and m.stated * price.parts < 2
         cases.append((verdict, f"{m.changed * price.parts:.4f} at 1/{price.parts}"))
     yield every(
-        (
-            "the change by one surviving piece more is at worst the stated one: less than "
-            "twice eps* (in units of it)"
-        ),
+        "the change by one surviving piece more is at worst the stated one: less than "
+        "twice eps* (in units of it)",
         cases,
     )
 
@@ -390,24 +376,18 @@ def _check_learners(learning: Sized) -> Iterator[Check]:
     }
     claims = hits(RSPM, FEW, 0.6, 0.77) | hits(RSPM, MANY, 0.98)
     yield holds(
-        (
-            f"RSPM finds the best conjunction of {D} bits in 60 to 77 % of runs from {FEW:,} "
-            f"examples, and in 98 % from {MANY:,}"
-        ),
+        f"RSPM finds the best conjunction of {D} bits in 60 to 77 % of runs from {FEW:,} "
+        f"examples, and in 98 % from {MANY:,}",
         claims,
     )
     yield holds(
-        (
-            "the exponential mechanism finds it in 45 to 68 % of runs from 100, and in 98 % "
-            "from 300: a tenth of RSPM's examples"
-        ),
+        "the exponential mechanism finds it in 45 to 68 % of runs from 100, and in 98 % "
+        "from 300: a tenth of RSPM's examples",
         hits(EXPONENTIAL, 100, 0.45, 0.68) | hits(EXPONENTIAL, 300, 0.98),
     )
     yield holds(
-        (
-            f"from {ERRING} examples a noisy count of each bit errs .04 less than RSPM, where "
-            "both err, and .15 less than no data"
-        ),
+        f"from {ERRING} examples a noisy count of each bit errs .04 less than RSPM, where "
+        "both err, and .15 less than no data",
         savings,
     )
 
@@ -422,10 +402,8 @@ def _check_game(games: Sized) -> Iterator[Check]:
     claims = times(PRODUCT, ALL, GAME, 5.5) | times(GAME, SOME, GAME, 2)
     claims |= times(ONE_DRAW, ALL, GAME, 11)
     yield holds(
-        (
-            f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, "
-            f"11 times less than with one draw, half as much as on {SOME:,}"
-        ),
+        f"on {ALL:,} rows the game's table errs 5.5 times less than a product of columns, "
+        f"11 times less than with one draw, half as much as on {SOME:,}",
         claims,
     )
     yield holds(

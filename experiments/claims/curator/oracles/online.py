@@ -132,7 +132,7 @@ def online_finding(
     )
     return (
         [_check_gumbel(exact), _check_perturbed(means), _check_spreads(spreads)],
-        [table, _counts(spreads)],
+        [table],
         [figure],
     )
 
@@ -141,10 +141,8 @@ def _check_gumbel(exact: dict[tuple[str, float], float]) -> Check:
     shares = {place: regret / _bound(GUMBEL, place[1]) for place, regret in exact.items()}
     largest = max(shares.items(), key=lambda each: each[1])
     return every(
-        (
-            "the regret of Gumbel noise, computed, is (e^(eps/2) - 1) T + E[max Z - min Z] at "
-            "most, on each sequence at each epsilon"
-        ),
+        "the regret of Gumbel noise, computed, is (e^(eps/2) - 1) T + E[max Z - min Z] at "
+        "most, on each sequence at each epsilon",
         (
             (
                 share <= 1,
@@ -164,10 +162,8 @@ def _check_perturbed(means: dict[tuple[str, float], Normal]) -> Check:
         bound = min(_bound(RSPM, epsilon), third)
         claims[f"{name}, epsilon {epsilon:g}"] = Claimed(figure, high=bound)
     return holds(
-        (
-            "so is that of RSPM, and at the scale with the least bound it is a third of what the "
-            "leader without noise loses, T / 2, at most"
-        ),
+        "so is that of RSPM, and at the scale with the least bound it is a third of what the "
+        "leader without noise loses, T / 2, at most",
         claims,
     )
 
@@ -183,17 +179,4 @@ def _check_spreads(spreads: Rows[Spread, Spreads]) -> Check:
     growth = {"": Claimed(widths[many] / widths[few], 3.6, 4.6)}
     return holds(
         "16 times as many thresholds widen their perturbations 3.6 to 4.6 times, as sqrt(N)", growth
-    )
-
-
-def _counts(spreads: Rows[Spread, Spreads]) -> Table:
-    rows = []
-    for d, width in ((p.d, positive_mean(m.spreads)) for p, m in spreads):
-        rows.append((f"{GUMBEL}, any class", 1 << d, 1 << d, gumbel_spread(1 << d, 1.0)))
-        rows.append((f"{RSPM}, parities", 1 << d, d, separator_spread(d, 2 * d, 1.0)))
-        rows.append((f"{RSPM}, thresholds", 1 << d, (1 << d) - 1, width.value))
-    return tabulate(
-        "perturbations of a class of N queries, epsilon 1",
-        "noise and class | N | perturbations | mean of max Z - min Z",
-        rows,
     )

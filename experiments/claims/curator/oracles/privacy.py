@@ -108,8 +108,6 @@ def _delta(pairs: Iterable[tuple[Any, Any]], nano: int) -> float:
 
 
 class Cost(Row):
-    pieces: int
-    runs: int  # of each piece
     epsilon: float
     delta: float  # as stated
     worst: float  # as enumerated
@@ -132,8 +130,6 @@ class Robust(Row):
         nanos = (release.loss.nano, *map(nano_epsilon, EPSILONS))
         worst, *deltas = (_delta(pairs, nano) for nano in nanos)
         return Cost(
-            release.terms.pieces,
-            release.terms.runs,
             release.loss.epsilon,
             release.loss.atto / ATTO,
             worst,

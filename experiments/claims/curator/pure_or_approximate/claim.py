@@ -264,15 +264,13 @@ def _check_numbers(learners: Rows[Learner, Records]) -> Iterator[Check]:
         "enough in all the others"
     )
     yield Check(
-        (
-            "Every learner's loss, counted from its parts, is the epsilon and the delta of "
-            "the comparison"
-        ),
+        "Every learner's loss, counted from its parts, is the epsilon and the delta of "
+        "the comparison",
         not wrong,
         "; ".join(wrong) or f"{len(learners)} learners",
     )
     yield holds(
-        ("With the least number of records, releases are right as often as the exact chance says"),
+        "With the least number of records, releases are right as often as the exact chance says",
         claims,
     )
     yield measured(enough, others, SUCCESS)
@@ -369,10 +367,8 @@ def _check_beyond(series: Learners) -> Check:
                 if bits in dyadic.figures:
                     ratios[f"2^{bits}, delta {delta:g}"] = figure / dyadic.figures[bits]
     return measured(
-        (
-            f"RecConcave at depth 2, tuned, takes at least {BEYOND} times as many records as "
-            "dyadic thresholds"
-        ),
+        f"RecConcave at depth 2, tuned, takes at least {BEYOND} times as many records as "
+        "dyadic thresholds",
         ratios,
         BEYOND,
     )
@@ -390,10 +386,8 @@ def _table(learners: Rows[Learner, Records], bounds: dict[str, Series]) -> Table
         rows.append((p.of, LABELS[p.key], p.bits, *interval, proven, least.law, right))
     return tabulate(
         "Least records for 90 % success, alpha 0.1, epsilon 1",
-        (
-            "class | learner | bits | records | from | to | proven needed | worst distribution | "
-            "runs right, expected"
-        ),
+        "class | learner | bits | records | from | to | proven needed | worst distribution | "
+        "runs right, expected",
         rows,
     )
 

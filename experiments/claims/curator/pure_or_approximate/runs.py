@@ -109,10 +109,6 @@ Cases = Mapping[str, Case]
 class PointClass:
     """The points that occur, and None, 0 everywhere: what label privacy of points chooses among."""
 
-    @property
-    def dimension(self) -> int:
-        return 1
-
     def candidates(self, points: Multiset, examples: LabelledMultiset) -> Groups[int | None]:
         """s + 1 of them."""
         every = int(examples.ones.sum())

@@ -19,7 +19,6 @@ LEAST = 4  # chances from 4 to 12 sixteenths: purely private
 TURNS = {"quick": {2: 6, 3: 6}, "full": {2: 8, 3: 7, 4: 8}}  # by clients
 COUNT = 15  # protocols
 MASKED = (4, 8, 12, 16, 20)  # the d of the table
-HELPS_FROM = 12
 
 
 class Replayed(Row):
@@ -52,45 +51,26 @@ class OneBit(Row):
         return Replayed(same, proper, str(max(growths)))
 
 
-def bits_checks(rows: Rows[OneBit, Replayed]) -> list[Check]:
-    replays = []
-    for p, m in rows:
-        text = f"{m.same} of {p.count} with {p.clients} clients and {p.turns} turns"
-        replays.append((m.same == m.proper == p.count, text))
-    savings = (
-        (rounds < least or d < HELPS_FROM, f"{least / rounds:.3g} times fewer at d = {d}")
-        for d, rounds, least in _masked()
+def bits_check(rows: Rows[OneBit, Replayed]) -> Check:
+    return every(
+        "On records of one bit no interaction helps: one round of randomized response has exactly "
+        "the law of every protocol drawn, however often it asks",
+        (
+            (
+                m.same == m.proper == p.count,
+                f"{m.same} of {p.count} with {p.clients} clients and {p.turns} turns",
+            )
+            for p, m in rows
+        ),
     )
-    return [
-        every(
-            (
-                "On records of one bit no interaction helps: one round of randomized response has "
-                "exactly the law of every protocol drawn, however often it asks"
-            ),
-            replays,
-        ),
-        every(
-            (
-                "On masked parity it helps: two rounds need fewer clients than any one round "
-                f"does, from d = {HELPS_FROM} on"
-            ),
-            savings,
-        ),
-    ]
-
-
-def _masked() -> list[tuple[int, int, float]]:
-    return [
-        (d, masked_parity_clients(d, 1.0, 0.1), masked_parity_one_round_bound(d, 1.0, 0.9))
-        for d in MASKED
-    ]
 
 
 def bits_table(rows: Rows[OneBit, Replayed]) -> Table:
     cells = []
-    for d, rounds, least in _masked():
-        limit = f"at least {least:,.0f} clients"
-        cells.append((f"masked parity, d = {d}", f"{rounds:,} clients", limit))
+    for d in MASKED:
+        rounds = f"{masked_parity_clients(d, 1.0, 0.1):,} clients"
+        limit = f"at least {masked_parity_one_round_bound(d, 1.0, 0.9):,.0f} clients"
+        cells.append((f"masked parity, d = {d}", rounds, limit))
     for p, _ in rows:
         task = f"any answer from {p.clients} bits in {p.turns} turns"
         cells.append((task, "any number", "as many: the same law"))

@@ -30,7 +30,6 @@ from local_dp.experiments.lab.parts import (
     cross_check,
     cross_check_shown,
     curve,
-    intervals_check,
     measured,
     ratio,
     reached_check,
@@ -196,10 +195,8 @@ def prefix_table(prefixes: Gains) -> Table:
         rows.append((k, text, *(round(each, 2) for each in gains)))
     return tabulate(
         "Prefix sums: how many times fewer clients than one threshold question each",
-        (
-            "prefix sums k | measured gain | gain by formula | at the median, by formula | gain of "
-            "square-root Toeplitz factors | no one-bit method exceeds"
-        ),
+        "prefix sums k | measured gain | gain by formula | at the median, by formula | gain of "
+        "square-root Toeplitz factors | no one-bit method exceeds",
         rows,
     )
 
@@ -305,13 +302,11 @@ class Interaction(Experiment):
             *lists.checks(counts, errors),
             _descent_check(descents),
             *prefix_checks(prefixes),
-            *bits.bits_checks(replays),
+            bits.bits_check(replays),
             *users,
-            intervals_check(),
         ]
         tables = [
             lists.table(counts),
-            _descent_table(descents),
             prefix_table(prefixes),
             bits.bits_table(replays),
         ]
@@ -359,19 +354,6 @@ def _descent_check(descents: Descents) -> Check:
     )
     more = f"mean error: {', '.join(means)}; nobody spent more than {loss:g}"
     return measured(statement, {"": rate}, OFTEN, more=more, also=loss <= 1)
-
-
-def _descent_table(descents: Descents) -> Table:
-    rows = []
-    for point, each in descents:
-        setting = (point.d, round(point.margin, 4), math.ceil(4 / point.margin**2))
-        for n, errors in zip(point.grid, each.errors, strict=True):
-            rows.append((*setting, n, len(errors), round(float(np.mean(errors)), 4)))
-    return tabulate(
-        "Private gradient descent at epsilon = 1",
-        "rules d | margin | rounds | clients | runs | mean error",
-        rows,
-    )
 
 
 EXPERIMENT = Interaction()

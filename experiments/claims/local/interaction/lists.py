@@ -260,10 +260,8 @@ def placed_check(rows: Rows[Placed, Learned]) -> Check:
         _, low, high = PLACED[point.learner, point.d]
         claims[str(point)] = Claimed(Rate(each.successes, point.runs), low, high)
     return holds(
-        (
-            f"The advantage of rounds grows with the number of rules: less than {few:g} times "
-            f"fewer clients at d = 4, more than {many:g} times at d = 8"
-        ),
+        f"The advantage of rounds grows with the number of rules: less than {few:g} times "
+        f"fewer clients at d = 4, more than {many:g} times at d = 8",
         claims,
         also=len(rows) == len(PLACED),
     )
@@ -329,10 +327,8 @@ def table(counts: Counts) -> Table:
         rounds, one = counts[ROUNDS, d], counts[BEST, d]
         rows.append((d, _text(rounds), _text(one), round(one.n / rounds.n, 2), rounds.trials))
     return tabulate(
-        (
-            f"Measured minimum of clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs, "
-            "epsilon = 1 [95 %]"
-        ),
+        f"Measured minimum of clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs, "
+        "epsilon = 1 [95 %]",
         f"rules d | in rounds, {ROUNDS} | one round, {BEST} | ratio | runs",
         rows,
     )

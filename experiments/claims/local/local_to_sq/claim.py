@@ -16,7 +16,6 @@ from local_dp.experiments.claims.local.local_to_sq.laws import (
     OneReply,
     TwoReplies,
     law_points,
-    law_table,
     laws_drawn,
 )
 from local_dp.experiments.lab.parts import (
@@ -350,7 +349,6 @@ class LocalToSq(Experiment):
 
     def finding(self, sheet: Sheet) -> Finding:
         draws, trees = _merge(sheet[Draw]), _merge(sheet[Trees])
-        exact = [distances for point, distances in trees if point.share == 0]
         pairs = sheet[TwoReplies]
         one, two, refusals = laws_drawn(sheet[OneReply], pairs)
         queries = [
@@ -366,7 +364,6 @@ class LocalToSq(Experiment):
                 draws,
             ),
             _within("The rejection step, two answers of one individual: the same", trees),
-            _exact_check(exact),
         ]
         checks += [
             drawn(
@@ -390,9 +387,8 @@ class LocalToSq(Experiment):
                 1,
             ),
         ]
-        tables = [*_tables(draws, trees, queries), law_table(one | two)]
-        headline = _headline([*draws, *trees], queries)
-        return Finding(checks, tables, _figures(draws, queries), headline=headline)
+        tables, figures = _tables(draws, trees, queries), _figures(draws, queries)
+        return Finding(checks, tables, figures, headline=_headline([*draws, *trees], queries))
 
 
 def _merge(rows: Merged) -> Merged:
@@ -423,15 +419,6 @@ def _within(statement: str, rows: Merged) -> Check:
         statement,
         patterns > 0 and outside == 0 and below,
         f"{outside} of {patterns} exact cases outside; the worst reaches {worst:.3f} of its bound",
-    )
-
-
-def _exact_check(rows: list[Distances]) -> Check:
-    worst, patterns = max(each.worst for each in rows), sum(each.patterns for each in rows)
-    return Check(
-        "Where the averages are exact, the rejection step gives two answers exactly the real law",
-        worst == 0,
-        f"largest distance {worst:.3g} over {patterns} exact cases",
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import LocalDPError
-from local_dp.experiments.lab.parts import Rate, Refusal, Row, Rows, Scale, Table, tabulate
+from local_dp.experiments.lab.parts import Refusal, Row, Rows, Scale
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, Watched, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -316,26 +316,3 @@ def laws_drawn(
             refusals.append(f"{point}: {reply.refused}")
     pairs = {str(point): (reply.counts, two_replies_law(point)) for point, reply in two}
     return single, pairs, refusals
-
-
-def law_table(laws: Laws) -> Table:
-    """Every case, by its outcome that is furthest from the law."""
-    headings = (
-        "case | draws | outcome furthest off | drawn | predicted | standard errors off | total "
-        "variation"
-    )
-    return tabulate(
-        "What the shipped simulation drew, against the law",
-        headings,
-        (_furthest(case, counts, law) for case, (counts, law) in laws.items()),
-    )
-
-
-def _furthest(
-    case: str, counts: list[int], law: list[float]
-) -> tuple[str, int, int, float, float, float, float]:
-    n, pairs = sum(counts), list(zip(counts, law, strict=True))
-    off = [Rate(count, n).errors_off(p) for count, p in pairs]
-    worst = int(np.argmax(off))
-    variation = sum(abs(count / n - p) for count, p in pairs) / 2
-    return case, n, worst, counts[worst] / n, law[worst], off[worst], variation

@@ -32,7 +32,6 @@ from local_dp.experiments.claims.local.map.runs import (
 )  # fmt: skip
 from local_dp.experiments.claims.local.map.series import (
     COMPARED,
-    TIGHTER,
     TITLES,
     Search,
     Series,
@@ -61,7 +60,6 @@ from local_dp.experiments.lab.parts import (
     curve,
     grid,
     holds,
-    intervals_check,
     measured,
     tabulate,
 )
@@ -183,20 +181,6 @@ def _curator_check(series: Series, rows: Rows[Parity, Curated]) -> Check:
     return measured(statement, wins, chance, chance, _minimum(series, EXACT), also=also)
 
 
-def _ruled_out_check(series: dict[str, Series]) -> Check:
-    ratios = {
-        TITLES[name]: series[name].over_prediction()
-        for name in ("masked-parity-one-round", "parity-halving")
-    }
-    statement = (
-        "The best protocols of the kinds that are ruled out need what their formulas say, within "
-        f"{WITHIN:.0%}, in the mean over d"
-    )
-    return measured(
-        f"{statement} (halving {TIGHTER['parity-halving']:g} of it)", ratios, 1 - WITHIN, 1 + WITHIN
-    )
-
-
 class Map(Experiment):
     name = "map"
     chapter = LOCAL_MODEL
@@ -238,8 +222,7 @@ class Map(Experiment):
         for name, check in zip(ONE_ROUND, in_lni, strict=True):
             line = _enough_lines(series[name]) + shuffled_line(mixed, name, COMPARED)
             lines.append((TITLES[name], [check], line))
-        numbers = [_ruled_out_check(series), shuffled_check(mixed)]
-        checks = [*in_lni, *in_li, *in_ci, *users, *numbers, intervals_check()]
+        checks = [*in_lni, *in_li, *in_ci, *users, shuffled_check(mixed)]
         tables = [_table(series), shuffled_table(mixed, rules)]
         figures: list[Figure | Regions] = [_regions(series, lines, in_li, in_ci), _curves(series)]
         headline = _headline(series["masked-parity"], series["parity"])
@@ -264,10 +247,8 @@ def _interaction_checks(series: dict[str, Series]) -> list[Check]:
         "Masked parity is learned locally in two rounds, each person asked in one of them (in LI)"
     )
     separation = _separation_check(
-        (
-            "No non-interactive local protocol, at any epsilon, learns masked parity from so "
-            "few people (not in LNI; proven, stated for epsilon 1)"
-        ),
+        "No non-interactive local protocol, at any epsilon, learns masked parity from so "
+        "few people (not in LNI; proven, stated for epsilon 1)",
         masked,
         series["masked-parity-one-round"],
         one_round_bound,
@@ -282,10 +263,8 @@ def _curator_checks(
     """Parity is in CI and not in LI."""
     parity = series["parity"]
     separation = _separation_check(
-        (
-            "No local protocol (rounds without limit, people may be asked again) learns "
-            "parity from so few people (proven, stated for epsilon 1)"
-        ),
+        "No local protocol (rounds without limit, people may be asked again) learns "
+        "parity from so few people (proven, stated for epsilon 1)",
         parity,
         series["parity-halving"],
         local_bound,
@@ -357,10 +336,8 @@ def _regions(
     ]
     return Regions(
         "map",
-        (
-            f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = "
-            f"{EPSILON:g}"
-        ),
+        f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = "
+        f"{EPSILON:g}",
         regions,
     )
 
@@ -417,10 +394,8 @@ def _table(series: dict[str, Series]) -> Table:
             rows.append((TITLES[name], model, point.d, *people))
     return tabulate(
         f"People for {SUCCESS:.0%} success at ε = {EPSILON:g}",
-        (
-            "class | who is asked | d | least people | 95 % from | to | kind of number | proven "
-            "enough | proven needed"
-        ),
+        "class | who is asked | d | least people | 95 % from | to | kind of number | proven "
+        "enough | proven needed",
         rows,
     )
 

@@ -120,10 +120,8 @@ def parity_game_check(rows: Rows[ParityGame, GamePlay]) -> Check:
             f"{few.alive} parities, by a checked certificate"
         )
     return Check(
-        (
-            "Statistical queries find no more parities than (q (⌈1/τ²⌉ - 1) + 1) / 2^d, in "
-            "however many rounds, so q/τ² is about 2^d: played, and met"
-        ),
+        "Statistical queries find no more parities than (q (⌈1/τ²⌉ - 1) + 1) / 2^d, in "
+        "however many rounds, so q/τ² is about 2^d: played, and met",
         all(truths),
         "; ".join(parts),
     )

@@ -407,10 +407,8 @@ def shuffled_check(mixed: Rules) -> Check:
         claims[name] = Claimed(least_count(m.count) / alone, high=FEWER.get(name, 1.0))
     fewer = ", ".join(f"{most:g} of them ({name})" for name, most in FEWER.items())
     return holds(
-        (
-            "With the reports shuffled, and the same ε for all of them together, one round takes "
-            f"no more people than predicted without: {fewer} at most"
-        ),
+        "With the reports shuffled, and the same ε for all of them together, one round takes "
+        f"no more people than predicted without: {fewer} at most",
         claims,
         also=all((m.report or 0) >= EPSILON for _, m in mixed),
     )
@@ -431,10 +429,8 @@ def shuffled_table(mixed: Rules, rules: Rules) -> Table:
         people = (alone[point.name, point.d], *whole(each.count))
         rows.append((ONE_ROUND[point.name].title, point.d, *people, each.report))
     return tabulate(
-        (
-            f"One round behind a shuffler: {SUCCESS:.0%} success, ε = {EPSILON:g} and δ = "
-            f"{SHUFFLE_DELTA:g} for all reports together"
-        ),
+        f"One round behind a shuffler: {SUCCESS:.0%} success, ε = {EPSILON:g} and δ = "
+        f"{SHUFFLE_DELTA:g} for all reports together",
         "class | d | least people, not shuffled | shuffled | 95 % from | to | ε of a report",
         rows,
     )

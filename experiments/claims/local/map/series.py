@@ -23,11 +23,6 @@ from local_dp.experiments.claims.local.map.runs import (
 from local_dp.experiments.lab.parts import ClientCount, Positive, geometric_mean, least_count
 
 COMPARED = 8  # the dimension at which all classes are counted
-TIGHTER = {
-    "parity-halving": 0.93
-    # of its closed form, a normal approximation, does halving need: as measured by
-    # `local-dp experiment one-round-parity`
-}
 TITLES = {
     **{name: kind.title for name, kind in ONE_ROUND.items()},
     "masked-parity": "Masked parity",
@@ -44,7 +39,7 @@ def prediction(name: str, d: int) -> float:
     hidden concept."""
     if name not in PROTOCOLS:
         return people_by_law(name, d)
-    return PROTOCOLS[name].guess(d, EPSILON, 1 - SUCCESS) * TIGHTER.get(name, 1.0)
+    return PROTOCOLS[name].guess(d, EPSILON, 1 - SUCCESS)
 
 
 def one_round_bound(d: int) -> float:

@@ -153,10 +153,8 @@ def _goal_check(best: dict[float, ClientCount]) -> Check:
         if epsilon in best
     }
     return measured(
-        (
-            f"Masked parity at d = {D} takes at most {GOALS[4.0]} clients at epsilon 4 and "
-            f"{GOALS[3.0]} at epsilon 3 (in units of these)"
-        ),
+        f"Masked parity at d = {D} takes at most {GOALS[4.0]} clients at epsilon 4 and "
+        f"{GOALS[3.0]} at epsilon 3 (in units of these)",
         figures,
         high=1,
         also=len(figures) == len(GOALS),

@@ -72,15 +72,12 @@ class Outcome:
     excess: float
     queries: int | None = None
     rounds: int | None = None
-    individuals: int | None = None
     charged: float | None = None  # by a curator's account
     lost: float | None = None  # by the curator's sums together
     adversary: str | None = None  # the targets and errors of a worst case
     replayed: tuple[int, int] | None = (
         None  # the best answers, and all, that an adversary gave in a small game
     )
-    opposites: float | None = None  # the share of lists whose labels reversed are a list too: 1
-    refused: str | None = None
 
 
 def worst_case(task: Task[Any], learner: Learner[Any], generator: Generator) -> Outcome:
@@ -101,21 +98,11 @@ def worst_case(task: Task[Any], learner: Learner[Any], generator: Generator) -> 
     labels = run(learner.algorithm(), oracle).predict(concepts.points)
     targets = map(concepts.row, oracle.alive.tolist())
     misses += [float(concepts.weights @ (row != labels)) / concepts.total for row in targets]
-    opposites = _opposites(concepts) if learner.name == "decision-lists" else None
     return Outcome(
         max(misses),
         adversary=f"patterns, {concepts.size} concepts",
         replayed=(oracle.best, oracle.answers),
-        opposites=opposites,
     )
-
-
-def _opposites(lists: ConceptClass) -> float:
-    """The share of lists whose labels reversed are a list too: all, by their last rules reversed
-    too."""
-    rows = [lists.row(index) for index in range(lists.size)]
-    labellings = {row.tobytes() for row in rows}
-    return sum((-row).tobytes() in labellings for row in rows) / len(rows)
 
 
 class _Replay(VersionSpaceOracle):
@@ -288,8 +275,8 @@ def outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) ->
     it asked. A refused learner has learned nothing."""
     try:
         return _outcome(task, oracle, slack, generator)
-    except LocalDPError as error:
-        return Outcome(1.0, refused=str(error))
+    except LocalDPError:
+        return Outcome(1.0)
 
 
 def _outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) -> Outcome:
@@ -308,7 +295,7 @@ def _outcome(task: Task[Any], oracle: str, slack: float, generator: Generator) -
         make(population, generator), before=lambda queries: sizes.append(len(queries))
     )
     excess = task.excess(run(learner.algorithm(), counter), population)
-    return Outcome(excess, sum(sizes), len(sizes), n)
+    return Outcome(excess, sum(sizes), len(sizes))
 
 
 def _by_clients(
@@ -317,9 +304,8 @@ def _by_clients(
     clients_for = enough_clients(EPSILON, learner.beta_each(BETA))
     oracle = AggregateOracle(population, generator, EPSILON)
     hypothesis = run(local_from_sq(learner.algorithm(), EPSILON, clients_for), oracle)
-    clients = sum(summary.n for summary in oracle.rounds)
     excess = task.excess(hypothesis, population)
-    return Outcome(excess, rounds=len(oracle.rounds), individuals=clients)
+    return Outcome(excess, rounds=len(oracle.rounds))
 
 
 def _by_curator(
@@ -332,9 +318,9 @@ def _by_curator(
     )
     epsilon = split_epsilon(EPSILON, learner.queries)
     hypothesis = run(curated_from_sq(learner.algorithm(), epsilon, population.size), ledger)
-    excess, n = task.excess(hypothesis, population), population.size
+    excess = task.excess(hypothesis, population)
     charge, loss = account.spent.nano / NANO, sum(nanos) / NANO
-    return Outcome(excess, trusted.queries, trusted.rounds, n, charge, loss)
+    return Outcome(excess, trusted.queries, trusted.rounds, charge, loss)
 
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:

@@ -1,6 +1,5 @@
 """What the runs of the suite show: who is defeated where, the tables and the figures."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from local_dp.experiments.claims.local.suite.runs import (
@@ -57,7 +56,6 @@ def _slacks(runs: Runs) -> list[float]:
 def suite_tables(runs: Runs, catalogue: Catalogue, fewest: Fewests) -> list[Table]:
     return [
         _errors(runs, catalogue),
-        _multiples(runs, catalogue),
         _costs(runs, catalogue, fewest),
         _errors_beyond(runs, catalogue),
     ]
@@ -67,33 +65,16 @@ def _cell(value: float | None) -> str:
     return "not run" if value is None else f"{value:.2f}"
 
 
-def _text(multiples: Iterable[float]) -> str:
-    return ", ".join(f"{slack:g}" for slack in multiples)
-
-
 def _errors(runs: Runs, catalogue: Catalogue) -> Table:
     rows: list[tuple[Any, ...]] = []
     for name, task in catalogue.items():
         errors = (_cell(_worst(runs, task, oracle)) for oracle in ORACLES)
-        rows.append((name, task.learner.model(), *errors))
-    return tabulate(
-        "Largest error over the runs, in units of alpha, at the proven tolerance",
-        f"learner | model | {' | '.join(ORACLES)}",
-        rows,
-    )
-
-
-def _multiples(runs: Runs, catalogue: Catalogue) -> Table:
-    rows: list[tuple[Any, ...]] = []
-    for name, task in catalogue.items():
         worst = runs.get((name, "worst case", 1.0))
         adversary = (worst and worst[0].adversary) or "not run"
-        losses = (_text(defeats(runs, task, oracle)) or "none" for oracle in BEYOND_ORACLES)
-        rows.append((name, adversary, *losses))
-    tolerances = _text(_slacks(runs))
+        rows.append((name, task.learner.model(), *errors, adversary))
     return tabulate(
-        f"Multiples of the proven tolerance at which each learner is lost, of {tolerances} tried",
-        "learner | worst case over | lost in the worst case at | lost on answers from clients at",
+        "Largest error over the runs, in units of alpha, at the proven tolerance",
+        f"learner | model | {' | '.join(ORACLES)} | worst case over",
         rows,
     )
 
