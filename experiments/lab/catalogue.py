@@ -28,6 +28,7 @@ _MODULES = {  # in the order of the report
     "margins": "local_dp.experiments.claims.frontier.margins",
     "one-round-parity": "local_dp.experiments.claims.frontier.one_round_parity",
     "parity-any-rounds": "local_dp.experiments.claims.frontier.parity_any_rounds",
+    "spare-clients": "local_dp.experiments.claims.frontier.spare_clients",
     "workloads": "local_dp.experiments.claims.frontier.workloads",
     "data-noise": "local_dp.experiments.claims.curator.data_noise",
     "intervals": "local_dp.experiments.claims.curator.intervals",

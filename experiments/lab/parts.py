@@ -39,6 +39,7 @@ from local_dp.experiments.lab.intervals import (
 )
 from local_dp.experiments.lab.minimal_clients import (
     ClientCount,
+    Successes,
     exact_recovery,
     measured_clients,
     no_count,

@@ -18,6 +18,7 @@ from local_dp.experiments.lab.parts import (
     ClientCount,
     Crossing,
     Row,
+    Successes,
     Trial,
     cross_check,
     measured_clients,
@@ -328,6 +329,19 @@ def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Populati
     return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + EDGE)
 
 
+def successes_of(protocol: Learned, generator: Generator) -> Successes:
+    """For `minimal_clients`: how often the learner keeps its promise on its hard task, with tallies
+    drawn from their law."""
+
+    def successes(n: int, runs: int) -> int:
+        population, algorithm = protocol.synthetic(n, 1), protocol.algorithm(EPSILON, n)
+        oracles = (AggregateOracle(population, generator, EPSILON) for _ in range(runs))
+        lessons = (run(algorithm, oracle) for oracle in oracles)
+        return sum(learned_within_alpha(protocol, lesson, population) for lesson in lessons)
+
+    return successes
+
+
 class Fewest(Row):
     """The least number of local clients for success 1 - BETA on the hard task."""
 
@@ -337,14 +351,7 @@ class Fewest(Row):
     def measure(self, seed: int) -> ClientCount:
         protocol = find_protocol(f"learn-{self.task}")()
         assert isinstance(protocol, Learned)
-        generator = default_rng([seed, *self.task.encode()])
-
-        def successes(n: int, runs: int) -> int:
-            population, algorithm = protocol.synthetic(n, 1), protocol.algorithm(EPSILON, n)
-            oracles = (AggregateOracle(population, generator, EPSILON) for _ in range(runs))
-            lessons = (run(algorithm, oracle) for oracle in oracles)
-            return sum(learned_within_alpha(protocol, lesson, population) for lesson in lessons)
-
+        successes = successes_of(protocol, default_rng([seed, *self.task.encode()]))
         least = protocol.task.learner.queries
         guess = max(least, protocol.task.learner.clients(EPSILON, BETA) // 8)
         return measured_clients(successes, guess, target=1 - BETA, trials=self.trials, least=least)
