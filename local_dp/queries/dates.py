@@ -16,7 +16,7 @@ LOCAL = (
     r" *(?:[0-9]{1,4}/[0-9]{1,2}/[0-9]{1,4}"
     r"|[0-9]{4}[-.][0-9]{1,2}[-.][0-9]{1,2}"
     r"|[0-9]{1,2}[-.][0-9]{1,2}[-.][0-9]{4}"
-    rf"|[0-9]{{1,2}}[- ]{_MONTH}[- ][0-9]{{2,4}}|{_MONTH} [0-9]{{1,2}}, [0-9]{{4}})"
+    rf"|[0-9]{{1,2}}[-/. ]{_MONTH}[-/. ][0-9]{{2,4}}|{_MONTH} [0-9]{{1,2}}, [0-9]{{4}})"
     r"(?:[T, ][^\n]*)?"
 )
 # that a column may have; a column in %b is read by %B too
@@ -24,7 +24,7 @@ _DAYS = (
     *(form.replace("/", sign) for sign in "/.-" for form in ("%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")),
     "%m/%d/%y",
     "%d/%m/%y",
-    *(f"%d{sign}%B{sign}%{y}" for sign in "- " for y in "yY"),
+    *(f"%d{sign}%B{sign}%{y}" for sign in "-/. " for y in "yY"),
     "%B %d, %Y",
 )
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")

@@ -82,7 +82,7 @@ def test_a_column_of_a_file_is_a_date_in_one_form_only(table: Path) -> None:
 def test_each_form_that_is_offered_reads_the_dates(tmp_path: Path) -> None:
     """By a file and by a question; also where a later month has a longer name."""
     days = [datetime(2020, 5, 13, 14, 30), datetime(2019, 12, 23)]
-    for form in (*FORMS[::5], "%d-%b-%Y", "%b %d, %Y"):
+    for form in (*FORMS[::5], "%d-%b-%Y", "%d/%b/%Y", "%b %d, %Y"):
         texts = [day.strftime(form.replace("%z", "+02:00")) for day in days]
         notes, path = list[str](), tmp_path / "t.csv"
         polars.DataFrame({"d": texts, "x": [1, 2]}).write_csv(path)
