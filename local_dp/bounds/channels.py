@@ -156,7 +156,7 @@ def easiest_laws(variation: float) -> tuple[Floats, Floats]:
 
 
 def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: 1.175 C^2 /
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol that distinguishes two laws: 1.176 C^2 /
     t^2 at p = .9, epsilon 1 and t = .1, by `posterior_budget`."""
     check_success(success, 0.5)
     cost = best_two_laws(epsilon, variation).value

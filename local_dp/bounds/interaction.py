@@ -255,7 +255,7 @@ def decimal(number: float) -> Decimal:
 
 
 def margin_constant(epsilon: float, success: float = 0.9) -> float:
-    """K, n >= K MC^2 in one round: 2 B (E + 1) / (E - 1)^2, 3.1493 at p = .9, epsilon 1; pure
+    """K, n >= K MC^2 in one round: 2 B (E + 1) / (E - 1)^2, 3.1651 at p = .9, epsilon 1; pure
     randomizers. B is the `posterior_budget` for likelihoods of 1 +- 1 / C (limits 12.4)."""
     return float(_least_constant(epsilon, success))
 

@@ -17,24 +17,26 @@ from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError
 from local_dp.hardness.supersolution import FINE, UNIT, Cells, Row, Supersolution, thirds
 
-# of the package's tables: reach, cost, jumps, blur in cells, share of the spent budget in a step
+# of the package's tables: reach, cost, jumps, blur in cells, share of the spent budget in a step,
+# haste of the strategies that rows follow
 TABLES = (
-    (0.0315, 0.00095, 6, 4.0, 0.006),
-    (0.0663, 0.00413, 12, 4.0, 0.006),
-    (0.0792, 0.0063, 12, 4.0, 0.006),
-    (0.1396, 0.01709, 20, 4.0, 0.006),
-    (0.2422, 0.0587, 28, 4.0, 0.006),
-    (0.24492, 0.06, 28, 4.0, 0.006),
-    (0.3005, 0.0695, 36, 5.0, 0.006),
-    (0.46212, 0.21356, 40, 5.0, 0.006),
-    (0.615, 0.27405, 40, 4.0, 0.01),
-    (0.7616, 0.5801, 40, 4.0, 0.01),
-    (0.8268, 0.6836, 44, 4.0, 0.01),
-    (0.9312, 0.8672, 50, 4.0, 0.01),
+    (0.0315, 0.00095, 7, 4.0, 0.006, 0.5),
+    (0.0663, 0.00413, 12, 4.0, 0.006, 0.5),
+    (0.0792, 0.0063, 12, 4.0, 0.006, 0.5),
+    (0.1396, 0.01709, 20, 4.0, 0.006, 0.0),
+    (0.2422, 0.0587, 28, 4.0, 0.006, 0.0),
+    (0.24492, 0.06, 28, 4.0, 0.006, 0.0),
+    (0.3005, 0.0695, 36, 5.0, 0.006, 0.0),
+    (0.46212, 0.21356, 48, 5.0, 0.006, 0.5),
+    (0.615, 0.27405, 56, 4.5, 0.01, 0.5),
+    (0.7616, 0.5801, 60, 4.5, 0.01, 0.5),
+    (0.8268, 0.6836, 64, 4.5, 0.01, 0.5),
+    (0.9312, 0.8672, 72, 4.5, 0.01, 0.5),
 )
 WIDEST = 4.4  # half the log odds beyond which a table has no weight
 LAST_BUDGET = 3.4
-_COSTS = 60  # at which replies of a finite cost are tried
+_COSTS = 300  # at which replies of a finite cost are tried
+_FOLLOWED = 0.002  # steps of the strategies that bound a table
 _FASTEST = 4.0  # times as much budget
 _START = 1e-3  # of the strategies' budget, where the first row is
 _SPARE = 3e-5  # of the value of certainty, per unit of budget
@@ -92,10 +94,12 @@ def _all_splits(cells: Cells) -> Splits:
 
 
 class Strategies:
-    """What two-outcome replies reach: lower bounds of the value of a budget."""
+    """What two-outcome replies reach: lower bounds of the value of a budget. With `haste`, about
+    what they would reach in smaller cells, where the other way is shorter than one of these."""
 
-    def __init__(self, cells: Cells, cost: float) -> None:
+    def __init__(self, cells: Cells, cost: float, haste: float = 0.0) -> None:
         self.small = _small_splits(cells)
+        self.haste = 1 + haste * self.small.costs[:, None] / cells.reach**2
         self.all = _all_splits(cells)
         self.cost = cost
         self.costs = np.append(0.0, np.geomspace(self.all.costs[0], cost, _COSTS))
@@ -117,7 +121,7 @@ class Strategies:
         step = float(self.small.costs.min()) * 0.95
         while self.budget < budget - 1e-12:
             part = min(step, budget - self.budget)
-            gain = self.small.gains(self.values).max(axis=0)
+            gain = (self.haste * self.small.gains(self.values)).max(axis=0)
             self.values = self.values + part * np.maximum(gain, 0)
             self.budget += part
         self.earlier = [each for each in self.earlier if budget - each[0] <= self.cost]
@@ -141,9 +145,10 @@ def budgets(end: float, share: float, least: float, most: float) -> Iterator[flo
 class Search:
     """Looks for the slowest rows that the check accepts."""
 
-    def __init__(self, cells: Cells, cost: float, blur: float) -> None:
+    def __init__(self, cells: Cells, cost: float, blur: float, haste: float = 0.0) -> None:
         self.cells = cells
         self.blur = blur  # of the strategies' values, in cells
+        self.haste = haste
         self.table = Supersolution(cells.fine, cost)
         self.time, self.speed = _START, 1.1
 
@@ -159,14 +164,17 @@ class Search:
 
     def reach(self, success: float) -> float:
         """A budget with which the strategies have this success: no table proves a larger one."""
-        return float(np.interp(success, self.successes, self.times))
+        strategies = Strategies(self.cells, self.table.cost)
+        while strategies.values[0] < 2 * success:
+            strategies.spend(strategies.budget + _FOLLOWED)
+        return strategies.budget
 
     def _follow(self, end: float) -> None:
         """The strategies' densities, blurred: translations and their mixtures keep all bounds."""
         times = list(budgets(end, 0.01, 5e-4, 0.01))
-        strategies = Strategies(self.cells, self.table.cost)
+        strategies = Strategies(self.cells, self.table.cost, self.haste)
         values = np.array([strategies.values, *map(strategies.spend, times[1:])])
-        self.times, self.successes = np.array(times), values[:, 0] / 2
+        self.times = np.array(times)
         width, spread = self.cells.width, math.ceil(4 * self.blur)
         both = np.concatenate([values[:, 1:2], values], axis=1)
         weight = both[:, 2:] + both[:, :-2] - 2 * math.cosh(width) * both[:, 1:-1]
@@ -194,7 +202,7 @@ class Search:
             density = self._density(self.time + speed * step)
             return self.table.row(round(budget / UNIT) * UNIT, density, certain)
 
-        slow, fast = max(1.0, self.speed - 0.2), self.speed
+        slow, fast = self.speed - 0.1, self.speed
         while not self.table.small_hold(last, offer(fast)).all():
             slow, fast = fast, fast * 1.05
             if fast > _FASTEST:
@@ -216,9 +224,9 @@ class Search:
 def search_table(reach: float, coarser: int = 1) -> Search:
     """The search that has the package's table for this reach: minutes; in seconds, and looser, with
     cells and steps that are `coarser`."""
-    cost, jumps, blur, share = next(each[1:] for each in TABLES if each[0] == reach)
+    cost, jumps, blur, share, haste = next(each[1:] for each in TABLES if each[0] == reach)
     jumps //= coarser
     cells = Cells(reach, jumps, int(WIDEST * jumps / math.atanh(reach)))
-    search = Search(cells, cost, blur / coarser)
+    search = Search(cells, cost, blur / coarser, haste)
     search.run(LAST_BUDGET, share * coarser**2)
     return search

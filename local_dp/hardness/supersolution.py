@@ -21,7 +21,7 @@ FINE = 10**9
 PARTS = 3  # odd
 # sums of 3 MAX_CELLS terms below 4 MOST cosh(MAX_ODDS) err by less than half of ROOM
 MIN_WIDTH, MAX_CELLS, MAX_ODDS, MAX_ROWS, MOST = 1e-3, 1_000, 6.5, 2_000, 1.1
-LINES = tuple(part / 8 for part in (0, 8, 4, 2, 6, 1, 3, 5, 7))  # of the way from chord to ray
+HALVINGS = 10  # of the slopes tried
 ROOM = 1e-9  # of every inequality
 
 
@@ -143,9 +143,12 @@ class Cells:
         beside = np.pad(np.maximum(change, 0), (0, self.jumps + 1))
         return np.asarray(np.maximum(beside[:-1], beside[1:]) * self.sag * self._stretch)
 
-    def line_holds(self, start: Floats, at: Counts, level: Floats, slope: Floats) -> Bools:
-        """At which of the centres `at` no reply of any cost c makes more of the sharp phi `start`
-        than level + slope c.
+    def line_excess(
+        self, start: Floats, at: Counts, level: Floats, slope: Floats
+    ) -> tuple[Floats, Floats]:
+        """At most 0 at the centres `at` where no reply of any cost c makes more of the sharp phi
+        `start` than level + slope c. And the sizes |u| of the two outcomes that are the nearest to
+        more, shape (2, centres).
 
         A reply of mean 0 gains at most the line if some line in u and slope u^2 together lie above
         all its outcomes; by their convexity those of whole cells are enough, with a slack.
@@ -155,9 +158,11 @@ class Cells:
         both = np.concatenate([start[self.jumps : 0 : -1], start])
         step = np.arange(1, self.jumps + 1)[:, None]
         parabola = base + slope * u**2
-        right = ((both[self.jumps + at + step] / cosh - parabola) / u).max(axis=0)
-        left = ((both[self.jumps + at - step] / cosh - parabola) / u).max(axis=0)
-        return np.asarray((slope >= 0) & (start[at] <= base) & (right + left <= -ROOM))
+        right = (both[self.jumps + at + step] / cosh - parabola) / u
+        left = (both[self.jumps + at - step] / cosh - parabola) / u
+        sides = np.array([right.argmax(axis=0), left.argmax(axis=0)])
+        excess = right.max(axis=0) + left.max(axis=0) + ROOM
+        return np.where((slope < 0) | (start[at] > base), np.inf, excess), self.moves[0][sides]
 
 
 @dataclass
@@ -287,13 +292,20 @@ class Supersolution:
         line = earlier.line.copy()
         level, slope = line[:, at]
         fits = (level + slope * cost <= low - ROOM) & (level + slope * (cost + step) <= high - ROOM)
-        for part in LINES:
-            trial = (1 - part) * chord + part * ray
-            start = np.minimum(low, high - trial * step) - trial * cost - 2 * ROOM
+        flat, steep = 0.9 * np.minimum(chord, ray), np.maximum(chord, ray)
+        for _ in range(HALVINGS):
             rest = np.flatnonzero(~fits)
-            lines = start[rest], trial[rest]
-            fits[rest] = self.cells.line_holds(earlier.sharp, at[rest], *lines)
-            line[:, at[rest]] = lines
+            slope = (flat + steep)[rest] / 2
+            further = np.where(slope > chord[rest], cost + step, cost)
+            end = np.where(slope > chord[rest], high[rest], low[rest])
+            level = end - slope * further - 2 * ROOM
+            excess, outcomes = self.cells.line_excess(earlier.sharp, at[rest], level, slope)
+            fits[rest] = excess <= 0
+            line[:, at[rest]] = level, slope
+            # the excess is convex in the slope: above its least the slope has to fall
+            turns = ((self.cells.blur + further) / outcomes - outcomes).sum(axis=0) > 0
+            turns |= np.isinf(excess)
+            steep[rest], flat[rest] = np.where(turns, (slope, flat[rest]), (steep[rest], slope))
         return line if fits.all() else None
 
     def curve(self) -> list[tuple[float, float]]:

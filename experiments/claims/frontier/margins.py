@@ -283,9 +283,9 @@ class Margins(Experiment):
     claim = (
         "A file that anybody can check proves that every one-round method with pure privacy needs "
         "n people to learn these rules, even barely: to be right more often than wrong. For lists "
-        "of rules and other functions of variables that nobody knows, n is about 2.29 times the "
+        "of rules and other functions of variables that nobody knows, n is about 3.17 times the "
         "square of a number that a small linear program computes. One round in which everybody is "
-        "asked about one random parity comes within a factor of 5 of it."
+        "asked about one random parity comes within a factor of 3.1 of it."
     )
     source = (
         "Daniely, Feldman 2019, with a constant; the linear program and the converse are proved "
