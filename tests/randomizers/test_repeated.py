@@ -178,7 +178,8 @@ def test_a_private_population_keeps_its_outcomes(randomizer: Randomizer) -> None
     )
     tallies = [*oracle.answer((ask, ask)), *oracle.answer((ask,))]
     same = {str(tally.counts.tolist()) for tally in tallies}
-    assert len(same) == (3 if randomizer.has_second_step else 1)
+    # three counts with deviations above 200 are equal with probability below 1e-5
+    assert (len(same) > 1) == randomizer.has_second_step
     assert oracle.ledger.max_spent == 1.0
     assert oracle.memory.memo.known("diary", np.arange(n)).all()
     with pytest.raises(RefusedError, match="budget"):
