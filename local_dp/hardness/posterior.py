@@ -18,7 +18,7 @@ from local_dp.errors import InputError
 from local_dp.hardness.supersolution import FINE, UNIT, Cells, Row, Supersolution, thirds
 
 # of the package's tables: reach, cost, jumps, blur in cells, share of the spent budget in a step,
-# haste of the strategies that rows follow
+# and the haste of the strategies, for which more was proven of 0 and .5
 TABLES = (
     (0.0315, 0.00095, 7, 4.0, 0.006, 0.5),
     (0.0663, 0.00413, 12, 4.0, 0.006, 0.5),
@@ -94,8 +94,11 @@ def _all_splits(cells: Cells) -> Splits:
 
 
 class Strategies:
-    """What two-outcome replies reach: lower bounds of the value of a budget. With `haste`, about
-    what they would reach in smaller cells, where the other way is shorter than one of these."""
+    """What two-outcome replies reach: lower bounds of the value of a budget.
+
+    With `haste` they only come near to it. A reply moves one whole cell one way, and so gains less
+    for its cost than in smaller cells; `haste` makes up for that, and bounds nothing.
+    """
 
     def __init__(self, cells: Cells, cost: float, haste: float = 0.0) -> None:
         self.small = _small_splits(cells)

@@ -21,7 +21,7 @@ FINE = 10**9
 PARTS = 3  # odd
 # sums of 3 MAX_CELLS terms below 4 MOST cosh(MAX_ODDS) err by less than half of ROOM
 MIN_WIDTH, MAX_CELLS, MAX_ODDS, MAX_ROWS, MOST = 1e-3, 1_000, 6.5, 2_000, 1.1
-HALVINGS = 10  # of the slopes tried
+HALVINGS = 10  # of the range of slopes that is searched
 ROOM = 1e-9  # of every inequality
 
 
@@ -292,6 +292,7 @@ class Supersolution:
         line = earlier.line.copy()
         level, slope = line[:, at]
         fits = (level + slope * cost <= low - ROOM) & (level + slope * (cost + step) <= high - ROOM)
+        # where the values bend upwards the slope is below both
         flat, steep = 0.9 * np.minimum(chord, ray), np.maximum(chord, ray)
         for _ in range(HALVINGS):
             rest = np.flatnonzero(~fits)

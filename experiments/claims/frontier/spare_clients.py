@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from numpy.random import Generator, default_rng
 from scipy import special
 
@@ -291,9 +292,9 @@ def _figure(table: Table) -> LogFigure:
 
 
 def _headline(table: Table) -> str:
-    name, plan, *_, least, _, tails, tolerance, randomness, _, _, _ = max(
-        table.rows, key=lambda row: row[-3]
-    )
+    place = int(np.argmax(table.column("all three")))
+    name, plan, least = (table.column(each)[place] for each in ("learner", "planned", "least"))
+    tails, tolerance, randomness = (table.column(each)[place] for each in FACTORS)
     return (
         f"{name}: the theorem plans {plan:,} people and {least:,} are enough. Exact tails spare "
         f"{tails:.2f} times, tolerance {tolerance:.3g} times, random errors {randomness:.3g} times."
