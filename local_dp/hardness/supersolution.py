@@ -158,11 +158,11 @@ class Cells:
         both = np.concatenate([start[self.jumps : 0 : -1], start])
         step = np.arange(1, self.jumps + 1)[:, None]
         parabola = base + slope * u**2
-        right = (both[self.jumps + at + step] / cosh - parabola) / u
-        left = (both[self.jumps + at - step] / cosh - parabola) / u
-        sides = np.array([right.argmax(axis=0), left.argmax(axis=0)])
-        excess = right.max(axis=0) + left.max(axis=0) + ROOM
-        return np.where((slope < 0) | (start[at] > base), np.inf, excess), self.moves[0][sides]
+        ways = np.array([both[self.jumps + at + step], both[self.jumps + at - step]])
+        tilts = (ways / cosh - parabola) / u  # of the line in u that lies above each outcome
+        excess = tilts.max(axis=1).sum(axis=0) + ROOM
+        outcomes = self.moves[0][tilts.argmax(axis=1)]
+        return np.where((slope < 0) | (start[at] > base), np.inf, excess), outcomes
 
 
 @dataclass
@@ -297,15 +297,16 @@ class Supersolution:
         for _ in range(HALVINGS):
             rest = np.flatnonzero(~fits)
             slope = (flat + steep)[rest] / 2
-            further = np.where(slope > chord[rest], cost + step, cost)
-            end = np.where(slope > chord[rest], high[rest], low[rest])
+            above = slope > chord[rest]
+            further = np.where(above, cost + step, cost)
+            end = np.where(above, high[rest], low[rest])
             level = end - slope * further - 2 * ROOM
             excess, outcomes = self.cells.line_excess(earlier.sharp, at[rest], level, slope)
             fits[rest] = excess <= 0
             line[:, at[rest]] = level, slope
             # the excess is convex in the slope: above its least the slope has to fall
-            turns = ((self.cells.blur + further) / outcomes - outcomes).sum(axis=0) > 0
-            turns |= np.isinf(excess)
+            rising = ((self.cells.blur + further) / outcomes - outcomes).sum(axis=0) > 0
+            turns = rising | np.isinf(excess)
             steep[rest], flat[rest] = np.where(turns, (slope, flat[rest]), (steep[rest], slope))
         return line if fits.all() else None
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 from numpy.random import Generator, default_rng
 from scipy import special
 
@@ -292,7 +291,8 @@ def _figure(table: Table) -> LogFigure:
 
 
 def _headline(table: Table) -> str:
-    place = int(np.argmax(table.column("all three")))
+    whole = table.column("all three")
+    place = whole.index(max(whole))
     name, plan, least = (table.column(each)[place] for each in ("learner", "planned", "least"))
     tails, tolerance, randomness = (table.column(each)[place] for each in FACTORS)
     return (
