@@ -9,8 +9,8 @@ the given rows as they are, without privacy.
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,14 +47,16 @@ def _refusals() -> Iterator[None]:
         raise FitError(str(error)) from None
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Private(BaseEstimator):
     """The base of the estimators: rows become records, and a learned rule is applied to rows."""
 
-    learner: str
-    epsilon: float
-    bounds: Any
-    options: Mapping[str, Any] | None
-    random_state: Any
+    epsilon: float = 1.0
+    bounds: Any = None
+    parameters: Mapping[str, object] | None = None
+    held_out: float = 0.2
+    options: Mapping[str, Any] | None = None
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -129,6 +131,9 @@ class _Private(BaseEstimator):
             "label": label,
             "features": tuple(self._names),
             "missing": "exclude" if private else "refuse",
+            "bounds": self._bounds,
+            "parameters": self.parameters,
+            "held_out": self.held_out,
             **parameters,
         }
         self.results_: list[Result] = []
@@ -156,6 +161,7 @@ class _Private(BaseEstimator):
 _LABEL = "label"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LocalClassifier(ClassifierMixin, _Private):
     """Predicts a label by any classifier of `local-dp describe learn`. Two classes need one rule;
     of more, each has a rule against the rest.
@@ -171,28 +177,9 @@ class LocalClassifier(ClassifierMixin, _Private):
     of a run, such as {"private": True}. random_state: the seed of the simulation.
     """
 
-    def __init__(
-        self,
-        learner: str = "logistic-regression",
-        *,
-        epsilon: float = 1.0,
-        classes: Any = None,
-        bounds: Any = None,
-        cuts: int = 1,
-        parameters: Mapping[str, object] | None = None,
-        held_out: float = 0.2,
-        options: Mapping[str, Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.learner = learner
-        self.epsilon = epsilon
-        self.classes = classes
-        self.bounds = bounds
-        self.cuts = cuts
-        self.parameters = parameters
-        self.held_out = held_out
-        self.options = options
-        self.random_state = random_state
+    learner: str = field(default="logistic-regression", kw_only=False)
+    classes: Any = None
+    cuts: int = 1
 
     @_refusals()
     def fit(self, X: Any, y: Any) -> "LocalClassifier":
@@ -220,15 +207,8 @@ class LocalClassifier(ClassifierMixin, _Private):
                 "both as texts, or both as numbers"
             )
         targets = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        about = {
-            "bounds": self._bounds,
-            "cuts": self.cuts,
-            "parameters": self.parameters,
-            "held_out": self.held_out,
-        }
-        self._learn(
-            X, [(y == each).astype(np.uint8) for each in targets], f"{_LABEL} == 1", **about
-        )
+        labels = [(y == each).astype(np.uint8) for each in targets]
+        self._learn(X, labels, f"{_LABEL} == 1", cuts=self.cuts)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -251,6 +231,7 @@ class LocalClassifier(ClassifierMixin, _Private):
         ]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LocalRegressor(RegressorMixin, _Private):
     """Predicts a number by linear regression; a prediction is clipped to the bounds of the target.
 
@@ -258,26 +239,9 @@ class LocalRegressor(RegressorMixin, _Private):
     parameters are those of `LocalClassifier`.
     """
 
-    learner = "linear-regression"
+    learner: ClassVar[str] = "linear-regression"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        bounds: Any = None,
-        target_bounds: tuple[float, float] | None = None,
-        parameters: Mapping[str, object] | None = None,
-        held_out: float = 0.2,
-        options: Mapping[str, Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.parameters = parameters
-        self.held_out = held_out
-        self.options = options
-        self.random_state = random_state
+    target_bounds: tuple[float, float] | None = None
 
     @_refusals()
     def fit(self, X: Any, y: Any) -> "LocalRegressor":
@@ -286,14 +250,7 @@ class LocalRegressor(RegressorMixin, _Private):
         bounds = self._bounds | (
             {} if self.target_bounds is None else {_LABEL: ends_of(self.target_bounds)}
         )
-        self._learn(
-            X,
-            [y.astype(np.float64)],
-            _LABEL,
-            bounds=bounds,
-            parameters=self.parameters,
-            held_out=self.held_out,
-        )
+        self._learn(X, [y.astype(np.float64)], _LABEL, bounds=bounds)
         return self
 
     def predict(self, X: Any) -> Floats:
@@ -304,6 +261,7 @@ class LocalRegressor(RegressorMixin, _Private):
         return np.asarray(encoding.label_low + (encoding.label_high - encoding.label_low) * share)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LocalKMeans(ClusterMixin, _Private):
     """Finds centres by Lloyd's iteration from a start on the diagonal between the bounds.
 
@@ -311,26 +269,9 @@ class LocalKMeans(ClusterMixin, _Private):
     `labels_` are the clusters of the fitted rows, without privacy.
     """
 
-    learner = "k-means"
+    learner: ClassVar[str] = "k-means"
 
-    def __init__(
-        self,
-        n_clusters: int = 2,
-        *,
-        epsilon: float = 1.0,
-        bounds: Any = None,
-        parameters: Mapping[str, object] | None = None,
-        held_out: float = 0.2,
-        options: Mapping[str, Any] | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.parameters = parameters
-        self.held_out = held_out
-        self.options = options
-        self.random_state = random_state
+    n_clusters: int = field(default=2, kw_only=False)
 
     @_refusals()
     def fit(self, X: Any, y: Any = None) -> "LocalKMeans":
@@ -341,9 +282,7 @@ class LocalKMeans(ClusterMixin, _Private):
             "least_share": min(0.1, 1 / max(1, self.n_clusters)),
             **(self.parameters or {}),
         }
-        self._learn(
-            rows, [None], "", bounds=self._bounds, parameters=parameters, held_out=self.held_out
-        )
+        self._learn(rows, [None], "", parameters=parameters)
         lesson = self.results_[0].answer
         low = np.array(lesson.encoding.lows)
         high = np.array(lesson.encoding.highs)

@@ -70,6 +70,12 @@ def parameter(
     return field(default=default, metadata=dict(locals()))
 
 
+def target_error(default: float, unit: str = "share") -> float:
+    """The parameter that sets the default number of clients."""
+    brief = "Error in 95 % of runs; sets the default client number"
+    return parameter(default, brief, unit=unit)
+
+
 def policy(of: str, **meanings: str) -> str:
     """A parameter that decides about some records: they are refused, or treated by one of the
     words, each with its meaning."""

@@ -31,7 +31,14 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.finite import Finite, Population, weighted_records
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    parameter,
+    policy,
+    target_error,
+)
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.mean_found import (
     LEARNING,
@@ -218,11 +225,7 @@ class Learn(LocalProtocol[Lesson]):
     held_out: float = parameter(
         0.2, "Share of clients held out for the accuracy", unit="share of clients"
     )
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         check_share("held_out", self.held_out)

@@ -30,7 +30,14 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite, Population, weighted_records
 from local_dp.postprocessing.steps import ascending
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, policy
+from local_dp.protocols.local_protocol import (
+    BETA,
+    LocalProtocol,
+    PlainData,
+    parameter,
+    policy,
+    target_error,
+)
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.policies import Launch, ends_of
 from local_dp.queries.cells import Below, Binned
@@ -222,11 +229,7 @@ class Quantiles(LocalProtocol[Located]):
         "Randomizer of symbols, or in a search of one bit",
         help="best: prefix-signs, or one-bit-mean",
     )
-    tolerance: float = parameter(
-        0.02,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.02)
 
     def check(self) -> None:
         if not self.shares:
@@ -420,12 +423,8 @@ class Quantiles(LocalProtocol[Located]):
         return Finite(Records({self.column: middles}), bell, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.types.numbers(self.column)
-        if self.low is None or self.high is None:
-            raise InputError(
-                f"quantiles of {self.column!r} need a public grid: add bounds=(low, high); what "
-                "lies beyond them is counted too"
-            )
+        more = "; what lies beyond them is counted too"
+        table.bounded(self.column, self.low, self.high, "a quantile", more)
         table.refuse_missing(
             self.missing, self.column, "missing=exclude (quantiles of those present)"
         )

@@ -25,6 +25,7 @@ from local_dp.protocols.local_protocol import (
     numbers_in,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -272,11 +273,7 @@ class Compare(LocalProtocol[Combined]):
     other: str = policy("records in neither group", exclude="")
     p: float = parameter(0.3, "Without a table: share of yes in the first group")
     q: float = parameter(0.4, "Without a table: share of yes in the second group")
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         check_shares(p=self.p, q=self.q)

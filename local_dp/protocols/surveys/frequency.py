@@ -33,6 +33,7 @@ from local_dp.protocols.local_protocol import (
     guess_of_shares,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.needs import Deconvolution, Need
 from local_dp.protocols.surveys.policies import OTHER_CHOICES, Launch, ends_of, spare_of
@@ -361,11 +362,7 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
         "best",
         "Randomizer of symbols; best: the one of least variance",
     )
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         check_different("the columns", self.columns, 2)
@@ -474,11 +471,7 @@ class Frequency(Shares):
         "best",
         "Randomizer of symbols; best: the one of least variance",
     )
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         many_symbols(self.k)
@@ -545,11 +538,7 @@ class Histogram(Shares):
         "best",
         "Randomizer of symbols; best: the one of least variance",
     )
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         check_built(self.query)
@@ -568,12 +557,8 @@ class Histogram(Shares):
         return Finite(Records({self.column: numbers}), bell, clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.types.numbers(self.column)
-        if self.low is None or self.high is None:
-            raise InputError(
-                f"the histogram of {self.column!r} needs public bounds: add bounds=(low, high); "
-                "what lies beyond them is counted too"
-            )
+        more = "; what lies beyond them is counted too"
+        table.bounded(self.column, self.low, self.high, "the histogram", more)
         table.refuse_missing(
             self.missing,
             self.column,

@@ -20,6 +20,7 @@ from local_dp.protocols.local_protocol import (
     describe_estimate,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch
@@ -71,11 +72,7 @@ class Logistic(OfColumns[Estimate]):
     )
     missing: str = policy("missing values", exclude="complete records only")
     other: str = policy("labels that are not listed", exclude="")
-    tolerance: float = parameter(
-        0.3,
-        "Error in 95 % of runs; sets the default client number",
-        unit="log odds",
-    )
+    tolerance: float = target_error(0.3, "log odds")
 
     def check(self) -> None:
         check_positive("tolerance", self.tolerance)

@@ -34,6 +34,7 @@ from local_dp.protocols.local_protocol import (
     describe_estimates,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.frequency import frequency_randomizer
@@ -257,11 +258,7 @@ class Longitudinal(LocalProtocol[Course]):
         "best",
         "Randomizer of symbols; best: of least variance",
     )
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         check_whole("times", self.times, 2, 1024)

@@ -76,6 +76,16 @@ class Launch:
                 policy, lambda part: absent(part[column]), f"{column!r} has no value", choices
             )
 
+    def bounded(
+        self, column: str, low: float | None, high: float | None, what: str, more: str = ""
+    ) -> None:
+        """Raises InputError unless a column has numbers, and they have public bounds."""
+        self.types.numbers(column)
+        if low is None or high is None:
+            raise InputError(
+                f"{what} of {column!r} needs public bounds: add bounds=(low, high){more}"
+            )
+
     def whole(self, column: str) -> None:
         """Raises InputError unless a column has whole numbers: in private those of a type without
         fractions, else also whole numbers that are stored as such."""

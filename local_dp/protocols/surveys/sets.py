@@ -22,6 +22,7 @@ from local_dp.protocols.local_protocol import (
     describe_estimates,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.policies import Launch, ends_of
@@ -76,9 +77,7 @@ class Sets(LocalProtocol[Holdings]):
     larger: str = policy("sets above the limit", sample="their members count less")
     k: int = parameter(6, "Without a table: number of labels")
     randomizer: str = parameter("best", "Randomizer of sets; best: the one of least variance")
-    tolerance: float = parameter(
-        0.05, "Error in 95 % of runs; sets the default client number", unit="share"
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         check_whole("limit", self.limit, 1, len(self.items))

@@ -23,6 +23,7 @@ from local_dp.protocols.local_protocol import (
     numbers_in,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.compare import OfGroups
@@ -217,11 +218,7 @@ class Survey(OfGroups):
         "Randomizer of a yes/no value",
     )
     p: float = parameter(0.3, "Without a table: share of yes")
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         check_share("p", self.p)

@@ -30,6 +30,7 @@ from local_dp.protocols.local_protocol import (
     describe_estimate,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.frequency import frequency_randomizer
@@ -413,11 +414,7 @@ class Marginals(OfColumns[Margins]):
         "Randomizer of symbols; best: the one of least variance",
         help="Any but best reports sets of columns, which the best one decides",
     )
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.05)
 
     def check(self) -> None:
         symbols(self.k)

@@ -28,6 +28,7 @@ from local_dp.protocols.local_protocol import (
     describe_estimate,
     parameter,
     plain,
+    target_error,
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch
@@ -173,11 +174,7 @@ class MeanFound(LocalProtocol[FoundMean]):
         help="A run with too few clients for this is refused",
         unit="share",
     )
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share of the range found",
-    )
+    tolerance: float = target_error(0.05, "share of the range found")
 
     def check(self) -> None:
         check_share("finding", self.finding)

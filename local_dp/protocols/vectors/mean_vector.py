@@ -36,6 +36,7 @@ from local_dp.protocols.local_protocol import (
     numbers_in,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.compare import OfGroups
@@ -106,11 +107,7 @@ class Mean(OfGroups):
         "best", "Randomizer of numbers", help="best: the one of least error for this target"
     )
     p: float = parameter(0.3, "Without a table: the mean, 0 to 1")
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share of the range",
-    )
+    tolerance: float = target_error(0.05, "share of the range")
 
     def check(self) -> None:
         check_share("p", self.p)
@@ -197,22 +194,13 @@ class Mean(OfGroups):
         return Finite(kinds, np.exp(log_law - log_law.max()), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.types.numbers(self.column)
-        if self.low is None or self.high is None:
-            raise InputError(
-                f"the mean of {self.column!r} needs public bounds: add bounds=(low, high), or let "
-                "mean-found find them"
-            )
+        more = ", or let mean-found find them"
+        table.bounded(self.column, self.low, self.high, "the mean", more)
         table.refuse_missing(
             self.missing, self.column, "missing=exclude (the mean of those present)"
         )
-        table.refuse_outside(
-            self.outside,
-            self.column,
-            self.low,
-            self.high,
-            "outside=clip (the mean of the clipped numbers), or wider bounds",
-        )
+        choices = "outside=clip (the mean of the clipped numbers), or wider bounds"
+        table.refuse_outside(self.outside, self.column, *self.scale, choices)
         return self.for_groups(table)
 
     def describe(self, result: Estimate) -> PlainData:
@@ -289,11 +277,7 @@ class MeanVector(LocalProtocol[FoundVector]):
         help="A power of two up to 16384",
     )
     d: int = parameter(4, "Without a table: number of columns")
-    tolerance: float = parameter(
-        0.05,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share of a range",
-    )
+    tolerance: float = target_error(0.05, "share of a range")
 
     def check(self) -> None:
         check_whole("d", self.d, 1, MAX_DIMENSION)

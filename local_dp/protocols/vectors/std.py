@@ -19,6 +19,7 @@ from local_dp.protocols.local_protocol import (
     describe_estimate,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.surveys.policies import Launch, ends_of
 from local_dp.queries.cells import Grouped
@@ -175,11 +176,7 @@ class Std(LocalProtocol[Deviation]):
     outside: str = policy("numbers beyond the bounds", clip="they count as the nearer bound")
     missing: str = policy("missing numbers", exclude="the deviation of those present")
     spread: float = parameter(0.3, "Without a table: standard deviation, up to 0.5")
-    tolerance: float = parameter(
-        0.1,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share of the range",
-    )
+    tolerance: float = target_error(0.1, "share of the range")
 
     def check(self) -> None:
         check_number("spread", self.spread)
@@ -219,17 +216,14 @@ class Std(LocalProtocol[Deviation]):
         return Finite(Records({self.column: numbers}), np.ones(2), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.types.numbers(self.column)
-        if self.low is None or self.high is None:
-            raise InputError(
-                f"the standard deviation of {self.column!r} needs public bounds: add bounds=(low, "
-                "high)"
-            )
+        table.bounded(self.column, self.low, self.high, "the standard deviation")
         table.refuse_missing(
             self.missing, self.column, "missing=exclude (the deviation of those present)"
         )
         choices = "outside=clip (the deviation of the clipped numbers), or wider bounds"
-        table.refuse_outside(self.outside, self.column, self.low, self.high, choices)
+        table.refuse_outside(
+            self.outside, self.column, self.bounded.low, self.bounded.high, choices
+        )
         return self
 
     def describe(self, result: Estimate) -> PlainData:

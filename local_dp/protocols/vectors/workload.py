@@ -37,6 +37,7 @@ from local_dp.protocols.local_protocol import (
     numbers_in,
     parameter,
     policy,
+    target_error,
 )
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.cells import Crossed
@@ -285,11 +286,7 @@ class PrefixSums(LocalProtocol[Estimate]):
     source = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     column: str = parameter("value", "Column of whole numbers", of_table=True)
     k: int = parameter(256, "Number of values, from 0 on; others count as 0")
-    tolerance: float = parameter(
-        0.02,
-        "Error in 95 % of runs; sets the default client number",
-        unit="share",
-    )
+    tolerance: float = target_error(0.02)
 
     def check(self) -> None:
         PrefixSigns(1.0, k=self.k)
@@ -440,10 +437,7 @@ class Workload(OfColumns[Answers]):
         "values that are not listed", category="a label of its own, after the others"
     )
     k: int = parameter(32, "Without a table: number of labels of each column")
-    tolerance: float = parameter(
-        0.02,
-        "Error in 95 % of runs; sets the default client number",
-    )
+    tolerance: float = target_error(0.02, "")
 
     def check(self) -> None:
         check_share("tolerance", self.tolerance)
