@@ -377,7 +377,7 @@ FEW = {
 }  # fmt: skip
 OTHERS: list[tuple[Callable[[], object], str]] = [
     (lambda: MADE["quantiles"](column="x").for_table(Launch(Records({"x": np.ones(3)}),
-    private=False)), "public grid"),
+    private=False)), "public bounds"),
     (lambda: MADE["marginals"](columns=tuple(f"c{place}" for place in range(40)), ways=3),
     "9,880 marginals"),
     (lambda: MADE["learn-logistic-regression"](radius=-1.0), "radius"),
