@@ -56,7 +56,7 @@ class ParityElimination(ParityProtocol):
         check_positive("step", self.step)
 
     def clients(self, epsilon: float) -> int:
-        """More than a run asks in 99 % of the cases."""
+        """More than a run asks in 97 % of the cases."""
         return math.ceil(
             parity_elimination_clients(self.d, epsilon, self.fall, self.step)
             * (1 + 5 / 2 ** (self.d / 2))
