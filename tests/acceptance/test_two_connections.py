@@ -178,6 +178,13 @@ def _closed(lives: list[ClientRole]) -> None:
 
 
 @wrong(
+    "local_dp.clients.journal:SqliteStore.__init__",
+    "first.data[-_SECRET_BYTES:]",
+    "os.urandom(_SECRET_BYTES)",
+    "copies of a store answer one request with two noises, and a store no longer knows its rows",
+    at="a copy of its store",
+)
+@wrong(
     "local_dp.noise:StoreNoise.bound",
     "blake2b(what, key=self._secret, digest_size=_SECRET)",
     "blake2b(what + os.urandom(8), key=self._secret, digest_size=_SECRET)",
