@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Words
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.domains import Vectors
@@ -21,9 +21,9 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.memory import Memoised, repeat_of
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Ask, Reply, Span
+from tests.support.adversaries.hostile import Keeps
 from tests.support.golden import Held
 from tests.support.inputs.builders import request, survey_query
 from tests.support.long import short
@@ -224,18 +224,10 @@ def test_no_change_of_records_tells_more_than_was_charged(
 def test_a_plug_in_has_no_second_step_of_its_own() -> None:
     """A loss that was verified is that of a report; a plug-in's own second step would lose more
     under a label, and is refused there alone."""
-
-    class Tells(BinaryRR):
-        def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
-            return values.astype(np.uint8)
-
-        def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
-            return super().respond(outcomes, words, cells)
-
     role = ClientRole(
         "c", 0, Records({"yes": np.ones(3, dtype=np.uint8)}), SystemNoise(), MemoryStore(24.0)
     )
-    role.work.build = lambda name, params: Tells(1.0)  # type: ignore[method-assign]
+    role.work.build = lambda name, params: Keeps(1.0)  # type: ignore[method-assign]
     role.work.verify = lambda randomizers: None  # type: ignore[method-assign]
     assert code(role.handle(request(survey_query(3), number=1))) == "reply"
     assert (

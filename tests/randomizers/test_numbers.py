@@ -33,7 +33,6 @@ from local_dp.randomizers.numbers.window import (
     Piecewise,
     SquareWave,
     best_mix,
-    wave_width,
     window_variance,
 )
 from local_dp.randomizers.table import Guide, Law, NumberTable, TableChannel, whole_weights
@@ -173,15 +172,6 @@ def test_one_bit_alone_up_to_epsilon_61_hundredths() -> None:
     assert best_mix(nano_epsilon(1.0), 63).worst == pytest.approx(
         Hybrid(1.0).variances.max(), rel=1e-9
     )
-
-
-def test_the_waves_width() -> None:
-    """b falls from 1/2 to 0, with the values of the formula."""
-    width = 1 / (2 * math.e * (math.e - 2))
-    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx(width, rel=1e-8)
-    widths = [float(wave_width(nano_epsilon(epsilon))) for epsilon in (0.001, 0.1, 1.0, 4.0, 20.0)]
-    assert widths == sorted(widths, reverse=True)
-    assert 0.499 < widths[0] < 0.5
 
 
 # --- tables and their sampler ---
