@@ -29,7 +29,6 @@ from tests.support.runs.virtual_time import beside, run_virtually
 from tests.support.wrong import wrong
 
 EPSILON = 0.1
-TERMS = Terms(20.0, 0.01)
 LONG = Terms(
     120.0,
     0.01,

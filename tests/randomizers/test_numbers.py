@@ -42,10 +42,7 @@ from tests.support.wrong import wrong
 
 EPSILONS = [0.5, 4.0]
 TABLE = [  # limits 1: epsilon, piecewise and hybrid in the worst case, staircase noise
-    (0.1, 533.2, 400.7, 799.7),
     (0.5, 21.22, 16.67, 31.67),
-    (1.0, 5.224, 4.289, 7.672),
-    (2.0, 1.228, 1.042, 1.691),
     (4.0, 0.2413, 0.219, 0.260),
 ]
 CLOSED: list[type[NumberTable]] = [
@@ -113,7 +110,7 @@ def test_tables_have_their_closed_forms(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("epsilon", "piecewise", "hybrid", "staircase"), TABLE[1::3])
+@pytest.mark.parametrize(("epsilon", "piecewise", "hybrid", "staircase"), TABLE)
 def test_fine_lattices_come_to_the_limits(
     epsilon: float, piecewise: float, hybrid: float, staircase: float
 ) -> None:
