@@ -1,17 +1,15 @@
 """P1 to P3: what a client is asked cannot make it spend, or keep, more than it says."""
 
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
 
-from local_dp.clients.journal import MemoryStore, SqliteStore
+from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import WireError
-from local_dp.loss import NANO, split_epsilon
-from local_dp.noise import StoreNoise, SystemNoise
+from local_dp.noise import StoreNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.unary import OUE
@@ -111,16 +109,6 @@ def test_the_lifetime_cap_holds_over_new_runs(tmp_path: Path) -> None:
         assert role.store.ledger.max_spent == min(5.0, 5.0 * (turn + 1))
         close(role)
     assert replies == 10
-
-
-def test_an_equal_split_is_accepted_to_the_last_round() -> None:
-    """Of a budget in k parts exactly k rounds are answered, and the next is refused."""
-    for budget, k in product((0.1, 1.0, 2.718281828), (2, 11, 47)):
-        store, each = MemoryStore(budget), split_epsilon(budget, k)
-        role = ClientRole("m", 0, yes_records(1), SystemNoise(), store)
-        codes = [code(role.handle(asked(number, each, clients=1))) for number in range(1, k + 2)]
-        assert codes == ["reply"] * k + ["budget"], (budget, k)
-        assert round(role.store.ledger.max_spent * NANO) == k * round(each * NANO)
 
 
 def test_a_store_does_not_grow_for_nothing(tmp_path: Path) -> None:

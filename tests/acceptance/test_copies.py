@@ -33,6 +33,7 @@ from local_dp.wire import Ask, Reply, Span
 from tests.support.inputs.builders import request, survey_query
 from tests.support.long import short
 from tests.support.runs.stores import LABEL
+from tests.support.wrong import wrong
 
 CODE, RECORDS, PEOPLE, REQUEST, HISTORIES = range(5)  # the inputs of the derivation
 
@@ -322,6 +323,13 @@ VERSIONS, RECORD, ROUNDS = (
 BOTH = VERSIONS, RECORD
 
 
+@wrong(
+    "local_dp.clients.role:ClientRole._inputs",
+    "self._rows()",
+    "b''",
+    "copies of a store whose records differ answer by the same words, and the difference is told",
+    at="plain-spaces0",
+)
 @pytest.mark.parametrize(
     ("kind", "spaces"),
     short(

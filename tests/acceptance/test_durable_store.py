@@ -91,16 +91,6 @@ def test_a_crash_at_any_point_uncharges_and_changes_nothing(tmp_path: Path) -> N
     assert silent > 0, "some die between the commit and the reply"
 
 
-def test_the_same_request_is_answered_by_the_same_bytes(tmp_path: Path) -> None:
-    """Again and again, by a client that is started three times: one reply, one charge."""
-    answers = set()
-    for _ in range(3):
-        role = member(tmp_path / "a.store")
-        answers |= {told(role.handle(asked(1))) for _ in range(5)}
-        assert (len(answers), role.store.ledger.max_spent, role.store.rounds) == (1, SMALL, 1)
-        close(role)
-
-
 @wrong(
     "local_dp.clients.journal:_entry",
     "[(each.label, each.spans, each.data) for each in commit.outcomes]",

@@ -1,17 +1,15 @@
 """P1, labels: old words never meet new records, and reports of any records under a label lose at
 most what was charged."""
 
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Words
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.domains import Vectors
@@ -21,17 +19,15 @@ from local_dp.noise import Draw, Noise, SystemNoise
 from local_dp.oracles.local import asked
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.memory import Memoised, repeat_of
-from local_dp.queries.tables import Category
-from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.wire import Ask, Reply, Request, Span
+from local_dp.wire import Ask, Reply, Span
+from tests.support.adversaries.hostile import Keeps
 from tests.support.golden import Held
 from tests.support.inputs.builders import request, survey_query
 from tests.support.long import short
-from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, close, code, device
+from tests.support.runs.stores import LABEL, code
 from tests.support.wrong import wrong
 
 MOST = 1 << 16  # clients, one for each choice of words
@@ -219,51 +215,6 @@ def test_no_change_of_records_tells_more_than_was_charged(
     assert worst > 1
 
 
-# A person's own device, whose record changes; copies of its store; kills.
-
-
-def age_asked(number: int, label: str = LABEL, epsilon: float = 0.001) -> Request:
-    randomizer = GRR(epsilon, k=64)
-    repeat = repeat_of(label, randomizer)
-    query = LocalQuery(Category("age", AGES), randomizer, Cohort(0, 1), repeat)
-    return request(query, number=number)
-
-
-def report(role: ClientRole, message: Request) -> int:
-    (reply,) = role.handle(message)
-    assert isinstance(reply, Reply), reply
-    return reply.reports[0]
-
-
-@wrong(
-    "local_dp.clients.role:ClientRole._inputs",
-    "self._rows()",
-    "b''",
-    "copies of a store whose records differ answer by the same words, and the difference is told",
-)
-@wrong(
-    "local_dp.clients.journal:SqliteStore.__init__",
-    "first.data[-_SECRET_BYTES:]",
-    "os.urandom(_SECRET_BYTES)",
-    "copies of a store answer one request with two noises, and a store no longer knows its rows",
-)
-def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: Path) -> None:
-    """Two copies answer one request about one record by the same bytes, whether labelled or not;
-    about another record by words that have nothing in common."""
-    close(device(tmp_path / "a.store", FIRST))
-    for name in ("b", "c"):
-        shutil.copy(tmp_path / "a.store", tmp_path / f"{name}.store")
-    first, copy = (device(tmp_path / f"{name}.store", FIRST) for name in "ab")
-    later = device(tmp_path / "c.store", LATER)
-    shifts = set()
-    for number in range(1, 41):
-        ask = age_asked(number, "" if number % 2 else f"label-{number}")
-        own = report(first, ask)
-        assert report(copy, ask) == own
-        shifts.add((report(later, ask) - own) % 64)
-    assert len(shifts) > 15, "by the same words every report would be shifted by the change: 29"
-
-
 @wrong(
     "local_dp.clients.role:ClientRole._check_numbers",
     "query.randomizer.has_second_step and (not is_built_in(query.randomizer))",
@@ -273,18 +224,10 @@ def test_copies_of_a_store_agree_and_share_no_words_for_other_records(tmp_path: 
 def test_a_plug_in_has_no_second_step_of_its_own() -> None:
     """A loss that was verified is that of a report; a plug-in's own second step would lose more
     under a label, and is refused there alone."""
-
-    class Tells(BinaryRR):
-        def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
-            return values.astype(np.uint8)
-
-        def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
-            return super().respond(outcomes, words, cells)
-
     role = ClientRole(
         "c", 0, Records({"yes": np.ones(3, dtype=np.uint8)}), SystemNoise(), MemoryStore(24.0)
     )
-    role.work.build = lambda name, params: Tells(1.0)  # type: ignore[method-assign]
+    role.work.build = lambda name, params: Keeps(1.0)  # type: ignore[method-assign]
     role.work.verify = lambda randomizers: None  # type: ignore[method-assign]
     assert code(role.handle(request(survey_query(3), number=1))) == "reply"
     assert (

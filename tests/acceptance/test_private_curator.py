@@ -165,6 +165,13 @@ def test_private_commands_on_neighbours(tmp_path: Path) -> None:
     "one cell decides the type of a column, and so a refusal",
     at="median",
 )
+@wrong(
+    "local_dp.api.trusted:release",
+    "Launch(records, question.private)",
+    "Launch(records, False)",
+    "a refusal shows an exact count, uncharged",
+    at="point",
+)
 @pytest.mark.parametrize("name", FITTING)
 def test_every_question_has_policies_for_every_value(name: str, tmp_path: Path) -> None:
     """With its policies it is answered on a table of strange rows; without them a line says what to
@@ -188,40 +195,6 @@ def test_every_question_has_policies_for_every_value(name: str, tmp_path: Path) 
     assert "does not look" in errors
     code, errors, _ = _observe([name, *words, "--delta", "1e-3"], strange)
     assert (code, "--schema FILE" in errors) == (2, True)
-
-
-@wrong(
-    "local_dp.api.trusted:release",
-    "Launch(records, question.private)",
-    "Launch(records, False)",
-    "a refusal shows an exact count, uncharged",
-)
-def test_the_oracle_of_counts_is_closed(tmp_path: Path) -> None:
-    """The attack: "no answer for 1 records" showed who is ill, without a charge. Now the line is
-    the same whether p7 is ill, well or not there."""
-    lines = set()
-    for ill in ("1", "0", ""):
-        rows = [
-            {**dict.fromkeys(SCHEMA, ""), "name": f"p{row}", "ill": ill if row == 7 else "0"}
-            for row in range(20)
-        ]
-        table = _write(tmp_path / "table.csv", rows)
-        (tmp_path / "schema.json").write_text(json.dumps({"name": "text", "ill": "number"}))
-        words = [
-            "point",
-            "--column",
-            "name",
-            "--label",
-            "name == 'p7' and ill > 0",
-            "--delta",
-            "1e-3",
-            "--schema",
-            str(tmp_path / "schema.json"),
-        ]
-        lines.add(_observe(words, table))
-    assert len(lines) == 1
-    (line,) = lines
-    assert "does not look" in line[1]
 
 
 def test_types_in_python_are_declared_too() -> None:

@@ -1,5 +1,4 @@
-"""Reconstruction: what subset sums give away, exactly where it is possible, and the one attack in
-three models."""
+"""Reconstruction: what subset sums give away, exactly where it is possible."""
 
 from itertools import combinations, product
 
@@ -8,23 +7,12 @@ import pytest
 from scipy import stats
 
 from local_dp import attacks
-from local_dp.accounting.rules import optimal_part
 from local_dp.arrays import Bools, Floats
 from local_dp.bounds.attacks import wrong_bits
-from local_dp.curator.account import Account, TrustedOracle
-from local_dp.draws import Draws
-from local_dp.loss import Pure, approximate, nano_epsilon
-from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.oracles import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle
-from local_dp.populations.finite import Rows
 from local_dp.queries.query import QUERIES
 from local_dp.queries.subsets import Subset, secret_bits
 from local_dp.records import Records
 from tests.support.inputs.refusals import refuse
-from tests.typing import attacks as typing_attacks
-
-FAILURE = 1e-6
 
 
 def secret(n: int, seed: int) -> Bools:
@@ -97,35 +85,6 @@ def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
         exact = float(np.mean(stats.norm.sf(1 / (2 * sd * spread))))
         assert abs(wrong_bits(n, k, sd) - exact) < 0.6 / n
         assert abs(stats.norm.sf(np.sqrt(k) / (4 * sd)) - exact) > 1.5 / n
-
-
-@pytest.mark.long
-def test_one_attack_in_three_models() -> None:
-    """Every bit of 128 by expectations, half by a curator, all but 1 / (1 + e) by clients at eps =
-    1 (1e-6); more at 20 nats a query or eps = 3."""
-    n, k = 128, 512
-    bits = secret(n, 7)
-    table = secret_bits(bits)
-    public = secret_bits(np.zeros(n, dtype=np.bool_))
-    subsets, one = attacks.random_subsets(k, n, np.random.default_rng(8)), np.ones((1, 2), np.bool_)
-    attack = typing_attacks.attacks(subsets, np.full(2, 0.5), one)[0]
-
-    def misses(each: float, client: float) -> list[int]:
-        trusted = TrustedOracle(table, Account(Pure(k * nano_epsilon(each))), Draws(KeyedNoise(9)))
-        clients = PopulationOracle(Rows(table), KeyedNoise(10), 0, client)
-        guesses = typing_attacks.three_models(
-            attack, ExactOracle(Rows(table)), trusted, clients, public, (each, client)
-        )
-        return [int(np.sum(guess != bits)) for guess in guesses]
-
-    part = optimal_part(approximate(1.0, 1e-6), k).epsilon
-    exact, central, local = misses(part, 1.0)
-    assert exact == 0
-    assert stats.binom.cdf(central, n, 0.45) > FAILURE
-    assert stats.binomtest(local, n, 1 / (1 + np.e)).pvalue > FAILURE
-    exact, central, local = misses(20.0, 3.0)
-    assert exact == central == 0
-    assert stats.binomtest(local, n, 1 / (1 + np.e)).pvalue < FAILURE
 
 
 @pytest.mark.parametrize(("k", "share"), [(7, 0.25), (28, 0.6)])

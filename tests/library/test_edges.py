@@ -1,9 +1,6 @@
 """The edges of ledgers, losses and private words, against direct computations: what changes of one
 place (`scripts/mutate`) showed to be untested."""
 
-from itertools import product
-from random import Random
-
 import numpy as np
 import pytest
 
@@ -47,23 +44,6 @@ def test_the_largest_charge_is_accepted() -> None:
     assert error.value.code == "budget"
 
 
-def test_a_label_is_paid_once_by_each_client() -> None:
-    """Random charges under two labels, against a set of those that have paid."""
-    chance = Random(1)
-    for _ in range(100):
-        ledger, spending, payers = Ledger(MAX_EPSILON), [0] * 12, set[tuple[str, int]]()
-        for _ in range(8):
-            start = chance.randrange(11)
-            stop = chance.randrange(start + 1, 13)
-            label = chance.choice("ab")
-            ledger.charge("run", [Charge(start, stop, 3, label)])
-            for client in range(start, stop):
-                if (label, client) not in payers:
-                    spending[client] += 3
-            payers |= {(label, client) for client in range(start, stop)}
-        assert [ledger._life.most(client, client + 1) for client in range(12)] == spending
-
-
 @pytest.mark.parametrize("delta", [0.0, 9e-19, 1.0, 1.5, True, "1e-9", None])
 def test_a_delta_out_of_range_is_refused(delta: float) -> None:
     with pytest.raises(InputError, match="between 1e-18 and 1"):
@@ -102,20 +82,6 @@ def test_the_cell_of_a_coin_is_its_remainder(cells: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(BinaryRR, "cells", cells)
     coins = np.random.default_rng(1).integers(1 << 63, size=1000, dtype=np.uint64)
     assert np.array_equal(BinaryRR(1.0).cells_of(coins), coins % np.uint64(cells))
-
-
-def test_simulated_words_depend_on_the_seed_and_the_label() -> None:
-    """No two seeds or labels share words, nor the rest of words that their first bits leave
-    open."""
-    draws = [Draw(1, label="a"), Draw(1, label="b"), Draw(1), Draw(2), Draw(1, 1)]
-    words, rests = set[bytes](), set[bytes]()
-    for seed, draw in product((1, 2), draws):
-        noise = KeyedNoise(seed)
-        words.add(noise.words(draw, 0, 8, 64).tobytes())
-        for bits in (8, 16):
-            leading = noise.leading(draw, 0, 8, bits, lambda first: np.ones(len(first), np.bool_))
-            rests.add((leading.whole << np.uint64(bits)).tobytes())
-    assert (len(words), len(rests)) == (10, 20)
 
 
 @pytest.mark.parametrize("seed", [True, -1, 1.0, "1", 1 << 64])

@@ -152,13 +152,6 @@ def test_a_budget_in_k_equal_parts_accepts_exactly_k(budget: float) -> None:
         assert ledger.max_spent == before <= budget
 
 
-def test_split_epsilon_refuses_no_parts() -> None:
-    with pytest.raises(InputError):
-        split_epsilon(1.0, 0)
-    with pytest.raises(InputError):
-        BinaryRR(split_epsilon(1e-9, 2))
-
-
 class PlainLedger:  # the model: one dictionary entry a client, checked client by client
     def __init__(self, limit: int, lifetime: int) -> None:
         self.limit, self.lifetime = limit, lifetime

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp import draws
-from local_dp.arrays import Words
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import (
@@ -397,17 +396,6 @@ def test_streams_differ_where_anything_differs(source: str) -> None:
                 assert owners.setdefault(other, (seed, *owner)) == (seed, *owner), (
                     "a stream holds a part of another"
                 )
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_clients_of_one_draw_have_words_of_their_own(source: str) -> None:
-    """Words are a function of the client's number alone, whichever chunk asks, and the 64-bit words
-    of 4,096 clients are all different."""
-    noise = SOURCES[source](5)
-    for which in (Draw(2, 1), *((Draw(0, 0, "label"),) if source == "keyed" else ())):
-        whole: Words = noise.words(which, 0, 4096, 64)
-        assert len(np.unique(whole)) == 4096
-        assert np.array_equal(noise.words(which, 1000, 3000, 64), whole[1000:3000])
 
 
 def test_private_words_are_of_one_request_and_certain_records() -> None:

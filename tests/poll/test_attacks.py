@@ -180,10 +180,7 @@ def test_oversized_messages_are_refused(tmp_path: Path) -> None:
             await line.send(frame)
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(_drain(line), 10)
-        person = Person.of(1)
-        task = asyncio.create_task(person.answer(server.link))
-        await server.until(1, 1, 1)
-        task.cancel()
+        await server.hear(Person.of(1))
 
     _play(tmp_path, attack)
 
@@ -201,11 +198,7 @@ def test_a_flood_of_connections_does_not_stop_a_class(source: str, tmp_path: Pat
                         (LOOPBACK, server.poll.site.port), timeout=5, source_address=(source, 0)
                     )
                 )
-            people = [Person.of(1) for _ in range(12)]
-            tasks = [asyncio.create_task(person.answer(server.link)) for person in people]
-            await server.until(12, 12, 12)
-            for task in tasks:
-                task.cancel()
+            await server.hear(*[Person.of(1) for _ in range(12)])
 
     _play(tmp_path, attack)
 
@@ -220,7 +213,7 @@ def test_a_flood_on_the_bus_does_not_stop_a_class(tmp_path: Path) -> None:
         loud, speaker = await _line(server, local_addr=(STRANGER, 0)), Person.of(1)
         await speaker.join(server.link)
         await loud.send(speaker.greeting(server.poll.plan) + bytes(Packet(0xC0, b"")) * 2 * BURST)
-        tasks = [asyncio.create_task(Person.of(1).answer(server.link)) for _ in range(3)]
+        tasks = server.answers(Person.of(1) for _ in range(3))
         await server.until(3, 3, 3)
         with pytest.raises(ConnectionClosed):
             await asyncio.wait_for(_drain(loud), 10)
@@ -242,11 +235,7 @@ def test_one_address_does_not_take_all_places(tmp_path: Path) -> None:
             answers.append((await asked(server.link, "join", key, STRANGER)).status)
         assert answers.count(200) in range(100, 112)
         assert set(answers) == {200, 429}
-        people = [Person.of(1) for _ in range(3)]
-        tasks = [asyncio.create_task(person.answer(server.link)) for person in people]
-        await server.until(3, 3, 3)
-        for task in tasks:
-            task.cancel()
+        await server.hear(*[Person.of(1) for _ in range(3)])
 
     _play(tmp_path, attack, people=200)
 
@@ -415,9 +404,7 @@ def test_nobody_speaks_for_another(tmp_path: Path) -> None:
             )
             with pytest.raises(ConnectionClosed):
                 await asyncio.wait_for(_drain(line), 10)
-        task = asyncio.create_task(person.answer(server.link))
-        await server.until(1, 1, 1)
-        task.cancel()
+        await server.hear(person)
         # the wills of who never said hello
         assert set(server.poll.coordinator.rejections) <= {"unread"}
 

@@ -119,7 +119,7 @@ def test_the_game_goes_on_after_a_crash(tmp_path: Path) -> None:
     async def play() -> tuple[Result, list[Player]]:
         game, people = _game(), [Player(Records({"x": np.zeros(1)})) for _ in range(6)]
         async with serving(tmp_path, game) as server:
-            tasks = [asyncio.create_task(person.answer(server.link)) for person in people]
+            tasks = server.answers(people)
             await _until(server, "", 6)
             assert await _press(server, "close") == 200
             await _until(server, "Ask round 2", 6)

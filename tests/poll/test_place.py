@@ -109,9 +109,6 @@ def test_a_poll_over_tls(tmp_path: Path) -> None:
             assert fingerprint(pem).replace(":", "").lower() == digest
             for person in people:
                 person.ca = ca
-            tasks = [asyncio.create_task(person.answer(server.link)) for person in people]
-            await server.until(2, 2, 2)
-            for task in tasks:
-                task.cancel()
+            await server.hear(*people)
 
     asyncio.run(play())

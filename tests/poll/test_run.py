@@ -64,7 +64,7 @@ async def _whole(folder: Path, broker: str = EMBEDDED, address: str = "") -> Res
     for person in people[::2]:
         person.address = address
     async with serving(folder, plan(broker=broker)) as server:
-        answering = [asyncio.create_task(person.answer(server.link)) for person in people]
+        answering = server.answers(people)
         await server.until(12, 12, 12)
         assert _reports(server) == _replies(people)
         result = await server.close()
@@ -108,7 +108,7 @@ def test_one_key_counts_once(tmp_path: Path) -> None:
             tasks = [asyncio.create_task(early.answer(server.link))]
             await server.until(1, 1, 1)
             before, place = early.reports(), early.place
-            tasks += [asyncio.create_task(person.answer(server.link)) for person in (early, late)]
+            tasks += server.answers([early, late])
             await server.until(2, 2, 2)
             tasks[0].cancel()
             tasks.append(asyncio.create_task(early.answer(server.link)))
@@ -197,7 +197,7 @@ def test_a_second_question_depends_on_the_first(tmp_path: Path) -> None:
     async def play() -> None:
         people = _people(9)
         async with serving(tmp_path, plan(ask_again=True)) as server:
-            answering = [asyncio.create_task(person.answer(server.link)) for person in people]
+            answering = server.answers(people)
             await server.until(9, 9, 9)
             origin = server.poll.site.origin("127.0.0.1")
             assert (

@@ -87,22 +87,6 @@ def test_it_is_the_maximum() -> None:
     assert result.log_likelihood >= -solution.fun - 1e-9
 
 
-@pytest.mark.long
-def test_it_is_biased_and_the_estimate_is_not() -> None:
-    """Of a symbol that nobody holds, the likeliest share is above 0 on average, by more than 6 of
-    its own standard errors; the plain estimate's is not."""
-    randomizer = GRR(1.0, k=3)
-    law = np.array([0.5, 0.5, 0.0])
-    tallies = [drawn(randomizer, law, 500, seed) for seed in range(500)]
-    plain = np.array([randomizer.estimate(tally).value[2] for tally in tallies])
-    likeliest = np.array(
-        [steps.ExpectationMaximisation(gain=1e-8)(randomizer, tally).law[2] for tally in tallies]
-    )
-    error = plain.std() / np.sqrt(len(tallies))
-    assert abs(plain.mean()) < 4 * error  # normal tail at 4: 6e-5
-    assert likeliest.mean() > 6 * error
-
-
 def test_smoothing_finds_a_smooth_law_of_numbers() -> None:
     """From 20,000 reports by the square wave, the smoothed law of a bell is nearer to the truth in
     Wasserstein distance than the spiky unsmoothed one."""

@@ -33,7 +33,6 @@ from local_dp.randomizers.numbers.window import (
     Piecewise,
     SquareWave,
     best_mix,
-    wave_width,
     window_variance,
 )
 from local_dp.randomizers.table import Guide, Law, NumberTable, TableChannel, whole_weights
@@ -43,10 +42,7 @@ from tests.support.wrong import wrong
 
 EPSILONS = [0.5, 4.0]
 TABLE = [  # limits 1: epsilon, piecewise and hybrid in the worst case, staircase noise
-    (0.1, 533.2, 400.7, 799.7),
     (0.5, 21.22, 16.67, 31.67),
-    (1.0, 5.224, 4.289, 7.672),
-    (2.0, 1.228, 1.042, 1.691),
     (4.0, 0.2413, 0.219, 0.260),
 ]
 CLOSED: list[type[NumberTable]] = [
@@ -114,7 +110,7 @@ def test_tables_have_their_closed_forms(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("epsilon", "piecewise", "hybrid", "staircase"), TABLE[1::3])
+@pytest.mark.parametrize(("epsilon", "piecewise", "hybrid", "staircase"), TABLE)
 def test_fine_lattices_come_to_the_limits(
     epsilon: float, piecewise: float, hybrid: float, staircase: float
 ) -> None:
@@ -173,15 +169,6 @@ def test_one_bit_alone_up_to_epsilon_61_hundredths() -> None:
     assert best_mix(nano_epsilon(1.0), 63).worst == pytest.approx(
         Hybrid(1.0).variances.max(), rel=1e-9
     )
-
-
-def test_the_waves_width() -> None:
-    """b falls from 1/2 to 0, with the values of the formula."""
-    width = 1 / (2 * math.e * (math.e - 2))
-    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx(width, rel=1e-8)
-    widths = [float(wave_width(nano_epsilon(epsilon))) for epsilon in (0.001, 0.1, 1.0, 4.0, 20.0)]
-    assert widths == sorted(widths, reverse=True)
-    assert 0.499 < widths[0] < 0.5
 
 
 # --- tables and their sampler ---

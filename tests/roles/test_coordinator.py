@@ -143,13 +143,19 @@ def test_a_question_for_nobody_is_refused() -> None:
     assert coordinator.counts.asked == 5
 
 
-def test_a_thousand_members_wake_it_seldom() -> None:
-    """A reply stirs the coordinator only when there is something to do: of 1,000 replies, only
-    those that make room for a group, and the last."""
+def of_four_groups() -> Coordinator:
+    """In a round with 1,000 members."""
     coordinator = Coordinator(RUN, 1000, SEED, 1.0, Terms())
     for index in range(1000):
         arrive(coordinator, f"m{index}", index, index + 1, 0.0, f"g{index // 250}")
     coordinator.open((survey_query(1000),), 0.0)
+    return coordinator
+
+
+def test_a_thousand_members_wake_it_seldom() -> None:
+    """A reply stirs the coordinator only when there is something to do: of 1,000 replies, only
+    those that make room for a group, and the last."""
+    coordinator = of_four_groups()
     requests = [send.message for send in coordinator.due(0.0)]
     assert [getattr(request, "missing", None) for request in requests] == [(), (), ()], (
         "750 replies may be outstanding"
@@ -254,10 +260,7 @@ def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
 def test_silent_groups_hold_up_the_others_for_a_while() -> None:
     """The fourth group of 250 is asked when nobody of the first three has answered for STALE
     seconds."""
-    coordinator = Coordinator(RUN, 1000, SEED, 1.0, Terms())
-    for index in range(1000):
-        arrive(coordinator, f"m{index}", index, index + 1, 0.0, f"g{index // 250}")
-    coordinator.open((survey_query(1000),), 0.0)
+    coordinator = of_four_groups()
     coordinator.due(0.0)
     for now, groups in ((phases.STALE - 0.1, {"g0", "g1", "g2"}), (phases.STALE, {"g3"})):
         assert {send.group for send in coordinator.due(now)} == groups

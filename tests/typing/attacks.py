@@ -1,4 +1,4 @@
-"""One attack, three models, as types: checked by mypy, and run by the tests.
+"""One attack, three models, as types: checked by mypy.
 
 Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever
 does.

@@ -64,8 +64,11 @@ def checks() -> list[Check]:
     return parity.EXPERIMENT.conclude(rows, "quick").checks
 
 
-def test_parity_is_shown(once: Once) -> None:
-    """On a small run every statement is shown."""
+def test_parity_is_shown_and_a_bound_below_the_curators_is_not(
+    once: Once, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a small run every statement is shown. Twin: a local bound that grows with d alone loses
+    the verdict on the separation."""
     rows = once.measured(
         "parity",
         parity.EXPERIMENT,
@@ -73,18 +76,6 @@ def test_parity_is_shown(once: Once) -> None:
         lambda point: parity.EXPERIMENT.measure(point, 3),
     )
     assert all(shown(parity.EXPERIMENT.conclude(rows, "quick").checks).values())
-
-
-def test_a_bound_below_the_curators_is_not_shown(
-    once: Once, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Twin: a local bound that grows with d alone loses the verdict on the separation."""
-    rows = once.measured(
-        "parity",
-        parity.EXPERIMENT,
-        small_parity(),
-        lambda point: parity.EXPERIMENT.measure(point, 3),
-    )
     monkeypatch.setattr(parity, "parity_interactive_bound", lambda d, *_: 100.0 * d)
     assert failed(parity.EXPERIMENT.conclude(rows, "quick").checks, "provably takes")
 

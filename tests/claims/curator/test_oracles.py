@@ -22,7 +22,6 @@ from local_dp.experiments.claims.curator.oracles import claim as oracles
 from local_dp.experiments.claims.curator.oracles import online, privacy
 from local_dp.experiments.claims.curator.oracles.claim import (
     EXPERIMENT,
-    GAME,
     HISTOGRAM,
     RSPM,
     Errors,
@@ -31,7 +30,6 @@ from local_dp.experiments.claims.curator.oracles.claim import (
 )
 from local_dp.experiments.claims.curator.oracles.online import Regret, Spread
 from local_dp.experiments.claims.curator.oracles.privacy import Alone, Loss, Price, Robust
-from tests.support.inputs.fair_columns import fair_table
 from tests.support.runs.quick import Quick, Twin, lost
 
 QUICK = Quick(EXPERIMENT)
@@ -162,29 +160,3 @@ def test_methods_in_the_place_of_others_are_not_shown(
         )
     )
     assert all(part in failures for part in falls)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("n", "means"), [
-    (6366, {GAME: 0.0933, oracles.PRODUCT: 0.243, HISTOGRAM: 0.0107}),
-    (100_000, {GAME: 0.0303, oracles.PRODUCT: 0.2432, HISTOGRAM: 0.0006}),
-])  # fmt: skip
-def test_the_game_on_fair(n: int, means: dict[str, float]) -> None:
-    """Means of ten runs on eight columns, as documented: nearer than the product, not than the
-    histogram; with one draw a round farther than either."""
-    columns = [0, 2, 4, 6, 8, 10, 12, 16]
-    rows = fair_table().bits[:, columns].astype(np.int64) @ (1 << np.arange(oracles.COLUMNS))
-    generators = [np.random.default_rng([seed, n]) for seed in range(10)]
-    errors = [
-        oracles.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator)
-        for generator in generators
-    ]
-    names = (*means, oracles.ONE_DRAW)
-    errors_by_name = {name: float(np.mean([each[name] for each in errors])) for name in names}
-    assert {name: round(errors_by_name[name], 4) for name in means} == means
-    assert (
-        errors_by_name[HISTOGRAM]
-        < errors_by_name[GAME]
-        < errors_by_name[oracles.PRODUCT]
-        < errors_by_name[oracles.ONE_DRAW]
-    )

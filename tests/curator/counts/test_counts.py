@@ -264,7 +264,14 @@ def test_a_guide_decides_what_is_decided() -> None:
     assert borders == {prefix for prefix, k in enumerate(guide) if k < 0}
 
 
-@pytest.mark.parametrize("variance", [1, 7])
+@wrong(
+    "local_dp.curator.inversion:rounded_sizes",
+    "-1",
+    "-Decimal('1.02')",
+    "rounded normal noise of 98 % of its variance",
+    at="1",
+)
+@pytest.mark.parametrize("variance", [1, 37])
 def test_a_table_is_the_integral(variance: int) -> None:
     """Erf of (k + 1/2) / sqrt(2 V) by its own series, to 40 digits."""
 
@@ -281,20 +288,6 @@ def test_a_table_is_the_integral(variance: int) -> None:
         halves = [series((k + Decimal("0.5")) / root) for k in range(len(table) + 3)]
         for share, half in zip(table, halves, strict=False):
             assert abs(share - half / halves[-1]) < Decimal(10) ** -40
-
-
-@wrong(
-    "local_dp.curator.inversion:rounded_sizes",
-    "-1",
-    "-Decimal('1.02')",
-    "rounded normal noise of 98 % of its variance",
-    at="1",
-)
-@pytest.mark.parametrize("variance", [1, 37])
-def test_rounded_normals_have_their_law(variance: int) -> None:
-    """By all paths of the table and the sign."""
-    for y, share in law_of(lambda draws: int(signed(rounded_sizes(variance), draws, 1)[0])).items():
-        assert float(share) == pytest.approx(float(rounded(Fraction(variance), 60)[y]), abs=1e-12)
 
 
 @pytest.mark.parametrize(

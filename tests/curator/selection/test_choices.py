@@ -142,16 +142,6 @@ def test_clamping_keeps_the_loss_of_a_sparse_choice(
     assert float(small.worst_delta(sparse(1e-2))) <= 1e-2 * (1 + more)
 
 
-def test_records_for_one_sparse_choice() -> None:
-    """33 records are released a little less often than nine times of ten at (1, 1e-6), 34 more; a
-    billion for certain."""
-    less, more = (share(sparse(1e-6).law(Multiset.of([0] * count, 2)))[0] for count in (33, 34))
-    assert 0.89 < less < 0.9 < more
-    many = Multiset(64, np.array([3, 1 << 63], dtype=np.uint64), np.array([10**9, 2 * 10**9]))
-    assert sparse(1e-2).release(many, seeded(0)) == 1 << 63
-    assert sparse(1e-2).release(Multiset.of([], 2), seeded(0)) is None
-
-
 def chances_of(choice: ExponentialChoice, scores: Ints) -> list[Fraction]:
     return list(share(choice.law(exponential.numbered(scores))).values())
 

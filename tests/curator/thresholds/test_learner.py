@@ -16,7 +16,6 @@ from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records,
 from local_dp.curator.thresholds.learner import (
     HardThreshold,
     PureThresholds,
-    agreements,
     errors_by_gap,
     hard_thresholds,
     printed,
@@ -35,15 +34,6 @@ from local_dp.loss import Approximate
 from tests.support.mechanisms.case import labelled, share
 from tests.support.runs.scripted import seeded
 from tests.support.wrong import wrong
-
-
-def test_agreements_are_counted_one_by_one() -> None:
-    generator = np.random.default_rng(0)
-    for _ in range(30):
-        points, labels = generator.integers(0, 16, 9), generator.integers(0, 2, 9)
-        runs = agreements(LabelledMultiset.of(points, labels, 4))
-        for t in range(17):
-            assert runs.scores[runs.run_of(t)] == np.sum((points >= t) == labels)
 
 
 def hard(bits: int, targets: int = 1, flips: float = 0.0) -> list[dict[str, HardThreshold]]:

@@ -5,7 +5,7 @@ import asyncio
 import http.client
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,6 +175,17 @@ class Served:
     @property
     def link(self) -> str:
         return self.poll.site.link
+
+    def answers(self, people: Iterable[Person]) -> "list[asyncio.Task[None]]":
+        """These people answer until the poll is over."""
+        return [asyncio.create_task(person.answer(self.link)) for person in people]
+
+    async def hear(self, *people: Person) -> None:
+        """These people, and nobody else, answer all three questions and leave."""
+        tasks = self.answers(people)
+        await self.until(*[len(people)] * 3)
+        for task in tasks:
+            task.cancel()
 
     async def until(self, *counts: int) -> None:
         """Waits for so many answers to each question."""
