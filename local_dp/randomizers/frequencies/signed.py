@@ -135,13 +135,8 @@ class SignedBlocks(SignedOracle):
 
     @property
     def gain(self) -> float:
-        p, q = self._odds
+        p, q = self._response.chances
         return 1 / (p - q)
-
-    @property
-    def _odds(self) -> tuple[float, float]:
-        """The probability of the true code, and of each other one."""
-        return self._response.truth / self.total, self._response.other / self.total
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
         """The k signed means, shape (k,), with standard errors measured from the same reports. Null
@@ -154,7 +149,7 @@ class SignedBlocks(SignedOracle):
         return steady_estimate(mean, square, (-self.gain, self.gain), n)
 
     def mixture(self, present: Floats, lean: Floats) -> Floats:
-        p, q = self._odds
+        p, q = self._response.chances
         hashed = walsh_hadamard(np.moveaxis(self._by_block(lean), 1, 0))  # row, block, ...
         block = self._by_block(present).sum(axis=1)
         signs = np.stack([block + hashed, block - hashed], axis=2) / 2
