@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -199,9 +199,9 @@ class OfLevels(Randomizer):
     def domain(self) -> Domain:
         return levels(self.steps)
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, steps=min(size, 64) - 1)
+    @staticmethod
+    def example_params(size: int) -> dict[str, float]:
+        return {"steps": min(size, 64) - 1}
 
 
 @dataclass(frozen=True)

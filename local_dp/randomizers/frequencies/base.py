@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -147,9 +147,9 @@ class OfSymbols(Randomizer):
     def domain(self) -> Domain:
         return symbols(self.k)
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=size)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": size}
 
 
 def joint_of_reports(tally: Tally, each: Floats) -> Joint:

@@ -4,7 +4,6 @@ symbols."""
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -48,9 +47,9 @@ class SignedOracle(FiniteChannel):
         Walsh-Hadamard transform for each law.
         """
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=size)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": size}
 
     def log_likelihood(self, tally: Tally, present: Floats, lean: Floats) -> Floats:
         """ln Pr[reports], up to a constant, under each law of `mixture`. Raises InputError for a
@@ -79,9 +78,9 @@ class SignedBlocks(SignedOracle):
     )
     size: int = 1
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=size, size=1 << max(0, (size // 4).bit_length() - 1))
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": size, "size": 1 << max(0, (size // 4).bit_length() - 1)}
 
     def prepare(self) -> None:
         check_built(self._response)

@@ -4,7 +4,6 @@ and a frequency oracle reports group and end."""
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -92,9 +91,9 @@ class Rounded(Mixed, FiniteOracle):
     def domain(self) -> Domain:
         return grouped_levels(self.steps, self.groups)
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, groups=size, steps=4)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"groups": size, "steps": 4}
 
     @property
     def shares(self) -> int:
