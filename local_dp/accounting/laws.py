@@ -226,6 +226,17 @@ MAX_PARTS = 10**8
 _SPREAD = 20.0
 
 
+def around_mode(count: int, share: float, spread: float) -> tuple[int, Floats, Floats]:
+    """The least place within `spread` sqrt(count) of the mode of Binomial(count, share); and, going
+    down and up from the mode, the ratios of neighbouring masses but for the odds."""
+    mode = min(count, math.floor((count + 1) * share))
+    reach = math.ceil(spread * math.sqrt(count)) + 1
+    low = max(0, mode - reach)
+    up = np.arange(mode, min(count, mode + reach), dtype=np.float64)
+    down = np.arange(mode, low, -1, dtype=np.float64)
+    return low, down / (count - down + 1), (count - up) / (up + 1)
+
+
 def binomial_curve(part: Pure, parts: int) -> Curve:
     """The worst total loss of k = `parts` adaptive mechanisms of pure loss e: (2 l - k) e, with l ~
     Binomial(k, e^e / (1 + e^e)).
@@ -235,17 +246,12 @@ def binomial_curve(part: Pure, parts: int) -> Curve:
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     agreeing = 1 / (1 + math.exp(-part.epsilon))
-    mode = min(parts, math.floor((parts + 1) * agreeing))
-    reach = math.ceil(_SPREAD * math.sqrt(parts)) + 1
-    low = max(0, mode - reach)
-    high = min(parts, mode + reach)
-    up = np.arange(mode, high, dtype=np.float64)
-    down = np.arange(mode, low, -1, dtype=np.float64)
-    rising = np.cumsum(np.log((parts - up) / (up + 1)) + part.epsilon)
-    falling = np.cumsum(np.log(down / (parts - down + 1)) - part.epsilon)
+    low, falls, rises = around_mode(parts, agreeing, _SPREAD)
+    rising = np.cumsum(np.log(rises) + part.epsilon)
+    falling = np.cumsum(np.log(falls) - part.epsilon)
     # relative to the mode: sums of small logarithms, which round little
     weights = np.exp(np.concatenate([falling[::-1], [0.0], rising]))
-    beyond = 1e-300 if high < parts else 0.0
+    beyond = 1e-300 if low + len(weights) <= parts else 0.0
     return Curve(
         (2 * low - parts) * part.epsilon, 2 * part.epsilon, weights / weights.sum(), infinite=beyond
     )
