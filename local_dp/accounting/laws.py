@@ -51,8 +51,7 @@ class Curve:
         shares = (
             self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
         )
-        scale = math.exp(min(self.scale - self.tilt * epsilon, _REACH))
-        return min(1.0, self.infinite + float(shares.sum()) * scale * _ABOVE)
+        return min(1.0, self.infinite + float(shares.sum()) * self._scale_at(epsilon) * _ABOVE)
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon (nats) beside this delta, rounded up, or infinity. Between two losses
@@ -68,21 +67,25 @@ class Curve:
         here = weights * np.exp(-self.tilt * over)
         sums = _above(here)
         others = _above(here * np.exp(-over))
-        scale = math.exp(min(self.scale - self.tilt * (self.lowest + at * self.step), _REACH))
+        loss = self.lowest + at * self.step
+        scale = self._scale_at(loss)
         deltas = np.maximum(sums - np.exp(np.minimum(over, _REACH)) * others, 0.0) * scale
         lowest = int(np.argmax(deltas <= rest))  # the last one is 0
-        loss = self.lowest + at * self.step + float(over[lowest])
+        loss += float(over[lowest])
         if lowest:
             part = (rest - deltas[lowest]) / (deltas[lowest - 1] - deltas[lowest])
             loss += math.log1p(part * math.expm1(-self.step))
         return max(0.0, loss + 1e-12 * abs(loss) + 1e-15 * abs(self.lowest))
+
+    def _scale_at(self, loss: float) -> float:
+        return math.exp(min(self.scale - self.tilt * loss, _REACH))
 
     def _near(self, delta: float) -> int:
         """The first place whose tail is at most delta: exponentials are taken around it."""
         mode = int(np.argmax(self.weights))
         away = (np.arange(len(self.weights)) - mode) * self.step * self.tilt
         beyond = _above(self.weights * np.exp(np.minimum(-away, _REACH)))
-        scale = math.exp(min(self.scale - self.tilt * (self.lowest + mode * self.step), _REACH))
+        scale = self._scale_at(self.lowest + mode * self.step)
         return min(int(np.searchsorted(-beyond * scale, -delta)), len(self.weights) - 1)
 
 
