@@ -51,8 +51,7 @@ class Curve:
         shares = (
             self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
         )
-        scale = math.exp(min(self.scale - self.tilt * epsilon, _REACH))
-        return min(1.0, self.infinite + float(shares.sum()) * scale * _ABOVE)
+        return min(1.0, self.infinite + float(shares.sum()) * self._scale_at(epsilon) * _ABOVE)
 
     def epsilon(self, delta: float) -> float:
         """The least epsilon (nats) beside this delta, rounded up, or infinity. Between two losses
@@ -68,21 +67,25 @@ class Curve:
         here = weights * np.exp(-self.tilt * over)
         sums = _above(here)
         others = _above(here * np.exp(-over))
-        scale = math.exp(min(self.scale - self.tilt * (self.lowest + at * self.step), _REACH))
+        loss = self.lowest + at * self.step
+        scale = self._scale_at(loss)
         deltas = np.maximum(sums - np.exp(np.minimum(over, _REACH)) * others, 0.0) * scale
         lowest = int(np.argmax(deltas <= rest))  # the last one is 0
-        loss = self.lowest + at * self.step + float(over[lowest])
+        loss += float(over[lowest])
         if lowest:
             part = (rest - deltas[lowest]) / (deltas[lowest - 1] - deltas[lowest])
             loss += math.log1p(part * math.expm1(-self.step))
         return max(0.0, loss + 1e-12 * abs(loss) + 1e-15 * abs(self.lowest))
+
+    def _scale_at(self, loss: float) -> float:
+        return math.exp(min(self.scale - self.tilt * loss, _REACH))
 
     def _near(self, delta: float) -> int:
         """The first place whose tail is at most delta: exponentials are taken around it."""
         mode = int(np.argmax(self.weights))
         away = (np.arange(len(self.weights)) - mode) * self.step * self.tilt
         beyond = _above(self.weights * np.exp(np.minimum(-away, _REACH)))
-        scale = math.exp(min(self.scale - self.tilt * (self.lowest + mode * self.step), _REACH))
+        scale = self._scale_at(self.lowest + mode * self.step)
         return min(int(np.searchsorted(-beyond * scale, -delta)), len(self.weights) - 1)
 
 
@@ -226,6 +229,17 @@ MAX_PARTS = 10**8
 _SPREAD = 20.0
 
 
+def around_mode(count: int, share: float, spread: float) -> tuple[int, Floats, Floats]:
+    """The least place within `spread` sqrt(count) of the mode of Binomial(count, share); and, going
+    down and up from the mode, the ratios of neighbouring masses but for the odds."""
+    mode = min(count, math.floor((count + 1) * share))
+    reach = math.ceil(spread * math.sqrt(count)) + 1
+    low = max(0, mode - reach)
+    up = np.arange(mode, min(count, mode + reach), dtype=np.float64)
+    down = np.arange(mode, low, -1, dtype=np.float64)
+    return low, down / (count - down + 1), (count - up) / (up + 1)
+
+
 def binomial_curve(part: Pure, parts: int) -> Curve:
     """The worst total loss of k = `parts` adaptive mechanisms of pure loss e: (2 l - k) e, with l ~
     Binomial(k, e^e / (1 + e^e)).
@@ -235,17 +249,12 @@ def binomial_curve(part: Pure, parts: int) -> Curve:
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     agreeing = 1 / (1 + math.exp(-part.epsilon))
-    mode = min(parts, math.floor((parts + 1) * agreeing))
-    reach = math.ceil(_SPREAD * math.sqrt(parts)) + 1
-    low = max(0, mode - reach)
-    high = min(parts, mode + reach)
-    up = np.arange(mode, high, dtype=np.float64)
-    down = np.arange(mode, low, -1, dtype=np.float64)
-    rising = np.cumsum(np.log((parts - up) / (up + 1)) + part.epsilon)
-    falling = np.cumsum(np.log(down / (parts - down + 1)) - part.epsilon)
+    low, falls, rises = around_mode(parts, agreeing, _SPREAD)
+    rising = np.cumsum(np.log(rises) + part.epsilon)
+    falling = np.cumsum(np.log(falls) - part.epsilon)
     # relative to the mode: sums of small logarithms, which round little
     weights = np.exp(np.concatenate([falling[::-1], [0.0], rising]))
-    beyond = 1e-300 if high < parts else 0.0
+    beyond = 1e-300 if low + len(weights) <= parts else 0.0
     return Curve(
         (2 * low - parts) * part.epsilon, 2 * part.epsilon, weights / weights.sum(), infinite=beyond
     )

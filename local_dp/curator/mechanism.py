@@ -154,6 +154,27 @@ class WithinDelta(Mechanism[D_contra, R_co, Approximate]):
         return approximate(self.epsilon, self.delta)
 
 
+class OfRelease(Mechanism[D_contra, R_co, L_co]):
+    """A function of another mechanism's release, which sees no record: as private. Its subclasses
+    are dataclasses with that `mechanism`."""
+
+    mechanism: Mechanism[D_contra, Any, L_co]
+
+    @abstractmethod
+    def after(self, release: Any) -> R_co:
+        """The result."""
+
+    @property
+    def loss(self) -> L_co:
+        return self.mechanism.loss
+
+    def release(self, database: D_contra, draws: Draws) -> R_co:
+        return self.after(self.mechanism.release(database, draws))
+
+    def law(self, database: D_contra) -> Law[R_co]:
+        return image(self.mechanism.law(database), self.after)
+
+
 _KINDS: dict[Any, str] = {Pure: "pure", Approximate: "approximate", Concentrated: "concentrated"}
 
 

@@ -88,7 +88,6 @@ class VersionSpaceOracle(SQOracle):
     def __init__(
         self, concepts: ConceptClass, alpha: float, potential: Potential = "pairs"
     ) -> None:
-        super().__init__()
         check_share("alpha", alpha)
         if potential == "pairs" and concepts.size > MAX_PAIRS:
             raise InputError(
@@ -211,7 +210,6 @@ class SilentOracle(SQOracle):
     afterwards. Works against adaptive learners."""
 
     def __init__(self, d: int, target: int) -> None:
-        super().__init__()
         self.d, self.target = d, target
         self.log: list[tuple[StatisticalQuery, Fraction]] = []
         self.alive: Bools = np.ones(1 << d, dtype=np.bool_)

@@ -21,7 +21,7 @@ from local_dp.cube import (
 )
 from local_dp.domains import Domain, levels, signed_symbols, symbols
 from local_dp.errors import InputError
-from local_dp.queries.examples import _odd
+from local_dp.queries.examples import _odd, check_coset
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
@@ -340,13 +340,7 @@ class MaskedCoset(MaskedFunction):
     s: int = 0
 
     def check(self) -> None:
-        super().check()
-        if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
-            raise InputError(
-                f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d "
-                f"= {self.d}"
-            )
-        check_vector("s", self.s, self.d - self.k)
+        check_coset(self.d, self.k, self.s)
 
     def function(self, x: Words) -> Ints:
         return bent_coset(x, self.k, self.s)

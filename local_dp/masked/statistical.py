@@ -1,7 +1,7 @@
 """Statistical-query learners of masked parity, non-adaptive (which Theorem 5.1 of KLNRS rules out)
 and adaptive; and the worst-case oracle (limits 3.1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Any, TypeAlias
@@ -93,17 +93,16 @@ _spectra = lru_cache(maxsize=256)(
 )  # for one learner played on many concepts; 16 MB at most
 
 
+@dataclass
 class MidpointOracle(SQOracle):
     """The oracle for (r, a) that gives the same answers for both a wherever its tolerance allows
     (limits 3.1, E5). Cost: O(d 2^d) a query."""
 
-    def __init__(self, d: int, r: int, a: int) -> None:
-        super().__init__()
-        self.d = d
-        self.r = r
-        self.a = a
-        self.log: list[tuple[StatisticalQuery, Fraction]] = []
-        self.is_hidden = True
+    d: int
+    r: int
+    a: int
+    log: list[tuple[StatisticalQuery, Fraction]] = field(default_factory=list, init=False)
+    is_hidden: bool = field(default=True, init=False)
 
     def answer_one(self, query: StatisticalQuery) -> float:
         whole = (_spectra if self.d <= _KEPT_D else spectrum)(query, self.d)

@@ -116,6 +116,16 @@ class ParityExample(Query):
         return np.asarray(2 * records.whole("x").astype(np.int64) + _odd(records))
 
 
+def check_coset(d: int, k: int, s: int) -> None:
+    """Raises InputError unless `cube.bent_coset` takes k and s in d dimensions."""
+    check_dimension(d)
+    if type(k) is not int or not 0 <= k <= d or k % 2:
+        raise InputError(
+            f"k is {k!r}; a bent function takes an even number of variables, from 0 to d = {d}"
+        )
+    check_vector("s", s, d - k)
+
+
 @dataclass(frozen=True)
 class ParityCoset(Query):
     """A +1/-1 query (1 stands for +1): y times the bent coset function (`cube.bent_coset`) of k and
@@ -134,13 +144,7 @@ class ParityCoset(Query):
     t: int = 0
 
     def check(self) -> None:
-        check_dimension(self.d)
-        if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
-            raise InputError(
-                f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d "
-                f"= {self.d}"
-            )
-        check_vector("s", self.s, self.d - self.k)
+        check_coset(self.d, self.k, self.s)
         check_vector("t", self.t, self.k)
 
     def mean(self, r: int) -> float:

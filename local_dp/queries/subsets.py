@@ -8,13 +8,24 @@ from hashlib import blake2b
 import numpy as np
 
 from local_dp.arrays import Bools, Ints
-from local_dp.checks import check_whole
+from local_dp.checks import check_built, check_whole
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
 ROW, SECRET = "row", "secret"
+
+
+def _bits_of(what: str, digits: str) -> Ints:
+    """The bits of hexadecimal digits, and a 0 after them. Raises InputError."""
+    try:
+        octets = bytes.fromhex(digits)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the {what} is {digits!r:.40}; give its bits as pairs of hexadecimal digits"
+        ) from None
+    return np.append(np.unpackbits(np.frombuffer(octets, dtype=np.uint8)), np.uint8(0))
 
 
 @dataclass(frozen=True)
@@ -33,12 +44,7 @@ class Subset(Query):
     members: str
 
     def check(self) -> None:
-        try:
-            bytes.fromhex(self.members)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"the subset is {self.members!r:.40}; give its bits as pairs of hexadecimal digits"
-            ) from None
+        check_built(self._bits)
 
     @classmethod
     def of(cls, members: Bools) -> "Subset":
@@ -48,8 +54,7 @@ class Subset(Query):
     @cached_property
     def _bits(self) -> Ints:
         """Of each row and of one beyond, which is in no subset."""
-        bits = np.unpackbits(np.frombuffer(bytes.fromhex(self.members), dtype=np.uint8))
-        return np.append(bits, np.uint8(0))
+        return _bits_of("subset", self.members)
 
     def __call__(self, records: Records) -> Ints:
         rows = np.minimum(records.words(ROW), len(self._bits) - 1).astype(np.intp)
@@ -107,18 +112,11 @@ class Decrypted(Query):
 
     def check(self) -> None:
         check_whole("the ciphertext's number", self.number, 0, 1 << 32)
-        try:
-            bytes.fromhex(self.bits)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"the ciphertext is {self.bits!r:.40}; give its bits as pairs of hexadecimal digits"
-            ) from None
+        check_built(self._letters)
 
     @cached_property
     def _letters(self) -> Ints:
-        return np.append(
-            np.unpackbits(np.frombuffer(bytes.fromhex(self.bits), dtype=np.uint8)), np.uint8(0)
-        )
+        return _bits_of("ciphertext", self.bits)
 
     def __call__(self, records: Records) -> Ints:
         users = np.minimum(records.words(USER), len(self._letters) - 1).astype(np.intp)

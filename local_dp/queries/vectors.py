@@ -160,21 +160,29 @@ class _Descending(_OfMargin):
         return np.asarray(slopes * np.sign(records.numbers(self.label)))
 
 
-@dataclass(frozen=True)
-class Descent(_Descending):
-    """One coordinate of minus the gradient over `bound` >= abs(x_j), -loss'(y <w, x>) y x_j / bound
-    in [-1, 1], on a lattice of 2^16 steps."""
+class _OfCoordinate(Query):
+    """A query about one of its columns. Subclasses are dataclasses with these fields."""
 
-    name = "descent"
-    summary = "Gives one coordinate of a descent direction"
     domain = levels(STEPS)
+    columns: tuple[str, ...]
     coordinate: int
-    bound: float = 1.0
+    bound: float
 
     def check(self) -> None:
         super().check()
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
+
+
+@dataclass(frozen=True)
+class Descent(_OfCoordinate, _Descending):
+    """One coordinate of minus the gradient over `bound` >= abs(x_j), -loss'(y <w, x>) y x_j / bound
+    in [-1, 1], on a lattice of 2^16 steps."""
+
+    name = "descent"
+    summary = "Gives one coordinate of a descent direction"
+    coordinate: int
+    bound: float = 1.0
 
     def __call__(self, records: Records) -> Floats:
         return on_lattice(
@@ -258,20 +266,14 @@ class NearestCentre(_ByCentre):
 
 
 @dataclass(frozen=True)
-class CentreSum(_ByCentre):
+class CentreSum(_OfCoordinate, _ByCentre):
     """One coordinate of the record where it is nearest to the given centre, else 0; divided by
     `bound`, on a lattice of 2^16 steps."""
 
     name = "centre-sum"
     summary = "Gives a coordinate where a centre is the nearest one"
-    domain = levels(STEPS)
     coordinate: int = 0
     bound: float = 1.0
-
-    def check(self) -> None:
-        super().check()
-        check_bound(self.bound)
-        check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
 
     def __call__(self, records: Records) -> Floats:
         points = matrix(records, self.columns)

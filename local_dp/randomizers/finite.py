@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -199,9 +199,9 @@ class OfLevels(Randomizer):
     def domain(self) -> Domain:
         return levels(self.steps)
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, steps=min(size, 64) - 1)
+    @staticmethod
+    def example_params(size: int) -> dict[str, float]:
+        return {"steps": min(size, 64) - 1}
 
 
 @dataclass(frozen=True)
@@ -253,11 +253,31 @@ def flip_weight(nano: int, bits: int) -> int:
     return ceil_fraction(2**bits / (1 + exp_epsilon(nano)))
 
 
-def two_weights(nano: int, bits: int, own: int, reports: int) -> tuple[int, int]:
-    """T of each of the `own` reports and s of each other: s is the least whole number for which T =
-    (2^bits - (reports - own) s) / own, rounded down, is at most e^eps s."""
-    other = ceil_fraction(2**bits / (own * exp_epsilon(nano) + reports - own))
-    return (2**bits - (reports - own) * other) // own, other
+@dataclass(frozen=True)
+class OwnWeights(FiniteChannel):
+    """Two weights: T of each of w = `w` reports, s of each of the other A - w."""
+
+    @property
+    @abstractmethod
+    def w(self) -> int:
+        """How many reports are a value's own."""
+
+    def _steps(self, bits: int) -> tuple[int, int]:
+        """T and s: s is the least whole number for which T = (2^bits - (A - w) s) / w, rounded
+        down, is at most e^eps s."""
+        others = self.alphabet - self.w
+        other = ceil_fraction(2**bits / (self.w * exp_epsilon(self.nano) + others))
+        return (2**bits - others * other) // self.w, other
+
+    @cached_property
+    def held(self) -> int:
+        """The weight T of each own report."""
+        return self._steps(self.word_bits)[0]
+
+    @cached_property
+    def other(self) -> int:
+        """The weight s of each other one."""
+        return self._steps(self.word_bits)[1]
 
 
 def of_moments(mean: Floats, square: Floats, n: int) -> Estimate:

@@ -254,7 +254,12 @@ class Randomizer(ABC):
     def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
         """One with example parameters, small enough to enumerate; of `size` values, or about so
         many, if it can have any number."""
-        return cls(epsilon)
+        return cls(epsilon, **cls.example_params(size))
+
+    @staticmethod
+    def example_params(size: int) -> dict[str, Any]:
+        """The parameters of `example`, but epsilon."""
+        return {}
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """A tally with the law of respond-then-tally for `value_counts[v]` clients of each value v,

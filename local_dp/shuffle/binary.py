@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from local_dp.accounting.laws import around_mode
 from local_dp.arrays import Floats
 from local_dp.optimise import least_whole
 from local_dp.shuffle.pair import bracket
@@ -51,15 +52,10 @@ class _Binomial:
 
 @lru_cache(maxsize=256)
 def _binomial(count: int, share: float) -> _Binomial:
-    mode = min(count, math.floor((count + 1) * share))
-    reach = math.ceil(_REACH * math.sqrt(count)) + 1
-    low = max(0, mode - reach)
-    high = min(count, mode + reach)
+    low, falls, rises = around_mode(count, share, _REACH)
     odds = share / (1 - share)
-    up = np.arange(mode, high, dtype=np.float64)
-    down = np.arange(mode, low, -1, dtype=np.float64)
-    falling = np.cumprod(down / (count - down + 1) / odds)
-    rising = np.cumprod((count - up) / (up + 1) * odds)
+    falling = np.cumprod(falls / odds)
+    rising = np.cumprod(rises * odds)
     masses = np.concatenate([falling[::-1], [1.0], rising])
     masses /= masses.sum()
     return _Binomial(count, low, masses, np.append(np.cumsum(masses[::-1])[::-1], 0.0))

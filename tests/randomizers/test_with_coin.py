@@ -123,8 +123,8 @@ SOME = [
 
 @wrong(
     "local_dp.randomizers.signs.suspects:Suspects._parts",
-    "np.uint64(self.high)",
-    "np.uint64(self.high * self.half) // np.maximum(fixed, 1).astype(np.uint64)",
+    "np.uint64(self.held)",
+    "np.uint64(self.held * self.w) // np.maximum(fixed, 1).astype(np.uint64)",
     (
         "where an example rules out fewer than half of the survivors, these alone share the "
         "weight of the half: it betrays how many they are"

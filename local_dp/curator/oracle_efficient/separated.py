@@ -196,7 +196,7 @@ class Conjunctions(_Cube):
 
     @cached_property
     def separators(self) -> Ints:
-        return (self.size - 1) ^ np.left_shift(1, np.arange(self.d, dtype=np.int64))
+        return (self.size - 1) ^ Parities(self.d).separators
 
     def totals(self, data: Weighted) -> Counts:
         zeros = _spread(self, data, np.int64(self.size - 1) ^ data.points.astype(np.int64))

@@ -20,7 +20,7 @@ from local_dp.curator.multisets import (
     upto,
 )
 from local_dp.curator.selection.exponential import LISTED, ByScore, numbered
-from local_dp.curator.selection.groups import Groups
+from local_dp.curator.selection.groups import Groups, Singles
 from local_dp.curator.selection.stable import Lead, StableChoice, best_acceptance
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -229,14 +229,13 @@ class ConceptClass(Protocol[R_co]):
         ...
 
 
-class Candidates(Groups[R_co]):
+class Candidates(Singles[R_co]):
     """k candidates: their `errors`, shape (k,), and the concept of each number."""
 
     def __init__(self, errors: Ints, concept: Callable[[int], R_co]) -> None:
         if len(errors) > _MOST:
             raise InputError(f"there are {len(errors)} dichotomies; at most {_MOST} are listed")
         self.scores = -errors
-        self.sizes = np.ones(len(errors), dtype=np.uint64)
         self._concept = concept
 
     def member(self, group: int, place: int) -> R_co:

@@ -19,6 +19,7 @@ from local_dp.curator.mechanism import (
     D,
     Law,
     Mechanism,
+    OfRelease,
     check_listed,
     image,
     independent,
@@ -179,29 +180,21 @@ H = TypeVar("H")
 
 
 @dataclass(frozen=True)
-class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
-    """A function `after` of a release. Privacy: the mechanism's, pure or approximate, for `after`
-    sees no record.
+class Processed(OfRelease[D, H, L], Generic[D, E, H, L]):
+    """A `function` of a release. Privacy: the mechanism's, pure or approximate.
 
-    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that
-    errs least on the release. Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma
+    A proper learner from a sanitizer of the class with labels, if `function` gives the hypothesis
+    that errs least on the release. Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma
     except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples. Source:
     Lemma 5.3.
     """
 
     summary = "Applies a function to another release"
     mechanism: Mechanism[D, E, L]
-    after: Callable[[E], H]
+    function: Callable[[E], H]
 
-    @property
-    def loss(self) -> L:
-        return self.mechanism.loss
-
-    def release(self, database: D, draws: Draws) -> H:
-        return self.after(self.mechanism.release(database, draws))
-
-    def law(self, database: D) -> Law[H]:
-        return image(self.mechanism.law(database), self.after)
+    def after(self, release: E) -> H:
+        return self.function(release)
 
 
 def best_threshold(release: ByLabel[Steps]) -> int:

@@ -168,6 +168,16 @@ class Node(NamedTuple):
         middle = records.rank(cut)
         return Node(self.low, cut, self.first, middle), Node(cut, self.high, middle, self.last)
 
+    def near(self, records: Spread, reach: int) -> tuple[Naturals, Counts, Counts]:
+        """The finer points of the records up to `reach` and two cells from the median. For the cuts
+        between these the number of records below, and twice its distance from the median."""
+        middle = (self.first + self.last) // 2
+        near = reach + 2 * records.cell(middle) + 2
+        last = min(self.last, middle + near)
+        points, below = records.between(max(self.first, middle - near), last)
+        ranks = np.append(below, last)
+        return points, ranks, np.abs(2 * ranks - self.first - self.last)
+
 
 @dataclass(frozen=True)
 class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
@@ -301,13 +311,8 @@ class Medians(TreeOfMedians[Pure]):
     def candidates(self, records: Spread, node: Node) -> Runs:
         """Cuts from the node's low end to its high end. The runs leave out records that are so far
         from the median that their scores are clamped."""
-        middle = (node.first + node.last) // 2
-        near = self.choice().reach(node.high - node.low + 1) // 2 + 2 * records.cell(middle) + 2
-        last = min(node.last, middle + near)
-        points, below = records.between(max(node.first, middle - near), last)
-        ranks = np.append(below, last) if len(below) else np.array([node.first])
-        scores = -np.abs(2 * ranks - node.first - node.last)
-        return Runs(points - node.low, scores, node.high - node.low)
+        points, _, off = node.near(records, self.choice().reach(node.high - node.low + 1) // 2)
+        return Runs(points - node.low, -off, node.high - node.low)
 
 
 ROOM = 2.5
@@ -371,10 +376,5 @@ class SparseMedians(TreeOfMedians[Approximate]):
         level = self.choice(records.bits).loss
         floor = math.ceil(2 / level.epsilon * math.log(records.bits * (records.points.size + 2)))
         height = math.ceil(ROOM * 2 / level.epsilon * math.log((records.bits + 1) / level.delta))
-        middle = (node.first + node.last) // 2
-        near = height + floor + 2 * records.cell(middle) + 2
-        last = min(node.last, middle + near)
-        points, below = records.between(max(node.first, middle - near), last)
-        ranks = np.append(below, last)
-        off = np.abs(2 * ranks - node.first - node.last)
+        points, ranks, off = node.near(records, height + floor)
         return middles(Multiset(records.bits, points, np.diff(ranks)), height - off)

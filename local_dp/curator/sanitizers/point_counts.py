@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from local_dp.curator.mechanism import (
     L_co,
     Law,
     Mechanism,
+    OfRelease,
     WithinDelta,
     WithinEpsilon,
     check_listed,
-    image,
     independent,
     whole_weights,
 )
@@ -290,7 +290,7 @@ class KPointAnswers:
 
 
 @dataclass(frozen=True)
-class KPointSanitizer(Mechanism[Multiset, KPointAnswers, L_co]):
+class KPointSanitizer(OfRelease[Multiset, KPointAnswers, L_co]):
     """All sets of k points, from one release of point counts that is k times as accurate.
 
     Privacy: that of the release. Utility: within alpha where each count is within alpha m / k.
@@ -299,17 +299,10 @@ class KPointSanitizer(Mechanism[Multiset, KPointAnswers, L_co]):
 
     summary = "Answers all sets of a few points from noisy counts"
     k: int
-    counts: Mechanism[Multiset, NoisyCounts, L_co]
+    mechanism: Mechanism[Multiset, NoisyCounts, L_co]
 
     def __post_init__(self) -> None:
         check_whole("k", self.k, 1, 1 << 20)
 
-    @property
-    def loss(self) -> L_co:
-        return self.counts.loss
-
-    def release(self, database: Multiset, draws: Draws) -> KPointAnswers:
-        return KPointAnswers(self.k, self.counts.release(database, draws))
-
-    def law(self, database: Multiset) -> Law[KPointAnswers]:
-        return image(self.counts.law(database), partial(KPointAnswers, self.k))
+    def after(self, release: NoisyCounts) -> KPointAnswers:
+        return KPointAnswers(self.k, release)

@@ -67,9 +67,12 @@ class InParts(WithinDelta[Multiset, R_co]):
     def choice(self, growth: int) -> PrintedChoice | SparseChoice:
         """The choice of one repetition, where a record is in `growth` candidates."""
 
-    @abstractmethod
     def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
         """The candidate chosen, from a database of `size` records, or None: no answer."""
+        choice = self.choice(growth)
+        if isinstance(choice, PrintedChoice):
+            return choice.choose(groups, size, draws)
+        return choice.choose(groups, draws)
 
     @property
     def loss(self) -> Approximate:
@@ -102,9 +105,6 @@ class Printed(InParts[R_co]):
     @abstractmethod
     def choice(self, growth: int) -> PrintedChoice: ...
 
-    def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
-        return self.choice(growth).choose(groups, size, draws)
-
 
 class Rebuilt(InParts[R_co]):
     """Optimal composition and the sparse exponential mechanism: private at every number of records,
@@ -115,9 +115,6 @@ class Rebuilt(InParts[R_co]):
 
     def choice(self, growth: int) -> SparseChoice:
         return SparseChoice(self.part.epsilon, self.composed // self.repetitions / ATTO, growth)
-
-    def choose(self, groups: Groups[R], growth: int, size: int, draws: Draws) -> R | None:
-        return self.choice(growth).choose(groups, draws)
 
 
 @dataclass(frozen=True)

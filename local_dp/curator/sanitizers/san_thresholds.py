@@ -17,7 +17,7 @@ from local_dp.curator.multisets import WORD, Multiset, upto
 from local_dp.curator.sanitizers.medians import Steps
 from local_dp.curator.sanitizers.san_points import InParts, Printed, Rebuilt
 from local_dp.curator.selection.exponential import ExponentialChoice, numbered
-from local_dp.curator.selection.groups import Groups
+from local_dp.curator.selection.groups import Singles
 from local_dp.curator.selection.sparse import Goals, PrintedChoice
 from local_dp.draws import Draws
 from local_dp.loss import NANO, Pure
@@ -26,7 +26,7 @@ Interval: TypeAlias = tuple[int, int]  # first..last, both included
 
 
 @dataclass(frozen=True)
-class Blocks(Groups[Interval]):
+class Blocks(Singles[Interval]):
     """Intervals as candidates: of length 2^width, number `places[i]` from `origins[i]` on, trimmed
     at `high`; `scores` are their numbers of records."""
 
@@ -35,9 +35,6 @@ class Blocks(Groups[Interval]):
     origins: Naturals
     width: int
     high: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", np.ones(len(self.scores), dtype=np.uint64))
 
     def member(self, group: int, place: int) -> Interval:
         first = int(self.origins[group]) + (int(self.places[group]) << self.width)

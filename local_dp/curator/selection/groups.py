@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import accumulate
 from typing import Generic
 
@@ -53,8 +54,16 @@ class Groups(ABC, Generic[R_co]):
         return self.member(int(groups[at]), number - (upto[at - 1] if at else 0))
 
 
+class Singles(Groups[R_co]):
+    """Groups of one candidate each."""
+
+    @cached_property
+    def sizes(self) -> Naturals:  # type: ignore[override]  # a frozen class sets it once
+        return np.ones(len(self.scores), dtype=np.uint64)
+
+
 @dataclass(frozen=True)
-class Listed(Groups[int]):
+class Listed(Singles[int]):
     """Candidates that are whole numbers, one in each group: `scores` and `names`, both of shape
     (k,)."""
 
@@ -71,7 +80,6 @@ class Listed(Groups[int]):
                 f"the scores have shape {self.scores.shape} and type {self.scores.dtype}; give a "
                 "signed whole number for each candidate"
             )
-        object.__setattr__(self, "sizes", np.ones(len(self.scores), dtype=np.uint64))
 
     def member(self, group: int, place: int) -> int:
         return int(self.names[group])

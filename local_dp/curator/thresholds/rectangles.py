@@ -14,7 +14,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Naturals
 from local_dp.checks import check_built, check_share, check_whole
-from local_dp.curator.mechanism import L_co, Law, Mechanism
+from local_dp.curator.mechanism import L_co, Law, Mechanism, OfRelease
 from local_dp.curator.multisets import Multiset, check_bits, check_same, naturals, upto
 from local_dp.curator.sanitizers.medians import Steps
 from local_dp.curator.selection.groups import Groups, Joined, Listed
@@ -196,25 +196,20 @@ _PARTS = 12
 
 
 @dataclass(frozen=True)
-class QuantilePartition(Mechanism[Multiset, tuple[int, ...], L_co]):
+class QuantilePartition(OfRelease[Multiset, tuple[int, ...], L_co]):
     """The cuts of a sanitizer of thresholds at the shares 1 / `parts`, 2 / `parts`, ..., as in the
     text. Privacy: the sanitizer's."""
 
     summary = "Cuts an axis at private quantiles"
-    sanitizer: Mechanism[Multiset, Steps, L_co]
+    mechanism: Mechanism[Multiset, Steps, L_co]
     parts: int
 
     def __post_init__(self) -> None:
         check_whole("parts", self.parts, 2, 1 << 16)
 
-    @property
-    def loss(self) -> L_co:
-        return self.sanitizer.loss
-
-    def release(self, database: Multiset, draws: Draws) -> tuple[int, ...]:
-        steps = self.sanitizer.release(database, draws)
-        cuts = {steps.quantile(part / self.parts) for part in range(1, self.parts)}
-        return tuple(sorted(cut for cut in cuts if 0 < cut < 1 << database.bits))
+    def after(self, release: Steps) -> tuple[int, ...]:
+        cuts = {release.quantile(part / self.parts) for part in range(1, self.parts)}
+        return tuple(sorted(cut for cut in cuts if 0 < cut < 1 << release.bits))
 
 
 @dataclass(frozen=True)

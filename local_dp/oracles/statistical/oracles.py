@@ -70,9 +70,8 @@ StatisticalPlay: TypeAlias = Play[StatisticalQuery, float, R]
 class SQOracle(ABC):
     """Answers statistical queries, and counts queries and rounds."""
 
-    def __init__(self) -> None:
-        self.queries = 0
-        self.rounds = 0
+    queries = 0
+    rounds = 0
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
         """One answer for each query, on the [-1, 1] scale."""
@@ -85,12 +84,11 @@ class SQOracle(ABC):
         """The answer to one query."""
 
 
+@dataclass
 class ExactOracle(SQOracle):
     """Answers with the exact expectation under the population's distribution."""
 
-    def __init__(self, population: Population) -> None:
-        super().__init__()
-        self.population = population
+    population: Population
 
     def answer_one(self, query: StatisticalQuery) -> float:
         return query.expectation(self.population.law(query.query))
@@ -120,14 +118,13 @@ def legal(
     return Watched(oracle, after=check)
 
 
+@dataclass
 class NoisyOracle(ExactOracle):
     """Expectations plus normal noise `sd` in [-1, 1], beyond tolerances: what an attack is up
     against, and not private (that is `TrustedOracle`)."""
 
-    def __init__(self, population: Population, sd: float, generator: np.random.Generator) -> None:
-        super().__init__(population)
-        self.sd = sd
-        self.generator = generator
+    sd: float
+    generator: np.random.Generator
 
     def answer_one(self, query: StatisticalQuery) -> float:
         return super().answer_one(query) + self.sd * float(self.generator.normal())
@@ -193,26 +190,24 @@ def against(expectation: float) -> float:
     return -1.0 if expectation > 0 else 1.0
 
 
+@dataclass
 class BiasedOracle(ExactOracle):
     """Answers with the expectation plus tau times `bias(expectation)`, clipped to +-tau: legal, and
     wrong in a chosen direction every time."""
 
-    def __init__(self, population: Population, bias: Bias) -> None:
-        super().__init__(population)
-        self.bias = bias
+    bias: Bias
 
     def answer_one(self, query: StatisticalQuery) -> float:
         expectation = super().answer_one(query)
         return expectation + query.tolerance * min(1.0, max(-1.0, self.bias(expectation)))
 
 
+@dataclass
 class NullOracle(ExactOracle):
     """Answers as near the expectation under a `null` population as the tolerance allows: the
     proofs' own adversary (limits 5.1, item 4)."""
 
-    def __init__(self, population: Population, null: Population) -> None:
-        super().__init__(population)
-        self.null = null
+    null: Population
 
     def answer_one(self, query: StatisticalQuery) -> float:
         expectation = super().answer_one(query)

@@ -5,7 +5,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Self
 
 import numpy as np
 
@@ -162,9 +161,9 @@ class AffineSets(PermutedSets):
     summary = "Reports an affine set of symbols, likely with the client's"
     source = "Ye, Barg 2018; Park, Nam, Lee 2023 (block designs); fixed points: limits 2"
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=min(size, MAX_SYMBOLS))
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": min(size, MAX_SYMBOLS)}
 
     @cached_property
     def inner(self) -> AffineBlocks:

@@ -5,14 +5,14 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import walsh_hadamard
 from local_dp.domains import Domain, symbols
-from local_dp.randomizers.finite import FiniteChannel, Signs, too_narrow, two_weights
+from local_dp.randomizers.finite import FiniteChannel, OwnWeights, Signs, too_narrow
 from local_dp.randomizers.places import PerCoin
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Ends, Estimate, Joint, Steadied, Tally, steadied
@@ -147,9 +147,9 @@ class OfSymbols(Randomizer):
     def domain(self) -> Domain:
         return symbols(self.k)
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=size)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": size}
 
 
 def joint_of_reports(tally: Tally, each: Floats) -> Joint:
@@ -266,18 +266,13 @@ class CodedOracle(PerCoin, FiniteOracle, OfSymbols):
 
 
 @dataclass(frozen=True)
-class TwoWeights(FiniteChannel):
+class TwoWeights(OwnWeights):
     """Reports one of A: each of the w that are the value's own with weight T, each other one with
     weight s.
 
     One of the others takes the remainder, fewer than w words of 64 bits, which no estimate shows.
     Privacy: T / s <= e^eps, s the least that allows it.
     """
-
-    @property
-    @abstractmethod
-    def w(self) -> int:
-        """How many reports are a value's own."""
 
     @abstractmethod
     def report(self, values: Ints, ranks: Ints) -> Ints:
@@ -287,11 +282,6 @@ class TwoWeights(FiniteChannel):
     @abstractmethod
     def rank(self, values: Ints, reports: Ints) -> Ints:
         """The inverse of `report` in its second argument."""
-
-    def _steps(self, bits: int) -> tuple[int, int]:
-        """T and s: s is the least whole number for which T = (2^bits - (A - w) s) / w, rounded
-        down, is at most e^eps s."""
-        return two_weights(self.nano, bits, self.w, self.alphabet)
 
     def prepare(self) -> None:
         if self.held <= self.other + self._rest:
@@ -310,16 +300,6 @@ class TwoWeights(FiniteChannel):
     def blind(self) -> float:
         """The probability of a report that is as likely any as any other, up to the remainder."""
         return self.alphabet * self.other / self.total
-
-    @cached_property
-    def held(self) -> int:
-        """The weight T of each own report."""
-        return self._steps(self.word_bits)[0]
-
-    @cached_property
-    def other(self) -> int:
-        """The weight s of each other one."""
-        return self._steps(self.word_bits)[1]
 
     @property
     def _rest(self) -> int:

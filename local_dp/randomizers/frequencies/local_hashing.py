@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Self
 
 import numpy as np
 
@@ -381,9 +380,9 @@ class CountMeanSketch(PerCoin, Supporting, OfSymbols):
     source = "Apple's Differential Privacy Team 2017 (CMS)"
     m: int = 64
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=size, m=2 if size < 5 else 4)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": size, "m": 2 if size < 5 else 4}
 
     @cached_property
     def hash(self) -> LinearHash:

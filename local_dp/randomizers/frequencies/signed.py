@@ -4,7 +4,6 @@ symbols."""
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -48,9 +47,9 @@ class SignedOracle(FiniteChannel):
         Walsh-Hadamard transform for each law.
         """
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=size)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": size}
 
     def log_likelihood(self, tally: Tally, present: Floats, lean: Floats) -> Floats:
         """ln Pr[reports], up to a constant, under each law of `mixture`. Raises InputError for a
@@ -79,9 +78,9 @@ class SignedBlocks(SignedOracle):
     )
     size: int = 1
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=size, size=1 << max(0, (size // 4).bit_length() - 1))
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": size, "size": 1 << max(0, (size // 4).bit_length() - 1)}
 
     def prepare(self) -> None:
         check_built(self._response)
@@ -135,13 +134,8 @@ class SignedBlocks(SignedOracle):
 
     @property
     def gain(self) -> float:
-        p, q = self._odds
+        p, q = self._response.chances
         return 1 / (p - q)
-
-    @property
-    def _odds(self) -> tuple[float, float]:
-        """The probability of the true code, and of each other one."""
-        return self._response.truth / self.total, self._response.other / self.total
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
         """The k signed means, shape (k,), with standard errors measured from the same reports. Null
@@ -154,7 +148,7 @@ class SignedBlocks(SignedOracle):
         return steady_estimate(mean, square, (-self.gain, self.gain), n)
 
     def mixture(self, present: Floats, lean: Floats) -> Floats:
-        p, q = self._odds
+        p, q = self._response.chances
         hashed = walsh_hadamard(np.moveaxis(self._by_block(lean), 1, 0))  # row, block, ...
         block = self._by_block(present).sum(axis=1)
         signs = np.stack([block + hashed, block - hashed], axis=2) / 2

@@ -4,7 +4,6 @@ bits; randomized response reports them."""
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -56,9 +55,9 @@ class WideHashing(WholeCoin, Supporting):
     )
     length: int = 1
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, length=(size - 1).bit_length())
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"length": (size - 1).bit_length()}
 
     @property
     def chances(self) -> tuple[float, float]:

@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate, repeat
 from operator import mul
-from typing import Self
 
 import numpy as np
 
@@ -243,9 +242,9 @@ class DiscreteGaussian(NumberTable):
     delta: float = 1e-6
     steps: int = 15
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, steps=min(size, 8) - 1, delta=0.01)
+    @staticmethod
+    def example_params(size: int) -> dict[str, float]:
+        return {"steps": min(size, 8) - 1, "delta": 0.01}
 
     @property
     def loss(self) -> Approximate:

@@ -1,9 +1,9 @@
 """The one-bit mean of a number; and means within groups: a number is rounded at random to an end,
 and a frequency oracle reports group and end."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -91,9 +91,9 @@ class Rounded(Mixed, FiniteOracle):
     def domain(self) -> Domain:
         return grouped_levels(self.steps, self.groups)
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, groups=size, steps=4)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"groups": size, "steps": 4}
 
     @property
     def shares(self) -> int:
@@ -130,18 +130,14 @@ class Rounded(Mixed, FiniteOracle):
         return 2 * group, level
 
 
-@dataclass(frozen=True, kw_only=True)
-class RoundedGRR(Rounded, DirectOracle):
-    """k-ary randomized response of the group and a randomly rounded number, k = 2 groups + 1.
+@dataclass(frozen=True)
+class RoundedResponse(DirectOracle):
+    """Randomized response of a symbol whose law has `equal` equal parts; of `shares` symbols."""
 
-    Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps)
-    / s <= e^epsilon. Utility: the variance of randomized response; better than one
-    Hadamard sign for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
-    """
-
-    name = "rounded-grr"
-    summary = "Rounds a number at random and reports it with its group"
-    source = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
+    @property
+    @abstractmethod
+    def equal(self) -> int:
+        """The number of equal parts of a symbol's law."""
 
     def prepare(self) -> None:
         if self.slope < 1:
@@ -149,14 +145,14 @@ class RoundedGRR(Rounded, DirectOracle):
 
     @cached_property
     def slope(self) -> int:
-        """What one step of the lattice adds to the weight of an end."""
+        """The weight that one equal part of a symbol's law adds."""
         least = other_weight(self.nano, self.shares, self.word_bits)
-        return (self.total - self.shares * least) // self.steps
+        return (self.total - self.shares * least) // self.equal
 
     @property
     def kept(self) -> int:
-        """The weight that the true group has beyond every other symbol's."""
-        return self.slope * self.steps
+        """The weight that a certain symbol has beyond every other one's."""
+        return self.slope * self.equal
 
     @property
     def alphabet(self) -> int:
@@ -172,6 +168,24 @@ class RoundedGRR(Rounded, DirectOracle):
         """The rest of rounding, less than the number of symbols: the last symbol in the sampler's
         order has it."""
         return (self.total - self.kept) % self.shares
+
+    @property
+    def chances(self) -> tuple[float, float]:
+        return (self.each + self.kept) / self.total, self.each / self.total
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundedGRR(Rounded, RoundedResponse):
+    """k-ary randomized response of the group and a randomly rounded number, k = 2 groups + 1.
+
+    Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps)
+    / s <= e^epsilon. Utility: the variance of randomized response; better than one
+    Hadamard sign for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
+    """
+
+    name = "rounded-grr"
+    summary = "Rounds a number at random and reports it with its group"
+    source = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """Cuts the words into a run for each symbol, from the value's lower end on: it, the upper
@@ -195,10 +209,6 @@ class RoundedGRR(Rounded, DirectOracle):
             np.uint64(0),
         )
         return np.uint64(self.each) + more
-
-    @property
-    def chances(self) -> tuple[float, float]:
-        return (self.each + self.kept) / self.total, self.each / self.total
 
 
 _ORACLES: dict[str, type[OLH] | type[SubsetSelection]] = {

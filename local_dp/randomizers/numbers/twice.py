@@ -2,20 +2,18 @@
 estimated."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, grouped_levels, levels
-from local_dp.randomizers.finite import OfLevels, too_narrow
-from local_dp.randomizers.frequencies.base import DirectOracle
-from local_dp.randomizers.frequencies.grr import other_weight
+from local_dp.randomizers.finite import OfLevels
+from local_dp.randomizers.numbers.rounded import RoundedResponse
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwiceRounded(OfLevels, DirectOracle):
+class TwiceRounded(OfLevels, RoundedResponse):
     """Rounds x in [0, 1] at random to an end, twice, and reports the number of upper ends, 0 to 2,
     by randomized response.
 
@@ -36,10 +34,6 @@ class TwiceRounded(OfLevels, DirectOracle):
         check_whole("steps", self.steps, 1, 1 << 16)
         super().check()
 
-    def prepare(self) -> None:
-        if self.slope < 1:
-            raise too_narrow(self)
-
     @property
     def domain(self) -> Domain:
         return grouped_levels(self.steps, 1) if self.none else levels(self.steps)
@@ -49,27 +43,12 @@ class TwiceRounded(OfLevels, DirectOracle):
         return 3 + self.none
 
     @property
-    def alphabet(self) -> int:
-        return self.shares
-
-    @cached_property
-    def slope(self) -> int:
-        """The weight that one of steps^2 equal parts of a symbol's law adds."""
-        least = other_weight(self.nano, self.shares, self.word_bits)
-        return (self.total - self.shares * least) // self.steps**2
-
-    @property
-    def each(self) -> int:
-        """The weight of every symbol whatever the value; the last one has the rest, below k."""
-        return (self.total - self.slope * self.steps**2) // self.shares
-
-    @property
-    def chances(self) -> tuple[float, float]:
-        return (self.each + self.slope * self.steps**2) / self.total, self.each / self.total
+    def equal(self) -> int:
+        return self.steps**2
 
     def truths(self, values: Ints) -> Floats:
         symbols = np.arange(self.shares)
-        return np.asarray(self._parts(symbols, values[:, None]) / self.steps**2)
+        return np.asarray(self._parts(symbols, values[:, None]) / self.equal)
 
     def _parts(self, symbols: Ints, values: Ints) -> Words:
         """How many of steps^2 equal parts of its law each value has on each symbol."""
@@ -79,12 +58,11 @@ class TwiceRounded(OfLevels, DirectOracle):
         return np.select(
             [(symbols == 0) & there, (symbols == 1) & there, (symbols == 2) & there],
             [down * down, np.uint64(2) * up * down, up * up],
-            np.where((symbols == 3) & ~there, np.uint64(self.steps**2), np.uint64(0)),
+            np.where((symbols == 3) & ~there, np.uint64(self.equal), np.uint64(0)),
         )
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        rest = (self.total - self.slope * self.steps**2) % self.shares
-        more = np.where(reports == self.shares - 1, np.uint64(rest), np.uint64(0))
+        more = np.where(reports == self.shares - 1, np.uint64(self.over), np.uint64(0))
         parts = self._parts(np.asarray(reports), np.asarray(values))
         return np.uint64(self.each) + parts * np.uint64(self.slope) + more
 

@@ -4,7 +4,6 @@ asked again and again."""
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
-from typing import Self
 
 import numpy as np
 
@@ -72,9 +71,9 @@ class ChangeTracking(OwnPlace):
             ends=(low + weights[:, -1], high + weights[:, -1]),
         )
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, intervals=size - 1)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"intervals": size - 1}
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """Of an interval a bit by itself; of never all bits together."""
@@ -117,9 +116,9 @@ class BitFlip(PerCoin, OfSymbols):
     work = "repeated surveys"
     d: int = 1
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, k=size, d=2)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"k": size, "d": 2}
 
     def variance(self, values: Ints, law: Floats) -> Floats:
         """To O(k^2 / (n d^2)): that of the n d / k clients that are asked about a bucket."""

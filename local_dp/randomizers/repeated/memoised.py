@@ -29,16 +29,39 @@ from local_dp.tallies import Estimate, Tally
 Odds = tuple[float, float]
 
 
-@dataclass(frozen=True, kw_only=True)
-class TwoSteps(Randomizer):
+@dataclass(frozen=True)
+class Repeated(Randomizer):
     """A lasting outcome, by the leading half of each word, and a fresh report of it, by the other
-    half; one report alone loses `first` times epsilon."""
+    half."""
 
     work = "repeated surveys"
-    first: float = 0.5
 
     def _fits(self, bits: int) -> bool:
         return False  # each step has half of a word
+
+    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
+        """Under a label of a simulation, the leading half of each word is the label's. The rest is
+        drawn for this ask of this round."""
+        if not which.label:
+            return super().draw(noise, which, start, stop)
+        half, each = self.word_bits // 2, self.words
+        halves = (
+            noise.words(draw, start * each, stop * each, 32).astype(f"<u{self.width // 8}")
+            for draw in (which, Draw(which.round, which.ask))
+        )
+        lasting, fresh = (words >> words.dtype.type(32 - half) for words in halves)
+        words: Words = (lasting << lasting.dtype.type(half)) | fresh
+        return words if each == 1 else words.reshape(stop - start, each)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return self.again(self.lasting(values, words, cells), words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoSteps(Repeated):
+    """A lasting outcome and a fresh report of it; one report alone loses `first` times epsilon."""
+
+    first: float = 0.5
 
     @property
     def part(self) -> int:
@@ -57,23 +80,6 @@ class TwoSteps(Randomizer):
                 "number"
             )
         return exp_epsilon(max(1, int(Fraction(repr(self.first)) * self.nano)))
-
-    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """Under a label of a simulation, the leading half of each word is the label's. The rest is
-        drawn for this ask of this round."""
-        if not which.label:
-            return super().draw(noise, which, start, stop)
-        half, each = self.word_bits // 2, self.words
-        halves = (
-            noise.words(draw, start * each, stop * each, 32).astype(f"<u{self.width // 8}")
-            for draw in (which, Draw(which.round, which.ask))
-        )
-        lasting, fresh = (words >> words.dtype.type(32 - half) for words in halves)
-        words: Words = (lasting << lasting.dtype.type(half)) | fresh
-        return words if each == 1 else words.reshape(stop - start, each)
-
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return self.again(self.lasting(values, words, cells), words, cells)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,7 +292,7 @@ class OneCode(MemoisedGRR):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LOLOHA(LocalHashing):
+class LOLOHA(Repeated, LocalHashing):
     """Hashes the symbol to one of `g` codes by a public row that a label keeps. Two steps of k-ary
     response report the code.
 
@@ -302,7 +308,6 @@ class LOLOHA(LocalHashing):
     name = "loloha"
     summary = "Hashes a symbol for good, and randomizes each report"
     source = "Arcolezi, Pinzon, Palamidessi, Gambs 2023; second step and hashes exact"
-    work = "repeated surveys"
     g: int = 2
     first: float = 0.5
 
@@ -328,17 +333,11 @@ class LOLOHA(LocalHashing):
             first=self.first,
         )
 
-    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        return self.inner.draw(noise, which, start, stop)
-
     def lasting(self, values: Ints, words: Words, cells: Words) -> Words:
         return self.inner.lasting(self.encode(values, cells), words, NO_COIN)
 
     def again(self, outcomes: Words, words: Words, cells: Words) -> Words:
         return self.inner.again(outcomes, words, NO_COIN)
-
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return self.again(self.lasting(values, words, cells), words, cells)
 
 
 @dataclass(frozen=True, kw_only=True)

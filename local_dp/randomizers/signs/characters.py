@@ -3,7 +3,6 @@ of all, more often one that the example rules out."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
@@ -62,9 +61,9 @@ class OfExamples(Randomizer):
     def domain(self) -> Domain:
         return examples(self.d)
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, d=(size - 1).bit_length())
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"d": (size - 1).bit_length()}
 
 
 @dataclass(frozen=True, kw_only=True)

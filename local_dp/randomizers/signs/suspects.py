@@ -11,11 +11,10 @@ from local_dp.checks import check_built
 from local_dp.cube import parity, sign, walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import (
-    FiniteChannel,
+    OwnWeights,
     in_blocks,
     loses_little,
     too_narrow,
-    two_weights,
 )
 from local_dp.randomizers.signs.characters import OfExamples, masks_of, ruled_out
 from local_dp.tallies import Estimate, Tally
@@ -25,16 +24,16 @@ WIDE = 1 << 10  # times the remainders of all divisions lies between the two wei
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suspects(FiniteChannel, OfExamples):
+class Suspects(OwnWeights, OfExamples):
     """Names one parity w of m listed ones, e^eps times as likely one of the half that an example
     rules out, as y (-1)^<w, x> = -1.
 
     An example rules out R of the list, not always half of it, h = floor(m / 2). The half is rounded
     at random: R <= h have weight T, and the others share the rest equally; or R > h share what m -
-    R of weight F leave. Without this the number R would betray the example. `masks` is the list as
+    R of weight s leave. Without this the number R would betray the example. `masks` is the list as
     a `mask_set`; empty, it is all 2^d, and the law is that of `deny`. It estimates m Pr[w] - 1 for
-    each listed w, 0 for one that is named as often as by chance. Privacy: every weight lies from F
-    to T <= e^eps F. Utility: for large m a report separates a hidden one from others by (-ln(1 -
+    each listed w, 0 for one that is named as often as by chance. Privacy: every weight lies from s
+    to T <= e^eps s. Utility: for large m a report separates a hidden one from others by (-ln(1 -
     1/C) - 1/C) / m nats, the most that is possible up to epsilon ln 3 (limits 12.3). Cost: log2 m
     bits, one word; O(m) a client. 1 <= d <= 12.
     """
@@ -60,13 +59,9 @@ class Suspects(FiniteChannel, OfExamples):
         return len(self.listed)
 
     @property
-    def half(self) -> int:
+    def w(self) -> int:
         """h: how many are named more often."""
         return self.alphabet // 2
-
-    def _steps(self, bits: int) -> tuple[int, int]:
-        """T and F."""
-        return two_weights(self.nano, bits, self.half, self.alphabet)
 
     def _fits(self, bits: int) -> bool:
         self.check()
@@ -78,16 +73,6 @@ class Suspects(FiniteChannel, OfExamples):
         # what divisions leave over goes to one name, which must stay below T
         if high - low <= (self.alphabet + 1) ** 2:
             raise too_narrow(self)
-
-    @cached_property
-    def high(self) -> int:
-        """T."""
-        return self._steps(self.word_bits)[0]
-
-    @cached_property
-    def low(self) -> int:
-        """F."""
-        return self._steps(self.word_bits)[1]
 
     def ruled(self, values: Ints) -> Words:
         """Which of the list each example rules out, uint8, shape (n, m)."""
@@ -102,11 +87,11 @@ class Suspects(FiniteChannel, OfExamples):
         for start in range(0, len(values), step):
             table = self.ruled(values[start : start + step])
             count = table.sum(axis=1, dtype=np.int64)
-            kind = (count <= self.half).astype(np.int64)
+            kind = (count <= self.w).astype(np.int64)
             last = m - 1 - np.argmax(table[:, ::-1] != kind[:, None], axis=1)
             parts.append((kind, np.where(kind == 1, count, m - count), last))
         kind, fixed, last = (np.concatenate(each) for each in zip(*parts, strict=True))
-        weight = np.where(kind == 1, np.uint64(self.high), np.uint64(self.low))
+        weight = np.where(kind == 1, np.uint64(self.held), np.uint64(self.other))
         pairs = zip(fixed.tolist(), weight.tolist(), strict=True)
         rest = [(self.total - number * each) // (m - number) for number, each in pairs]
         return kind, fixed, weight, np.array(rest, dtype=np.uint64), last
@@ -176,10 +161,10 @@ class Suspects(FiniteChannel, OfExamples):
         member[self.listed] = 1
         m = self.alphabet
         sums = walsh_hadamard(member)
-        high = self.high / self.total
-        low = self.low / self.total
+        high = self.held / self.total
+        low = self.other / self.total
         count = np.stack([m - sums, m + sums]) / 2
-        few = count <= self.half
+        few = count <= self.w
         agreeing = np.where(few, (1 - count * high) / np.maximum(m - count, 1), low)
         return agreeing, np.where(few, high, (1 - (m - count) * low) / np.maximum(count, 1))
 

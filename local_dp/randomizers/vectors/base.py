@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -112,9 +112,9 @@ class VectorCoin(PerCoin):
     d: int = 4
     steps: int = 1 << 10
 
-    @classmethod
-    def example(cls, epsilon: float = 1.0, size: int = 5) -> Self:
-        return cls(epsilon, d=size.bit_length() - 1, steps=1)
+    @staticmethod
+    def example_params(size: int) -> dict[str, int]:
+        return {"d": size.bit_length() - 1, "steps": 1}
 
     @cached_property
     def domain(self) -> Vectors:

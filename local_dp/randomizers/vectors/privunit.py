@@ -2,6 +2,7 @@
 same of a random projection. Proved from a density."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -119,6 +120,25 @@ class OfSphere(Randomizer):
             raise InputError(f"d is {self.d}; a sphere needs 2 coordinates or more")
         return domain
 
+    @property
+    def block(self) -> int:
+        """How many clients are handled at a time."""
+        return _BLOCK
+
+    def _blocks(self, n: int) -> Iterator[slice]:
+        return (slice(start, start + self.block) for start in range(0, n, self.block))
+
+    @abstractmethod
+    def points(self, towards: Floats, words: Words, cells: Words) -> Floats:
+        """Points of the sphere for these unit vectors, before they are rounded."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        reports: Any = np.empty(len(values), dtype=self.report_dtype)
+        for some in self._blocks(len(values)):
+            towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
+            reports[some] = np.rint(self.points(towards, words[some], cells[some]) * UNIT)
+        return np.asarray(reports)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivUnit(OfSphere):
@@ -171,16 +191,8 @@ class PrivUnit(OfSphere):
     def words(self) -> int:
         return 2 - (-self.d // 4)
 
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        reports: Any = np.empty((len(values), self.d), dtype="<i2")
-        for first in range(0, len(values), _BLOCK):
-            some = slice(first, first + _BLOCK)
-            towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
-            reports[some] = np.rint(self.points(towards, words[some]) * UNIT)
-        return np.asarray(reports)
-
-    def points(self, towards: Floats, words: Words) -> Floats:
-        """Points of the sphere, from the caps about these unit vectors or from the rest."""
+    def points(self, towards: Floats, words: Words, cells: Words) -> Floats:
+        """From the caps about the unit vectors or from the rest."""
         height = self._heights(words)
         points = _across(
             normal_means().take(pieces_of(np.ascontiguousarray(words[:, 2:]), self.d)), towards
@@ -210,8 +222,8 @@ class PrivUnit(OfSphere):
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The sums of the coordinates and of their squares, shape (2, d)."""
         sums = np.zeros((2, self.d), dtype=np.int64)
-        for first in range(0, len(reports), _BLOCK):
-            some = reports[first : first + _BLOCK].astype(np.int64)
+        for block in self._blocks(len(reports)):
+            some = reports[block].astype(np.int64)
             sums += some.sum(axis=0), (some * some).sum(axis=0)
         return Tally(sums, len(reports))
 
@@ -278,9 +290,9 @@ class ProjUnit(OfSphere, Coined):
             np.full(len(values), projunit_moment(self.epsilon, self.d, self.chosen)),
         )
 
-    def _blocks(self, n: int) -> Iterator[slice]:
-        step = max(32, _ENTRIES // self.filled)
-        return (slice(start, start + step) for start in range(0, n, step))
+    @property
+    def block(self) -> int:
+        return max(32, _ENTRIES // self.filled)
 
     def _signs(self, coins: Words) -> Ints:
         """D1, D2 and D3, shape (3, D, n)."""
@@ -305,14 +317,8 @@ class ProjUnit(OfSphere, Coined):
         projections[vanishing, 0] = 1.0  # nothing is left: any direction will do
         return projections / np.where(vanishing, 1.0, norms)[:, None]
 
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        reports: Any = np.empty((len(values), self.chosen), dtype="<i2")
-        for some in self._blocks(len(values)):
-            towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
-            reports[some] = np.rint(
-                self.inner.points(self._directions(towards, cells[some]), words[some]) * UNIT
-            )
-        return np.asarray(reports)
+    def points(self, towards: Floats, words: Words, cells: Words) -> Floats:
+        return self.inner.points(self._directions(towards, cells), words, cells)
 
     def possible(self, reports: Words) -> Bools:
         return self.inner.possible(reports)

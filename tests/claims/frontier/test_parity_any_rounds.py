@@ -31,7 +31,7 @@ def not_rounded(suspects: Suspects) -> Any:
     """The parts where an example that rules out fewer than half leaves these the weight of the
     half."""
     kind, fixed, weight, _, last = RIGHT(suspects)
-    half = np.uint64(suspects.high * suspects.half) // np.maximum(fixed, 1).astype(np.uint64)
+    half = np.uint64(suspects.held * suspects.w) // np.maximum(fixed, 1).astype(np.uint64)
     weight = np.where(kind == 1, half, weight)
     pairs = zip(fixed.tolist(), weight.tolist(), strict=True)
     left = [(suspects.total - f * w) // (suspects.alphabet - f) for f, w in pairs]

@@ -68,7 +68,7 @@ def test_the_interval_covers_among_many_people(epsilon: float) -> None:
 
 
 @wrong(
-    "local_dp.randomizers.numbers.twice:TwiceRounded.slope",
+    "local_dp.randomizers.numbers.rounded:RoundedResponse.slope",
     "self.shares * least",
     "2 * least",
     "one symbol's blind weight is given to the number",
