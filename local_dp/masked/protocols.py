@@ -2,7 +2,7 @@
 decoding, and in one round."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -48,8 +48,6 @@ from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, L
 from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.parity.parity import listed
-from local_dp.queries.query import Query
-from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.randomizers.frequencies.signed import SignedBlocks, SignedOracle
 from local_dp.randomizers.numbers.noise import DiscreteLaplace
@@ -198,35 +196,14 @@ def vector_of(signs: Floats) -> int:
     return sum(1 << place for place, sign in enumerate(signs.tolist()) if sign < 0)
 
 
-def fresh_rounds(
-    d: int,
-    first: int,
-    clients: int,
-    response: FiniteChannel,
-    bit: Callable[[int, int], Query],
-    mask: Callable[[int, int], Query],
-    is_one: Callable[[float, int], bool],
-) -> LocalRounds[Concept]:
-    """Asks bit(d, j) for every j of the first clients, in d cohorts of nearly equal size; then asks
-    mask(d, r) of the others. is_one(estimate, parts) judges an answer that one of `parts` equal
-    shares of half the examples carries."""
+def fresh_cohorts(d: int, first: int) -> list[Cohort]:
+    """Clients 0..first cut into d cohorts of nearly equal size."""
     if first < d:
         raise InputError(
             f"round one has {first} clients for {d} queries; give every query fresh ones"
         )
     ends = [first * place // d for place in range(d + 1)]
-
-    def play() -> LocalPlay[Concept]:
-        tallies = yield tuple(
-            LocalQuery(bit(d, j), response, Cohort(start, stop))
-            for j, (start, stop) in enumerate(pairwise(ends))
-        )
-        ones = [is_one(float(response.estimate(tally).value), d) for tally in tallies]
-        r = sum(1 << j for j, one in enumerate(ones) if one)
-        (tally,) = yield (LocalQuery(mask(d, r), response, Cohort(first, clients)),)
-        return Concept(d, r, int(is_one(float(response.estimate(tally).value), 1)))
-
-    return Adaptive(play)
+    return [Cohort(start, stop) for start, stop in pairwise(ends)]
 
 
 @dataclass(frozen=True)
@@ -249,16 +226,27 @@ class MaskedParityLiteral(MaskedParityProtocol):
         return masked_parity_literal_clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Concept]:
+        laplace = DiscreteLaplace(epsilon, steps=LATTICE)
         success = partial(masked_parity_literal_success, self.d, epsilon)
-        return fresh_rounds(
-            self.d,
-            best_split(success, clients),
-            clients,
-            DiscreteLaplace(epsilon, steps=LATTICE),
-            MaskedIndicator,
-            MaskedDisagreement,
-            lambda share, parts: 2 * share - 1 > 1 / (4 * parts),
-        )
+        first = best_split(success, clients)
+        cohorts = fresh_cohorts(self.d, first)
+
+        def expectation(tally: Tally) -> float:
+            return 2 * float(laplace.estimate(tally).value) - 1
+
+        def play() -> LocalPlay[Concept]:
+            tallies = yield tuple(
+                LocalQuery(MaskedIndicator(self.d, j), laplace, cohort)
+                for j, cohort in enumerate(cohorts)
+            )
+            limit = 1 / (4 * self.d)
+            r = sum(1 << j for j, tally in enumerate(tallies) if expectation(tally) > limit)
+            (tally,) = yield (
+                LocalQuery(MaskedDisagreement(self.d, r), laplace, Cohort(first, clients)),
+            )
+            return Concept(self.d, r, int(expectation(tally) > 1 / 4))
+
+        return Adaptive(play)
 
 
 @dataclass(frozen=True)
@@ -314,15 +302,25 @@ class MaskedParityFresh(MaskedParityProtocol):
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Concept]:
         success = partial(masked_parity_fresh_success, self.d, epsilon)
-        return fresh_rounds(
-            self.d,
-            best_split(success, clients),
-            clients,
-            BinaryRR(epsilon),
-            MaskedBit,
-            lambda d, r: MaskedCoset(d, 0, r),
-            lambda share, _: share < 1 / 2,
-        )
+        first = best_split(success, clients)
+        cohorts = fresh_cohorts(self.d, first)
+        response = BinaryRR(epsilon)
+
+        def negative(tally: Tally) -> bool:
+            return float(response.estimate(tally).value) < 1 / 2
+
+        def play() -> LocalPlay[Concept]:
+            tallies = yield tuple(
+                LocalQuery(MaskedBit(self.d, j), response, cohort)
+                for j, cohort in enumerate(cohorts)
+            )
+            r = sum(1 << j for j, tally in enumerate(tallies) if negative(tally))
+            (tally,) = yield (
+                LocalQuery(MaskedCoset(self.d, 0, r), response, Cohort(first, clients)),
+            )
+            return Concept(self.d, r, int(negative(tally)))
+
+        return Adaptive(play)
 
 
 MOST_OPEN = 8  # bits of r that round one may leave undecided
