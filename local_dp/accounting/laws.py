@@ -231,7 +231,7 @@ _SPREAD = 20.0
 
 def around_mode(count: int, share: float, spread: float) -> tuple[int, Floats, Floats]:
     """The least place within `spread` sqrt(count) of the mode of Binomial(count, share); and, going
-    down and up from the mode, the ratios of neighbouring masses but for the odds."""
+    down and up from the mode, the ratios of neighbouring masses, without the odds."""
     mode = min(count, math.floor((count + 1) * share))
     reach = math.ceil(spread * math.sqrt(count)) + 1
     low = max(0, mode - reach)
