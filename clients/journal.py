@@ -131,18 +131,17 @@ class SqliteStore(Store):
     def __init__(self, path: Path, limit: float, lifetime: float | None = None) -> None:
         super().__init__(limit, lifetime)
         self._log = _open(path, self.ledger.lifetime)
-        with reading(path, _DAMAGED):
-            first = self._log.entries("")[0]
-            life = int.from_bytes(first.data[:-_SECRET_BYTES])
-            self.secret = first.data[-_SECRET_BYTES:]
-        if lifetime is not None and nano_epsilon(lifetime) != life:
-            self._log.close()
-            raise InputError(
-                f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which "
-                "stays so; leave out --lifetime"
-            )
-        self.ledger.lifetime = life
         try:
+            with reading(path, _DAMAGED):
+                first = self._log.entries("")[0]
+                life = int.from_bytes(first.data[:-_SECRET_BYTES])
+                self.secret = first.data[-_SECRET_BYTES:]
+            if lifetime is not None and nano_epsilon(lifetime) != life:
+                raise InputError(
+                    f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which "
+                    "stays so; leave out --lifetime"
+                )
+            self.ledger.lifetime = life
             with reading(path, _DAMAGED):
                 self._owners = Owners(self._log, self.secret)
                 for commit in self.commits():
@@ -196,6 +195,7 @@ def _open(path: Path, life: int) -> Log:
     try:
         mark.touch(mode=0o600)
     except OSError as error:
+        log.close()
         raise InputError(f"cannot write {str(mark)!r}: {error.strerror}") from None
     return log
 

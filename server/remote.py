@@ -35,8 +35,12 @@ class Journal:
     def __init__(self, log: Log, run: str) -> None:
         self._log = log
         self.run = run
-        with reading(log.path, "begin a run of a new name"):
-            self.began: dict[str, Any] = dict(json.loads(self._log.entries(run)[0].data))
+        try:
+            with reading(log.path, "begin a run of a new name"):
+                self.began: dict[str, Any] = dict(json.loads(self._log.entries(run)[0].data))
+        except InputError:
+            log.close()
+            raise
 
     @classmethod
     def begin(cls, folder: Path, run: str, how: Mapping[str, Any]) -> "Journal":

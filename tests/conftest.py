@@ -10,6 +10,7 @@ import hypothesis
 import pytest
 
 from local_dp import registry
+from tests.support.runs.at_end import OPEN
 from tests.support.wrong import TWIN, check_twins, fails, twins_of
 
 if TYPE_CHECKING:
@@ -73,14 +74,16 @@ def _own_state(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
-) -> None:
+) -> Iterator[None]:
     """What a test's servers and clients keep is the test's, and not the user's, and so are its
-    plug-ins; its runs start amqtt, whether there is a Mosquitto or not."""
+    plug-ins; its runs start amqtt, whether there is a Mosquitto or not. Its end closes `OPEN`."""
     registry.PLUG_INS.clear()
     registry._CLASSES.clear()
     name = f"state-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / name))
     monkeypatch.setenv("LOCAL_DP_BROKER", "amqtt")
+    yield
+    OPEN.close()
 
 
 @pytest.fixture(scope="session")

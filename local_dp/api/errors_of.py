@@ -190,15 +190,19 @@ class Case:
     ) -> Floats:
         """The errors of each run, shape (runs, m), by tallies drawn from their law."""
         truth, law = self._truth(epsilon)
-        by_report = reports.law(law)
-        block = max(1, _BLOCK // len(by_report))
+        size = reports.randomizer.cells * reports.randomizer.alphabet
+        # few clients for the counts of a large tally: simulating them is less work
+        if reports.aim.kind == "symbols" and max(clients / law.size, 1 << 16) < size:
+            return self._simulation_errors(reports, epsilon, clients, runs, generator)
+        block = max(1, _BLOCK // size)
         sizes = [min(block, runs - start) for start in range(0, runs, block)]
         if reports.aim.of == "records":
-            return np.concatenate([reports.noise(law, clients, size, generator) for size in sizes])
+            return np.concatenate([reports.noise(law, clients, each, generator) for each in sizes])
+        by_report = reports.law(law)
         return np.concatenate(
             [
-                reports.estimates(generator.multinomial(clients, by_report, size=size)) - truth
-                for size in sizes
+                reports.estimates(generator.multinomial(clients, by_report, size=each)) - truth
+                for each in sizes
             ]
         )
 

@@ -276,7 +276,15 @@ class Reports:
         tallies = np.zeros((runs, self.randomizer.cells * self.randomizer.alphabet), np.int64)
         for value, count in zip(values, people.T, strict=True):
             (chances,) = report_laws(self.randomizer, np.array([value]))
-            tallies += generator.multinomial(count, chances / chances.sum())
+            chances /= chances.sum()
+            if count.mean() > chances.size:
+                tallies += generator.multinomial(count, chances)
+                continue
+            # few clients of many values: the reports of all runs are drawn at once, and dealt
+            totals = generator.multinomial(count.sum(), chances)
+            dealt = generator.permutation(np.repeat(np.arange(totals.size), totals))
+            rows = np.repeat(np.arange(0, tallies.size, totals.size), count)
+            np.add.at(tallies.ravel(), rows + dealt, 1)
         return self.estimates(tallies) - people @ self.aim.target[values] / clients
 
     def errors(self, law: Floats) -> Errors:
@@ -320,9 +328,11 @@ class SetReports(Reports):
     from how often sets hold a symbol, and two."""
 
     def estimates(self, counts: Counts) -> Floats:
-        assert isinstance(self.randomizer, Design)
-        return self.randomizer.values(
-            counts.reshape(*counts.shape[:-1], self.randomizer.cells, self.randomizer.alphabet)
+        """One tally at a time, which stays in cache."""
+        oracle = self.randomizer
+        assert isinstance(oracle, Design)
+        return np.apply_along_axis(
+            lambda each: oracle.values(each.reshape(oracle.cells, -1)), -1, counts
         )
 
     def errors(self, law: Floats) -> Errors:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -93,20 +93,19 @@ class Log:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary.unlink(missing_ok=True)
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            connection = sqlite3.connect(temporary, isolation_level=None)
             digest = chained(bytes(16), first.digest())
-            for statement in (
-                "PRAGMA synchronous = OFF",
-                "PRAGMA journal_mode = WAL",
-                "BEGIN",
-                *_SET_UP,
-                f"PRAGMA application_id = {kind}",
-            ):
-                connection.execute(statement)
-            connection.execute(_WRITE, _row(first))
-            connection.execute("INSERT INTO head VALUES (1, ?)", (digest,))
-            connection.execute("COMMIT")
-            connection.close()
+            with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+                for statement in (
+                    "PRAGMA synchronous = OFF",
+                    "PRAGMA journal_mode = WAL",
+                    "BEGIN",
+                    *_SET_UP,
+                    f"PRAGMA application_id = {kind}",
+                ):
+                    connection.execute(statement)
+                connection.execute(_WRITE, _row(first))
+                connection.execute("INSERT INTO head VALUES (1, ?)", (digest,))
+                connection.execute("COMMIT")
             sync(temporary)
             os.link(temporary, path)
         except FileExistsError:

@@ -6,7 +6,6 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import WireError
 from local_dp.noise import StoreNoise
@@ -17,7 +16,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Ask, Request, decode
 from tests.support.inputs.builders import request, survey_query, yes_records
-from tests.support.runs.stores import asked, close, code, member
+from tests.support.runs.stores import asked, close, code, member, open_store
 from tests.support.wrong import wrong
 
 ASKED = asked(1, 0.5)
@@ -115,7 +114,7 @@ def test_a_store_does_not_grow_for_nothing(tmp_path: Path) -> None:
     """The attack: 1,000 rounds at 1e-9 nats grew a journal by 197 MB. What costs next to nothing is
     refused, and so is what outgrows the store, for life."""
     path = tmp_path / "a.store"
-    store = SqliteStore(path, 1.0)
+    store = open_store(path)
     role = ClientRole("m", 0, Records({"x": np.array(["7"])}), StoreNoise(store.secret), store)
     category = Category("x", tuple(map(str, range(1024))))
     before, query = path.stat().st_size, LocalQuery(category, OUE(1e-9, k=1024), Cohort(0, 1))

@@ -24,7 +24,18 @@ from local_dp.randomizers.repeated.memoised import OneOfRounds
 from local_dp.records import Records
 from local_dp.wire import Reply
 from tests.support.inputs.builders import request
-from tests.support.runs.stores import AGES, FIRST, LABEL, LATER, Doomed, close, code, device, forked
+from tests.support.runs.stores import (
+    AGES,
+    FIRST,
+    LABEL,
+    LATER,
+    Doomed,
+    close,
+    code,
+    device,
+    forked,
+    open_store,
+)
 from tests.support.wrong import wrong
 
 PEOPLE = 40
@@ -36,7 +47,7 @@ def table(people: Ints, ages: Ints | None = None) -> Records:
 
 
 def host(path: Path, records: Records, person: str = "id", budget: float = 8.0) -> ClientRole:
-    store = SqliteStore(path, budget)
+    store = open_store(path, budget)
     try:
         return ClientRole("host-0", 0, records, StoreNoise(store.secret), store, person=person)
     except InputError:

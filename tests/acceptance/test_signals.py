@@ -9,7 +9,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TextIO
 
 import pytest
 
@@ -18,6 +17,7 @@ from local_dp.loss import Pure
 from local_dp.storage.budget_file import KeptBudget
 from local_dp.text.screen import SCREEN
 from tests.support.long import short
+from tests.support.runs.at_end import OPEN
 from tests.support.runs.command import local_dp
 from tests.support.runs.signalled import COMMAND, Victim
 from tests.support.wrong import wrong
@@ -166,14 +166,14 @@ def test_a_lost_release_says_that_it_is_charged(
     """A reader that leaves after the charge: one line says what was charged, code 2; and `--out` is
     written all the same."""
     monkeypatch.chdir(tmp_path)
-    budget, streams = _budget(tmp_path), list[TextIO]()
+    budget = _budget(tmp_path)
 
     def leave() -> None:
         """The reader of standard output leaves after it was asked for."""
         reader, writer = os.pipe()
         os.close(reader)
-        streams.append(open(writer, "w"))  # noqa: SIM115 - the command's
-        sys.stdout = streams[-1]
+        OPEN.enter_context(suppress(BrokenPipeError))
+        sys.stdout = OPEN.enter_context(open(writer, "w"))  # noqa: SIM115 - closed by OPEN
 
     monkeypatch.setattr(SCREEN, "check", leave)
     for more, place in (((), "lost"), (("--out", "out.json"), "written to 'out.json'")):
@@ -183,8 +183,6 @@ def test_a_lost_release_says_that_it_is_charged(
             f"charged to 'a.budget' and {place}\n"
         )
         assert (done.returncode, done.stderr) == (2, line)
-        with suppress(BrokenPipeError):
-            streams.pop().close()
     assert len(budget.standing().charges) == 2
     assert Path("out.json").exists()
 

@@ -10,6 +10,7 @@ from local_dp.clients.journal import Commit, SqliteStore
 from tests.support.faults.client import BUDGET, Disk
 from tests.support.faults.twins import TWINS
 from tests.support.faults.world import EVENTS, Makers, drawn, fault, play
+from tests.support.runs.at_end import OPEN
 from tests.support.wrong import wrong
 
 
@@ -50,6 +51,7 @@ class FileStore(SqliteStore):
 
     def __init__(self, disk: Disk) -> None:
         super().__init__(self.folder / disk.name, BUDGET)
+        OPEN.callback(self.close)
         self.disk = disk
         disk.commits[:] = self.commits()
 

@@ -16,6 +16,7 @@ from local_dp.bus.door import Door, packed
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.watch import server as watch
 from local_dp.server.watch.events import Scene
+from tests.support.runs.at_end import OPEN
 from tests.support.wrong import wrong
 
 SOON = 3.0  # seconds for what takes a moment
@@ -47,7 +48,7 @@ class Doors:
         self.entries.append(first)
 
     def come(self) -> socket.socket:
-        line = socket.socket(socket.AF_UNIX)
+        line = OPEN.enter_context(socket.socket(socket.AF_UNIX))
         line.connect(self.path)
         line.setblocking(False)
         return line
@@ -65,7 +66,7 @@ class Doors:
 @wrong(
     "local_dp.bus.door:Door._meet",
     "line.close()",
-    "self.inside.add(line)",
+    "line.detach()",
     "the descriptor of a connection that never gave the password is kept",
 )
 @wrong(
@@ -141,8 +142,6 @@ def test_the_oldest_silent_stranger_gives_way(
             assert loop.time() - began > 0.04
             await asyncio.sleep(0)
             assert not doors.door.waiting
-            for line in (*silent, member):
-                line.close()
 
     asyncio.run(asyncio.wait_for(play(), SOON))
 
@@ -161,7 +160,7 @@ def test_strangers_at_the_page_take_no_files_of_the_run(monkeypatch: pytest.Monk
     page = watch.Page(Scene(RunOptions(clients=2000, seed=7).settings(Survey(), None)))
     try:
         here = page._socket.getsockname()
-        silent = [socket.create_connection(here) for _ in range(20)]
+        silent = [OPEN.enter_context(socket.create_connection(here)) for _ in range(20)]
         for line in silent:
             line.settimeout(SOON)
             with line, suppress(ConnectionResetError):

@@ -12,7 +12,6 @@ import pytest
 
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
-from local_dp.clients.journal import SqliteStore
 from local_dp.clients.member import HOSTS, serve
 from local_dp.clients.member import filters as member_filters
 from local_dp.clients.role import ClientRole
@@ -25,6 +24,7 @@ from local_dp.server.remote import RemoteOracle
 from local_dp.wire import AnyMessage, Reply
 from tests.support.inputs.builders import RUN, SEED, survey_query, yes_records
 from tests.support.runs.parties import digests
+from tests.support.runs.stores import open_store
 from tests.support.runs.virtual_time import beside, run_virtually
 from tests.support.wrong import wrong
 
@@ -106,7 +106,7 @@ SECONDS = ("none", "two connections", "a copy of its store", "another store")
 def _member(path: Path, index: int) -> ClientRole:
     """A private host of five clients with a store."""
     each = CLIENTS // MEMBERS
-    store = SqliteStore(path, 1.0)
+    store = open_store(path)
     records = yes_records(CLIENTS).take(slice(each * index, each * (index + 1)))
     return ClientRole(f"host-{index}", each * index, records, StoreNoise(store.secret), store)
 

@@ -3,6 +3,7 @@
 import math
 from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,13 @@ from local_dp.bounds.quantiles import (
     one_bit_variance_bound,
 )
 from local_dp.bounds.response import response_gain
-from local_dp.bounds.tails import Errors, both_beyond, normal_tail, widest_reach
+from local_dp.bounds.tails import (
+    Errors,
+    both_beyond,
+    normal_quantile,
+    normal_tail,
+    widest_reach,
+)
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -116,6 +123,35 @@ def test_the_channel_has_the_errors_of_the_closed_form(epsilon: float) -> None:
     assert max(reaches) == pytest.approx(
         math.sqrt(frequency_clients(epsilon, 8, 0.001, 0.05)) * 0.001, rel=1e-3
     )
+
+
+class Counting(np.random.Generator):
+    """Counts the numbers that it draws from binomial laws."""
+
+    numbers = 0
+
+    def multinomial(self, *arguments: Any, **settings: Any) -> Any:
+        counts = super().multinomial(*arguments, **settings)
+        self.numbers += counts.size
+        return counts
+
+
+@wrong(
+    "local_dp.bounds.best:Reports.noise",
+    "generator.permutation(np.repeat(np.arange(totals.size), totals))",
+    "np.repeat(np.arange(totals.size), totals)",
+    "runs whose reports are drawn together have reports unlike those of one run",
+)
+def test_reports_of_few_clients_are_drawn_together() -> None:
+    """The reports of all runs take one draw for each symbol. The mean square of the errors is that
+    of the closed form, within what one in a million samples exceeds."""
+    generator, law, runs = Counting(np.random.PCG64(1)), np.full(64, 1 / 64), 500
+    reports = Reports.of(Hadamard(1.0, k=64), Aim.shares(64, "records"))
+    assert reports is not None
+    squares = np.mean(reports.noise(law, 640, runs, generator) ** 2, axis=1)
+    assert generator.numbers == 64 * runs + 64 * 128
+    away = np.mean(squares) - np.mean(reports.errors(law).variance) / 640
+    assert abs(away) < normal_quantile(5e-7) * np.std(squares) / math.sqrt(runs)
 
 
 def test_only_unbiased_estimators_of_the_aim_apply() -> None:

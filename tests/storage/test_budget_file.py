@@ -18,6 +18,7 @@ from local_dp.storage import log
 from local_dp.storage.budget_file import KeptBudget, Standing
 from local_dp.storage.log import Entry, Log
 from tests.support.inputs.refusals import refuse
+from tests.support.runs.at_end import OPEN
 from tests.support.wrong import wrong
 
 NANO = 10**9
@@ -133,7 +134,7 @@ class Disk:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.chance = folder, random.Random(1)
-        self.log = Log.create(folder / "a.log", KIND, _entry(0))
+        self.log = OPEN.enter_context(closing(Log.create(folder / "a.log", KIND, _entry(0))))
         self.entries = 1
         self.sure = [_content(each) for each in self.log._files]
         self.failures = 0
@@ -158,12 +159,11 @@ class Disk:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(log, "_durable", lambda descriptor: None)
             patch.setattr(log, "sync", lambda path: None)
-            again = Log(left, KIND)
-            assert again.entries() in (
-                [_entry(number) for number in range(count)]
-                for count in (self.entries, self.entries + 1)
-            )
-            again.close()
+            with closing(Log(left, KIND)) as again:
+                assert again.entries() in (
+                    [_entry(number) for number in range(count)]
+                    for count in (self.entries, self.entries + 1)
+                )
 
     def _some(self, sure: bytes, now: bytes) -> bytes:
         """A block is as it was or as it is now; what lies behind the end is as long as what is

@@ -4,6 +4,7 @@ import os
 import signal
 import struct
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,18 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request, encode
 from tests.support.inputs.builders import request, survey_query, yes_records
+from tests.support.runs.at_end import OPEN
 
 CLIENTS = 64  # of one member: so that two replies with noise of their own are never equal
 LABEL = "weekly"
 AGES = tuple(map(str, range(64)))
 FIRST, LATER = 23, 52  # the age of somebody, and what it becomes
 SMALL = 0.01  # of the epsilon that is asked for in a round
+
+
+def open_store(path: Path, budget: float = 1.0, lifetime: float | None = None) -> SqliteStore:
+    """A store that the end of the test closes."""
+    return OPEN.enter_context(closing(SqliteStore(path, budget, lifetime)))
 
 
 def member(
@@ -32,7 +39,7 @@ def member(
     start: int = 0,
 ) -> ClientRole:
     """A private member whose store is the file `path`."""
-    store = SqliteStore(path, budget, lifetime)
+    store = open_store(path, budget, lifetime)
     return ClientRole(
         "host-0", start, yes_records(clients), StoreNoise(store.secret), store, Policy()
     )
@@ -40,7 +47,7 @@ def member(
 
 def device(path: Path, age: int) -> ClientRole:
     """A private client with one record, whose store is the file `path`."""
-    store = SqliteStore(path, 1.0)
+    store = open_store(path)
     return ClientRole(
         "client-0", 0, Records({"age": np.array([str(age)])}), StoreNoise(store.secret), store
     )
