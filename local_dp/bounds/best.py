@@ -280,11 +280,11 @@ class Reports:
             if count.mean() > chances.size:
                 tallies += generator.multinomial(count, chances)
                 continue
-            # few clients of many values: the reports of all runs are drawn at once, and dealt
+            # few clients of many values: the reports of all runs are drawn at once, and dealt out
             totals = generator.multinomial(count.sum(), chances)
-            dealt = generator.permutation(np.repeat(np.arange(totals.size), totals))
+            order = generator.permutation(np.repeat(np.arange(totals.size), totals))
             rows = np.repeat(np.arange(0, tallies.size, totals.size), count)
-            np.add.at(tallies.ravel(), rows + dealt, 1)
+            np.add.at(tallies.ravel(), rows + order, 1)
         return self.estimates(tallies) - people @ self.aim.target[values] / clients
 
     def errors(self, law: Floats) -> Errors:
