@@ -7,6 +7,7 @@ import random
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import aiomqtt
@@ -39,6 +40,7 @@ _QUIET.propagate = False
 Answer = TypeVar("Answer")
 
 
+@dataclass
 class MqttBus(BrokerClient):
     """One connection to a broker that is made again for as long as `messages` is read."""
 
