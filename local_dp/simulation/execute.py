@@ -99,9 +99,9 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     with Cluster(settings.cluster) if settings.cluster else nullcontext() as cluster:
         rounds = _Rounds(settings, on_progress, cluster)
         result = run(settings.algorithm, rounds)
-    if isinstance(rounds.oracle, ClusterOracle):
-        rounds.oracle.storage.over()
     oracle = rounds.oracle
+    if isinstance(oracle, ClusterOracle):
+        oracle.storage.over()
     answers = sum(summary.n for summary in oracle.rounds)
     central = None if rounds.crowds is None else rounds.crowds.central()
     return Outcome(
