@@ -170,12 +170,12 @@ def _show_help(everything: bool) -> Callable[[click.Context, click.Parameter, bo
     return show
 
 
-_SWITCH: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+SWITCH: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
 HELP = Option(
-    ["-h", "--help"], {"brief": "Show this and end"}, callback=_show_help(False), **_SWITCH
+    ["-h", "--help"], {"brief": "Show this and end"}, callback=_show_help(False), **SWITCH
 )
 HELP_ALL = Option(
-    ["--help-all"], {"brief": "Show every option and end"}, callback=_show_help(True), **_SWITCH
+    ["--help-all"], {"brief": "Show every option and end"}, callback=_show_help(True), **SWITCH
 )
 
 
