@@ -2,9 +2,9 @@
 whole runs where the answer is no mean."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -176,13 +176,9 @@ class Case:
         return accuracy if math.isfinite(accuracy) else None
 
     @cached_property
-    def _ways(self) -> dict[float, list[Way]]:
-        return {}
-
-    def ways(self, epsilon: float) -> list[Way]:
-        if epsilon not in self._ways:
-            self._ways[epsilon] = ways(self.protocol, epsilon, self._people)
-        return self._ways[epsilon]
+    def ways(self) -> Callable[[float], list[Way]]:
+        """The ways to answer, by epsilon."""
+        return cache(lambda epsilon: ways(self.protocol, epsilon, self._people))
 
     def _tally_errors(
         self,
