@@ -379,16 +379,14 @@ STRATEGIES: dict[str, Strategy] = {
 the right mean of every bit."""
 
 
+@dataclass(frozen=True)
 class Pirates:
     """A coalition as an oracle: it answers statistical queries about its rows by a 0/1 word, as +1
     and -1, where an honest oracle would give their means."""
 
-    def __init__(
-        self, coalition: Records, strategy: Strategy, generator: np.random.Generator
-    ) -> None:
-        self.coalition = coalition
-        self.strategy = strategy
-        self.generator = generator
+    coalition: Records
+    strategy: Strategy
+    generator: np.random.Generator
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
         """A feasible word, one letter a query."""

@@ -138,12 +138,15 @@ class Estimate:
             if self.sample is not None:
                 return noise_interval(self.value, self.ends, self.sample, self.n, z)
             return score_interval(self.value, self.ends, self.n, z, whole=True)
+        return self.around(self.value, self.value, self.standard_error, z)
+
+    def around(self, low: Floats, high: Floats, error: Floats, z: float) -> tuple[Floats, Floats]:
+        """The normal interval with Student's correction, from one end and the other of the value;
+        the whole line where there is none."""
         # Student's quantile to order 1/n: the error was measured from the same reports
-        half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error
+        half = z * (1 + (z**2 + 3) / (4 * self.n)) * error
         missing = np.isnan(self.value)
-        low = self.value - half
-        high = self.value + half
-        return np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
+        return np.where(missing, -np.inf, low - half), np.where(missing, np.inf, high + half)
 
     def at(self, place: int) -> "Estimate":
         """One coordinate of a vector."""
@@ -214,11 +217,9 @@ class Steadied(Estimate):
 
     def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
         centre, variance = self.steady
-        half = z * (1 + (z**2 + 3) / (4 * self.n)) * np.sqrt(variance)
-        low = np.minimum(self.value, centre) - half
-        high = np.maximum(self.value, centre) + half
-        missing = np.isnan(self.value)
-        return np.where(missing, -np.inf, low), np.where(missing, np.inf, high)
+        low = np.minimum(self.value, centre)
+        high = np.maximum(self.value, centre)
+        return self.around(low, high, np.sqrt(variance), z)
 
     def on_scale(self, low: Floats | float, high: Floats | float) -> "Steadied":
         width = high - low

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgpack
 from pydantic import (
@@ -63,11 +63,22 @@ class _Message(BaseModel):
     run: Name
 
 
-class Ask(BaseModel):
+class _Later(BaseModel):
+    model_config = _STRICT
+
+    later: ClassVar[str]  # the field that older members do not read
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The fields, without an empty later one."""
+        return {name: value for name, value in plain(self).items() if name != self.later or value}
+
+
+class Ask(_Later):
     """One local query as data: the question and the randomizer for the clients start..stop; the key
     of its public coins; the label of a memoised one; a digest of the plug-ins that it needs."""
 
-    model_config = _STRICT
+    later = "source"
 
     query: Name
     query_params: Parameters
@@ -78,11 +89,6 @@ class Ask(BaseModel):
     coins: Annotated[bytes, Field(min_length=16, max_length=16)]
     once: Annotated[str, Field(pattern=LABEL)] = ""
     source: Annotated[bytes, Field(max_length=16)] = b""
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The fields, without an empty `source`: most asks need no plug-in."""
-        return {name: value for name, value in plain(self).items() if name != "source" or value}
 
     @classmethod
     def of(cls, query: LocalQuery, coins: bytes, source: bytes = b"") -> "Ask":
@@ -189,17 +195,14 @@ class Gone(_Message):
     member: Name
 
 
-class Roll(_Message):
+class Roll(_Later, _Message):
     """Server to everybody: say hello. `missing` lists the clients whose members are called; without
     it, everybody is."""
 
+    later = "missing"
+
     kind: Literal["roll"] = "roll"
     missing: Spans = ()
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, plain: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """The fields, without an empty `missing`: older members read no such field."""
-        return {name: value for name, value in plain(self).items() if name != "missing" or value}
 
     def calls(self, start: int, stop: int) -> bool:
         """True if the member with the clients start..stop is called."""

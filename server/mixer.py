@@ -5,6 +5,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Literal
 
 from local_dp.bus.interface import Bus, Connected, Delivery
@@ -62,6 +63,7 @@ def query_of(ask: Ask) -> LocalQuery:
     return LocalQuery(query, randomizer, Cohort(ask.start, ask.stop), repeat)
 
 
+@dataclass
 class Mixer:
     """Is all clients to the server on `bus`, and a server to the clients, whom `front` asks;
     `shuffler` keeps the crowd and draws the order.
@@ -71,19 +73,14 @@ class Mixer:
     before anything is passed on.
     """
 
-    def __init__(
-        self,
-        front: RemoteOracle,
-        bus: Bus,
-        shuffler: Shuffler,
-        passing: Callable[[], None] = lambda: None,
-    ) -> None:
-        self.front = front
-        self.bus = bus
-        self.shuffler = shuffler
-        self.passing = passing
-        self.run = behind(front.coordinator.run)
-        self.clients = front.coordinator.members.clients
+    front: RemoteOracle
+    bus: Bus
+    shuffler: Shuffler
+    passing: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.run = behind(self.front.coordinator.run)
+        self.clients = self.front.coordinator.members.clients
         self._answers: dict[int, list[bytes]] = {}
         self._number = 0
         self._ready = False

@@ -152,7 +152,7 @@ def alike(first: Rate, second: Rate, alpha: float) -> tuple[bool, float]:
     total, runs = first.successes + second.successes, first.trials + second.trials
     least = max(0, total - second.trials)
     counts = np.arange(least, min(total, first.trials) + 1)
-    logs = _log_choose(first.trials, counts) + _log_choose(second.trials, total - counts)
+    logs = log_choose(first.trials, counts) + log_choose(second.trials, total - counts)
     law = np.exp(logs - logs.max())
     place, law = first.successes - least, law / law.sum()
     same = min(law[: place + 1].sum(), law[place:].sum()) >= alpha / 2
@@ -162,7 +162,8 @@ def alike(first: Rate, second: Rate, alpha: float) -> tuple[bool, float]:
     return bool(same), float(errors * error)
 
 
-def _log_choose(n: int, counts: Ints) -> Floats:
+def log_choose(n: int, counts: Ints | Floats) -> Floats:
+    """ln C(n, count) for each count."""
     logs: Floats = (
         special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from local_dp.arrays import Ints
+from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
 from local_dp.experiments.lab.figure_text import lines
 from local_dp.experiments.lab.shapes import Curve, Figure, Region, Regions
@@ -129,8 +129,12 @@ def _entitle(canvas: "Canvas", title: str, drawing: Drawing) -> None:
     canvas.suptitle(lines(title, drawing.characters(0.72)), x=0.01, ha="left")
 
 
+def _points(curve: Curve) -> tuple[Floats, Floats]:
+    return np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
+
+
 def _draw_measured(axes: "Axes", curve: Curve, look: Look, *, connect: bool) -> None:
-    x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
+    x, y = _points(curve)
     colour = look.colour
     connect = connect and bool(np.all(np.diff(x) > 0))  # else the points are a scatter
     if connect:
@@ -140,14 +144,15 @@ def _draw_measured(axes: "Axes", curve: Curve, look: Look, *, connect: bool) -> 
         return
     axes.plot(x, y, linestyle="none", zorder=look.layer + 1, **_markers(look))
     if curve.low is not None and curve.high is not None:
-        low, high = np.asarray(curve.low, dtype=float), np.asarray(curve.high, dtype=float)
-        axes.vlines(x, low, high, color=colour, linewidth=1.4, alpha=0.8, zorder=3)
+        axes.vlines(x, curve.low, curve.high, color=colour, linewidth=1.4, alpha=0.8, zorder=3)
         if connect:
-            axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0, zorder=2)
+            axes.fill_between(
+                x, curve.low, curve.high, color=colour, alpha=0.16, linewidth=0, zorder=2
+            )
 
 
 def _draw_computed(axes: "Axes", curve: Curve, look: Look, *, connect: bool) -> None:
-    x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
+    x, y = _points(curve)
     style: dict[str, Any] = {"linestyle": look.dashes, "color": look.colour, "zorder": look.layer}
     if connect and len(x) > 1:
         width = 0.9 if look.colour == FADED else 1.8 + 3 * look.under
@@ -172,8 +177,8 @@ def _markers(look: Look) -> dict[str, Any]:
 
 def _draw_bars(axes: "Axes", curve: Curve, place: int, of: int, colour: str | list[str]) -> None:
     width = 0.8 / of
-    at = np.asarray(curve.x, dtype=float) + (place - (of - 1) / 2) * width
-    y = np.asarray(curve.y, dtype=float)
+    x, y = _points(curve)
+    at = x + (place - (of - 1) / 2) * width
     axes.bar(at, y, width=0.92 * width, color=colour, alpha=0.88, zorder=2)
     if curve.low is not None and curve.high is not None:
         axes.vlines(at, curve.low, curve.high, color=INK, linewidth=1.2, zorder=4)

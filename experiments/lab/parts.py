@@ -8,7 +8,16 @@ from local_dp.experiments.lab.chapters import (
     PURE_AND_APPROXIMATE,
     Chapter,
 )
-from local_dp.experiments.lab.checks import Claimed, crossing, drawn, every, holds, measured, within
+from local_dp.experiments.lab.checks import (
+    Claimed,
+    crossing,
+    drawn,
+    every,
+    holds,
+    log_choose,
+    measured,
+    within,
+)
 from local_dp.experiments.lab.claim import (
     Deltas,
     Experiment,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,16 +61,22 @@ def _result(future: Future[Data], what: str) -> Data:
     return future.result()
 
 
+@dataclass(eq=False)
 class Job:
     """One experiment of a run, with the measurements it has."""
 
-    def __init__(self, module: str, scale: Scale, seed: int, out: Path, drawing: Drawing) -> None:
-        self.module, self.scale, self.seed, self.drawing = module, scale, seed, drawing
-        self.experiment = load(module)
+    module: str
+    scale: Scale
+    seed: int
+    out: Path
+    drawing: Drawing
+
+    def __post_init__(self) -> None:
+        self.experiment = load(self.module)
         self.name = self.experiment.name
-        self.folder = out / self.name
-        self.store = MeasurementStore(self.folder, code_stamp(module))
-        self.points = self.experiment.points(scale)
+        self.folder = self.out / self.name
+        self.store = MeasurementStore(self.folder, code_stamp(self.module))
+        self.points = self.experiment.points(self.scale)
         self.left = len(self.missing())
 
     def missing(self) -> list[int]:

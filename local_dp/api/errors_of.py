@@ -2,9 +2,9 @@
 whole runs where the answer is no mean."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -149,8 +149,12 @@ class Case:
             ]
         )
         if randomizer == OWN:
+            algorithm = self.protocol.algorithm(epsilon, clients)
             errors = np.array(
-                [[each] for each in self._run_errors(epsilon, clients, runs, generator)]
+                [
+                    [self.protocol.true_error(run(algorithm, oracle), oracle.population)]
+                    for oracle in self._oracles(epsilon, clients, runs, generator)
+                ]
             )
         else:
             draw = self._tally_errors if self.tier == "aggregate" else self._simulation_errors
@@ -172,13 +176,9 @@ class Case:
         return accuracy if math.isfinite(accuracy) else None
 
     @cached_property
-    def _ways(self) -> dict[float, list[Way]]:
-        return {}
-
-    def ways(self, epsilon: float) -> list[Way]:
-        if epsilon not in self._ways:
-            self._ways[epsilon] = ways(self.protocol, epsilon, self._people)
-        return self._ways[epsilon]
+    def ways(self) -> Callable[[float], list[Way]]:
+        """The ways to answer, by epsilon."""
+        return cache(lambda epsilon: ways(self.protocol, epsilon, self._people))
 
     def _tally_errors(
         self,
@@ -220,34 +220,26 @@ class Case:
         query = LocalQuery(
             asked_of(self.protocol, epsilon).query, reports.randomizer, Cohort(0, clients)
         )
+        algorithm = Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0])
         errors = []
-        for _ in range(runs):
-            people, noise, coins = generator.integers(1 << 53, size=3).tolist()
-            oracle = PopulationOracle(
-                self.population(clients, people), KeyedNoise(noise), coins, epsilon
-            )
-            tally = run(
-                Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0]), oracle
-            )
+        for oracle in self._oracles(epsilon, clients, runs, generator):
+            tally = run(algorithm, oracle)
             if aim.of == "records":
                 truth = oracle.population.own_law(query.query) @ aim.target
             errors.append(reports.estimates(tally.counts.ravel()) - truth)
         return np.array(errors)
 
-    def _run_errors(
+    def _oracles(
         self, epsilon: float, clients: int, runs: int, generator: np.random.Generator
-    ) -> Iterator[float]:
-        """The error of each whole run, as the protocol measures it."""
-        algorithm = self.protocol.algorithm(epsilon, clients)
+    ) -> Iterator[AggregateOracle | PopulationOracle]:
+        """For each run an oracle of the tier, with new clients."""
         for _ in range(runs):
             people, noise, coins = generator.integers(1 << 53, size=3).tolist()
             population = self.population(clients, people)
-            oracle: AggregateOracle | PopulationOracle
             if self.tier == "aggregate":
-                oracle = AggregateOracle(population, np.random.default_rng(noise), epsilon)
+                yield AggregateOracle(population, np.random.default_rng(noise), epsilon)
             else:
-                oracle = PopulationOracle(population, KeyedNoise(noise), coins, epsilon)
-            yield self.protocol.true_error(run(algorithm, oracle), population)
+                yield PopulationOracle(population, KeyedNoise(noise), coins, epsilon)
 
     def _truth(self, epsilon: float) -> tuple[Floats, Floats]:
         """The truth, shape (m,), and the law of a client's value."""

@@ -252,9 +252,9 @@ class Reports:
         contributions = _contributions(randomizer)
         if contributions is None:
             return None
-        law = report_laws(randomizer, _some_values(len(aim.target)))
-        means = law @ contributions
-        targets = aim.target[_some_values(len(aim.target))]
+        values = _some_values(len(aim.target))
+        means = report_laws(randomizer, values) @ contributions
+        targets = aim.target[values]
         if means.shape == targets.shape and np.allclose(means, targets, atol=_EXACT, rtol=0):
             return cls(randomizer, aim, contributions)
         if targets.shape[1] == 1:

@@ -9,6 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, check_tolerance, response_gain
+from local_dp.bounds.simulations import growth
 from local_dp.bounds.tails import NEAR, Errors, normal_quantile, widest_reach
 from local_dp.checks import check_positive, check_shares, check_whole
 from local_dp.domains import MAX_SYMBOLS
@@ -292,7 +293,7 @@ def public_points(dimension: int, alpha: float, beta: float) -> int:
 
 def log_dichotomies(dimension: int, points: int) -> float:
     """ln of sum over i <= VC of C(points, i): at most so many dichotomies (Sauer)."""
-    return math.log(sum(math.comb(points, i) for i in range(min(dimension, points) + 1)))
+    return math.log(growth(dimension, points))
 
 
 def semi_private_examples(dimension: int, epsilon: float, alpha: float, beta: float) -> int:

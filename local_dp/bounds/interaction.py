@@ -14,11 +14,11 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import report_capacity
 from local_dp.bounds.parity import (
-    at_most,
     entropy,
     named_counts,
     named_score,
     parity_halving_clients,
+    survival,
 )
 from local_dp.bounds.posterior import posterior_budget
 from local_dp.bounds.response import response_gain
@@ -139,19 +139,12 @@ def few_rounds_success(d: int, epsilon: float, n: int, plan: Plan) -> float:
     ahead = sum(right_step[0] * mean + _REACH * math.sqrt(right_step[1] * mean) for mean in means)
     behind = sum(-other_step[0] * mean + _REACH * math.sqrt(other_step[1] * mean) for mean in means)
     grid, null, right = _first_scores(d, epsilon, sizes[0], behind, ahead)
-    for place, keep in enumerate(plan.kept):
-        if place:
-            null = add_normal(
-                null, grid, other_step[0] * means[place - 1], other_step[1] * means[place - 1]
-            )
-            right = add_normal(
-                right, grid, right_step[0] * means[place - 1], right_step[1] * means[place - 1]
-            )
-        total = max(float(null.sum()), 1e-300)
-        beaten = np.clip(1 - np.cumsum(null) / total + null / (2 * total), 0.0, 1.0)
-        survives = at_most(keep - 1, count - 1, beaten)
-        null = null * survives
-        right = right * survives
+    for mean, keep in zip([0.0, *means], plan.kept, strict=True):
+        if mean:
+            null = add_normal(null, grid, other_step[0] * mean, other_step[1] * mean)
+            right = add_normal(right, grid, right_step[0] * mean, right_step[1] * mean)
+        stays = survival(null, keep, count)
+        null, right = null * stays, right * stays
         count = keep
     return float(right.sum())
 

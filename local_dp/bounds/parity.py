@@ -72,10 +72,8 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
         share = size / survivors / unit
         null = add_normal(null, grid, 0.0, share)
         right = add_normal(right, grid, signal * share, share)
-        total = null.sum()
-        beaten_by = np.clip(1 - np.cumsum(null) / total + null / (2 * total), 0.0, 1.0)
-        survival = at_most(survivors // 2 - 1, survivors - 1, beaten_by)
-        null, right = null * survival, right * survival
+        stays = survival(null, survivors // 2, survivors)
+        null, right = null * stays, right * stays
     return float(right.sum())
 
 
@@ -125,6 +123,14 @@ def parity_elimination_limit(epsilon: float, fall: float) -> tuple[float, float]
     smooth = np.exp(places) * np.vectorize(renewals)(places)
     cost = math.exp(fall) * renewals(fall) - float((half * weights * smooth).sum())
     return shrink * cost, 1 - (1 - slope * jump) * renewals(fall)
+
+
+def survival(null: Floats, keep: int, of: int) -> Floats:
+    """For each score, Pr[it is among the `keep` largest of so many], the others' drawn from
+    `null`, a density up to a factor."""
+    total = max(float(null.sum()), 1e-300)
+    beaten = np.clip(1 - np.cumsum(null) / total + null / (2 * total), 0.0, 1.0)
+    return at_most(keep - 1, of - 1, beaten)
 
 
 def at_most(k: int, n: int, p: Floats) -> Floats:

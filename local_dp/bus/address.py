@@ -91,6 +91,16 @@ class Address:
         return context
 
 
+@dataclass
+class BrokerClient:
+    """A client of a broker: its name there, the topics that it reads, and its will."""
+
+    address: Address
+    identifier: str
+    filters: Sequence[str]
+    will: tuple[str, bytes] | None = None
+
+
 def _split(url: str, label: str) -> tuple[SplitResult, int]:
     """The parts of an address, and its port."""
     try:

@@ -8,7 +8,8 @@ import select
 import socket
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import paho.mqtt.client as paho
@@ -20,7 +21,7 @@ from local_dp.bus.address import (
     FIRST_RETRY,
     KEEPALIVE,
     TIMEOUT,
-    Address,
+    BrokerClient,
     pause_after,
     refused_topics,
     refused_who,
@@ -53,7 +54,8 @@ def finish(work: Coroutine[Any, Any, Result]) -> Result:
     raise AssertionError("this coroutine waits for an event loop")
 
 
-class BlockingBus:
+@dataclass
+class BlockingBus(BrokerClient):
     """One connection to a broker that is made again for as long as `messages` is read: as
     `MqttBus`, but every call waits until it is done.
 
@@ -61,23 +63,11 @@ class BlockingBus:
     closes, `hung_up` is called, which ends the process.
     """
 
-    def __init__(
-        self,
-        address: Address,
-        identifier: str,
-        filters: Sequence[str],
-        will: tuple[str, bytes] | None = None,
-        line: socket.socket | None = None,
-        hung_up: Callable[[], object] = lambda: os._exit(0),
-        idle: float = math.inf,
-    ) -> None:
-        self.address = address
-        self.identifier = identifier
-        self.filters = filters
-        self.will = will
-        self.line = line
-        self.hung_up = hung_up
-        self.idle = idle
+    line: socket.socket | None = None
+    hung_up: Callable[[], object] = lambda: os._exit(0)
+    idle: float = math.inf
+
+    def __post_init__(self) -> None:
         self._latest = time.monotonic()  # when a message last came
         self._client: paho.Client | None = None
         self._inbox: deque[Delivery] = deque()

@@ -5,6 +5,7 @@ import asyncio
 import hmac
 import socket
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 STRANGERS = 128  # connections that have not given the password, at one time
 # seconds that one may take to give it; and while others wait for its place
@@ -19,6 +20,7 @@ def packed(user: str, password: str) -> bytes:
     return b"".join(len(word).to_bytes(2) + word for word in (user.encode(), password.encode()))
 
 
+@dataclass
 class Door:
     """Reads the first message of each connection to `listener`, and hands both to `enter` if it
     ends with `login`; any other connection is closed.
@@ -27,15 +29,11 @@ class Door:
     before it has had the CROWDED seconds.
     """
 
-    def __init__(
-        self,
-        listener: socket.socket,
-        login: bytes,
-        enter: Callable[[socket.socket, bytes], Awaitable[None]],
-    ) -> None:
-        self.listener = listener
-        self.login = login
-        self.enter = enter
+    listener: socket.socket
+    login: bytes
+    enter: Callable[[socket.socket, bytes], Awaitable[None]]
+
+    def __post_init__(self) -> None:
         self.waiting: dict[asyncio.Task[None], float] = {}  # since when, the oldest first
         self.inside = set[asyncio.Task[None]]()
         self._left = asyncio.Event()

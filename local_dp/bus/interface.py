@@ -61,17 +61,15 @@ class ClientBus(Bus, Protocol):
 B = TypeVar("B", bound=Bus)
 
 
+@dataclass
 class SealedBus(Generic[B]):
     """A bus that drops every message not signed by its speaker, and counts it in `forgeries`.
     Messages whose topic is not `worth` it are dropped unopened."""
 
-    def __init__(
-        self, bus: B, envelopes: "Envelopes", worth: Callable[[str], bool] = lambda topic: True
-    ) -> None:
-        self.bus = bus
-        self.envelopes = envelopes
-        self.worth = worth
-        self.forgeries = 0
+    bus: B
+    envelopes: "Envelopes"
+    worth: Callable[[str], bool] = lambda topic: True
+    forgeries: int = 0
 
     async def publish(self, topic: str, payload: bytes) -> None:
         """Hands a message to the broker, in its envelope."""

@@ -7,6 +7,7 @@ import random
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import aiomqtt
@@ -17,6 +18,7 @@ from local_dp.bus.address import (
     KEEPALIVE,
     TIMEOUT,
     Address,
+    BrokerClient,
     pause_after,
     refused_topics,
     refused_who,
@@ -38,23 +40,16 @@ _QUIET.propagate = False
 Answer = TypeVar("Answer")
 
 
-class MqttBus:
+@dataclass
+class MqttBus(BrokerClient):
     """One connection to a broker that is made again for as long as `messages` is read."""
 
-    def __init__(
-        self,
-        address: Address,
-        identifier: str,
-        filters: Sequence[str],
-        will: tuple[str, bytes] | None = None,
-    ) -> None:
-        self.address = address
-        self.identifier = identifier
-        self.filters = filters
-        self.will = will
+    def __post_init__(self) -> None:
         self._connection: _Connection | None = None
         # why there is no connection now
-        self.lost = f"no answer yet from the broker {address}; read its log, or correct --broker"
+        self.lost = (
+            f"no answer yet from the broker {self.address}; read its log, or correct --broker"
+        )
 
     def _new_client(self) -> aiomqtt.Client:
         address, will = self.address, self.will

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from local_dp.cli.fields import Group, Kinds, Option, command_of
+from local_dp.cli.fields import SWITCH, Group, Kinds, Option, command_of
 from local_dp.cli.main import VARIABLE
 from local_dp.errors import InputError, unknown
 from local_dp.text.screen import SCREEN
@@ -220,10 +220,8 @@ APP = Commands(
         Option(
             ["--version"],
             {"brief": "Show the version and end"},
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
             callback=_show_version,
+            **SWITCH,
         ),
         _about_completion(
             "--show-completion",

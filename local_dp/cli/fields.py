@@ -4,16 +4,27 @@ call of an instance runs it."""
 import json
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from inspect import cleandoc, getdoc
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 
 from local_dp.api.declare import (
+    CSV,
+    DATES,
     Drawn,
     Printable,
     Tabular,
@@ -29,6 +40,9 @@ from local_dp.errors import InputError, unknown
 from local_dp.queries.grammar import parts_of
 from local_dp.text.layout import definitions, paragraph, screen_width
 from local_dp.text.screen import SCREEN
+
+if TYPE_CHECKING:  # arrays take a while to import
+    from local_dp.records import Records
 
 OPTIONS = "Options"
 PARAMETERS = "Parameters"
@@ -92,6 +106,26 @@ class Plotted(Drawn):
             result.draw(path, self.drawing)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The options of a command that reads a table."""
+
+    records: Path | None = option(
+        None,
+        "CSV, TSV, Excel or Parquet file: a record in each row",
+        help="Or a folder, or a pattern such as 'parts/*.csv'",
+        metavar="FILE",
+    )
+    csv: str = option("", **CSV)
+    dates: Mapping[str, str] | None = option(None, **DATES)
+
+    def read(self, path: Path, only: Collection[str] | None = None) -> "Records":
+        """The table in a file, or these of its columns."""
+        from local_dp.api.tables import read_records
+
+        return read_records(path, notice=SCREEN.note, csv=self.csv, dates=self.dates, only=only)
+
+
 class Option(click.Option):
     """An option with its declaration and the heading of its list."""
 
@@ -136,12 +170,12 @@ def _show_help(everything: bool) -> Callable[[click.Context, click.Parameter, bo
     return show
 
 
-_SWITCH: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+SWITCH: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
 HELP = Option(
-    ["-h", "--help"], {"brief": "Show this and end"}, callback=_show_help(False), **_SWITCH
+    ["-h", "--help"], {"brief": "Show this and end"}, callback=_show_help(False), **SWITCH
 )
 HELP_ALL = Option(
-    ["--help-all"], {"brief": "Show every option and end"}, callback=_show_help(True), **_SWITCH
+    ["--help-all"], {"brief": "Show every option and end"}, callback=_show_help(True), **SWITCH
 )
 
 

@@ -38,6 +38,7 @@ from local_dp.populations.finite import Population
 from local_dp.protocols import BUILT_IN
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.policies import Columns, Launch
+from local_dp.queries.cells import Crossed
 from local_dp.queries.grammar import names_in, parts_of
 from local_dp.queries.query import Query
 from local_dp.randomizers.randomizer import Randomizer
@@ -350,6 +351,11 @@ class OfColumns(LocalProtocol[R]):
     @property
     def parts(self) -> Columns:
         return Columns(self.columns, self.labels, self.k, self.missing, self.other)
+
+    @property
+    def query(self) -> Crossed:
+        """The combination of all columns."""
+        return self.parts.query
 
     def for_table(self, table: Launch) -> Self:
         labels = self.parts.labels_of_table(table, self.labels_from_data, self.choices)

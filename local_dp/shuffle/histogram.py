@@ -105,6 +105,12 @@ class BlanketHistogram:
     def tally(self, messages: Ints, clients: int) -> Tally:
         return Tally(np.bincount(messages, minlength=self.k).astype(np.int64, copy=False), clients)
 
+    def draw_tally(self, values: Counts, generator: np.random.Generator) -> Tally:
+        """A tally of so many clients with each symbol, from its law."""
+        law = np.append(np.full(self.k, self.share), max(0.0, 1 - self.k * self.share))
+        clients = int(values.sum())
+        return Tally(values + generator.multinomial(clients * self.tries, law)[:-1], clients)
+
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,); of the law that the clients were drawn from, the
         variance of f is (f (1 - f) + tries q (1 - q)) / n."""

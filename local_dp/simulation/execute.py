@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -33,6 +33,7 @@ from local_dp.tallies import Tally
 from local_dp.verification.audit import verify
 
 
+@dataclass(frozen=True)
 class Verified:
     """Verifies every randomizer before it is used, as a client does (`local_dp.clients.role`).
 
@@ -40,9 +41,9 @@ class Verified:
     is used all the same, and its failure is kept in `failures`.
     """
 
-    def __init__(self, allowed: tuple[str, ...] | None, anyway: bool) -> None:
-        self.allowed, self.anyway = allowed, anyway
-        self.failures: list[str] = []
+    allowed: tuple[str, ...] | None
+    anyway: bool
+    failures: list[str] = field(default_factory=list)
 
     def check(self, queries: tuple[LocalQuery, ...]) -> None:
         """Raises RefusedError as a client would."""
@@ -98,9 +99,9 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     with Cluster(settings.cluster) if settings.cluster else nullcontext() as cluster:
         rounds = _Rounds(settings, on_progress, cluster)
         result = run(settings.algorithm, rounds)
-    if isinstance(rounds.oracle, ClusterOracle):
-        rounds.oracle.storage.over()
     oracle = rounds.oracle
+    if isinstance(oracle, ClusterOracle):
+        oracle.storage.over()
     answers = sum(summary.n for summary in oracle.rounds)
     central = None if rounds.crowds is None else rounds.crowds.central()
     return Outcome(

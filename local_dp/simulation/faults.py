@@ -76,6 +76,7 @@ class Faulted:
     lied: int
 
 
+@dataclass(eq=False)
 class Trouble:
     """Makes the faults of one run, from a seed: the fate of a message depends on its sender, way
     and number, not on the time.
@@ -83,22 +84,17 @@ class Trouble:
     `members` is their number, and `kill` kills one of them, if it is alive.
     """
 
-    def __init__(
-        self,
-        faults: Faults,
-        seed: int,
-        members: int,
-        kill: Callable[[int], bool] = lambda member: False,
-    ) -> None:
-        self.faults = faults
-        self.kill = kill
+    faults: Faults
+    seed: int
+    members: int
+    kill: Callable[[int], bool] = lambda member: False
+
+    def __post_init__(self) -> None:
         self.counts = Counter[str]()
-        self._seed = seed
-        self._members = members
         self._nth = Counter[tuple[str, str]]()
         self._messages = 0
-        chance = _chance(seed, "killed")
-        victims = chance.sample(range(members), min(faults.kill, members))
+        members, chance = self.members, _chance(self.seed, "killed")
+        victims = chance.sample(range(members), min(self.faults.kill, members))
         moments = [chance.randint(members, 2 * members) for _ in victims]
         self._victims = sorted(zip(moments, victims, strict=True), reverse=True)
 
@@ -117,7 +113,7 @@ class Trouble:
         """The delay in seconds of each copy of a message."""
         sender = topic.split("/", 3)[-1]  # without the run's name, which is another one each time
         nth = self._nth[way, sender] = self._nth[way, sender] + 1
-        chance = _chance(self._seed, f"{way} {sender} {nth}")
+        chance = _chance(self.seed, f"{way} {sender} {nth}")
         is_lost = chance.random() < self.faults.drop
         twice = chance.random() < self.faults.duplicate
         copies = 0 if is_lost else 1 + twice

@@ -108,14 +108,17 @@ class Site:
         return origin == f"{self.scheme}://{host}"
 
 
+@dataclass
 class Web:
     """Serves the poll of `desk` at `site` in this event loop, until it is closed."""
 
-    def __init__(
-        self, site: Site, listener: socket.socket, desk: Desk, gate: Gate, crowd: Crowd
-    ) -> None:
-        self.site, self.desk, self.gate, self.crowd = site, desk, gate, crowd
-        self._listener = listener
+    site: Site
+    listener: socket.socket
+    desk: Desk
+    gate: Gate
+    crowd: Crowd
+
+    def __post_init__(self) -> None:
         self._files = files()
         self._over = asyncio.Event()
         for name in _LOGS:
@@ -125,7 +128,7 @@ class Web:
 
     async def serve(self) -> None:
         """Until `close`."""
-        await self._server.serve([self._listener])
+        await self._server.serve([self.listener])
 
     def close(self) -> None:
         """Ends the server; presenters have FAREWELL seconds to fetch the last state."""

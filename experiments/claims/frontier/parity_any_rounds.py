@@ -32,6 +32,7 @@ from local_dp.experiments.lab.parts import (
     every,
     grid,
     holds,
+    mean,
     measured,
     own_seed,
     table_of,
@@ -47,8 +48,7 @@ from local_dp.randomizers.signs.suspects import Suspects
 
 SMALLEST = 8  # bits that survivors are compared for
 LIMIT_RATIO = 1.03  # of the clients of dependent and independent survivors, either way
-EPSILON, TARGET, FALL = 1.0, "9/10", 2.1
-SUCCESS = float(Fraction(TARGET))
+EPSILON, SUCCESS, FALL = 1.0, 0.9, 2.1
 EPSILONS = (0.5, 1.0, 2.0)
 TRIALS = {
     "quick": {6: 40, 8: 60, 10: 20, 12: 10},
@@ -182,8 +182,8 @@ class Independent(Row):
     def measure(self, seed: int) -> Alone:
         generator = default_rng([own_seed("independent survivors", seed, self.d)])
         clients = [independent(self.d, self.rounding, generator) for _ in range(self.trials)]
-        error = float(np.std(clients, ddof=1)) / math.sqrt(self.trials)
-        return Alone(float(np.mean(clients)), error)
+        figure = mean(clients)
+        return Alone(figure.value, figure.error)
 
 
 def independent(d: int, rounding: bool, generator: Generator) -> int:
@@ -243,8 +243,8 @@ class Eliminated(Row):
             successes += run(protocol.algorithm(EPSILON, most), oracle) == population.r
             clients.append(sum(each.n for each in oracle.rounds))
             rounds.append(len(oracle.rounds))
-        error = float(np.std(clients, ddof=1)) / math.sqrt(self.trials)
-        return Runs(float(np.mean(clients)), error, successes, float(np.mean(rounds)))
+        figure = mean(clients)
+        return Runs(figure.value, figure.error, successes, float(np.mean(rounds)))
 
 
 def off(laws: Floats) -> float:

@@ -47,13 +47,14 @@ from local_dp.experiments.lab.parts import (
     every,
     grid,
     holds,
+    log_choose,
     measured,
     quantile,
     seeded,
     tabulate,
     within,
 )
-from local_dp.optimise import least_clients
+from local_dp.optimise import crossing, least_clients
 
 BETA = 0.1
 # the share of runs, over all n, that may exceed the proven alpha; it is about a thousandth
@@ -77,11 +78,12 @@ def enough(case: str, size: int, epsilon: float, alpha: float) -> int:
 
 def guaranteed_error(case: str, size: int, epsilon: float, n: int) -> float:
     """The least alpha whose proven n is at most n; 1 if there is none."""
-    low, high = 1e-6, 1 - 1e-9
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(case, size, epsilon, middle) <= n else (middle, high)
-    return high if enough(case, size, epsilon, high) <= n else 1.0
+
+    def few(alpha: float) -> bool:
+        return enough(case, size, epsilon, alpha) > n
+
+    _, least = crossing(1e-6, 1 - 1e-9, few, 50)
+    return 1.0 if few(least) else least
 
 
 class Excess(Row):
@@ -281,8 +283,7 @@ def _binomial(n: int, rate: float) -> tuple[Floats, Floats]:
     low = max(0, math.floor(n * rate - reach))
     high = min(n, math.ceil(n * rate + reach))
     counts = np.arange(low, high + 1.0)
-    ways = special.gammaln(n + 1) - special.gammaln(counts + 1) - special.gammaln(n - counts + 1)
-    logs = ways + special.xlogy(counts, rate)
+    logs = log_choose(n, counts) + special.xlogy(counts, rate)
     return counts, np.exp(logs + special.xlog1py(n - counts, -rate))
 
 

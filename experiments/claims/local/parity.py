@@ -58,6 +58,7 @@ from local_dp.experiments.lab.parts import (
     every,
     grid,
     holds,
+    mean,
     seeded,
     table_of,
     tabulate,
@@ -179,8 +180,8 @@ class Mechanism(Row):
 
         def least(errors: float) -> int:
             def enough(n: int) -> bool:
-                mean, error = weights(n)
-                return mean + errors * error >= SUCCESS
+                share, error = weights(n)
+                return share + errors * error >= SUCCESS
 
             return least_clients(enough, least=closed // 2)
 
@@ -218,7 +219,8 @@ def _truth_weights(d: int, epsilon: float, n: int, trials: int, seed: int) -> tu
         x = default_rng([seed, d, trial]).integers(0, 1 << d, n)
         errors = Parities(d).errors(x, np.zeros(n, dtype=np.int64))
         weights.append(math.exp(log_probabilities(-errors, epsilon)[0]))
-    return float(np.mean(weights)), float(np.std(weights, ddof=1)) / math.sqrt(trials)
+    figure = mean(weights)
+    return figure.value, figure.error
 
 
 class Loss(Row):

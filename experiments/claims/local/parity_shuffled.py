@@ -115,13 +115,10 @@ class Blanketed(Row):
 
     def measure(self, seed: int) -> Found:
         n, histogram = blanket_for_parity(self.d, EPSILON, DELTA, BETA, cell_variance())
-        generator, k = default_rng(own_seed(SHUFFLED, seed, self.d)), histogram.k
-        silence, wins = max(0.0, 1 - k * histogram.share), 0
-        law = np.append(np.full(k, histogram.share), silence)
+        generator, wins = default_rng(own_seed(SHUFFLED, seed, self.d)), 0
         for _ in range(RUNS):
             cells = drawn_cells(self.d, n, 1, generator)[:, 0]
-            blanket = generator.multinomial(n * histogram.tries, law)[:k]
-            wins += int(parity_of_cells(cells + blanket) == 0)
+            wins += int(parity_of_cells(histogram.draw_tally(cells, generator).counts) == 0)
         return Found(n, histogram.messages_each, wins, RUNS)
 
 

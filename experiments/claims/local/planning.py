@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Floats
+from local_dp.bounds.best import report_laws
 from local_dp.experiments.lab.parts import (
     LOCAL_MODEL,
     ClientCount,
@@ -209,14 +210,9 @@ def within(
 def _report_law(randomizer: Randomizer, law: Floats) -> Floats:
     """Pr[cell, report] of a client whose value has this law over the domain, flattened."""
     assert isinstance(randomizer, FiniteChannel)
-    cells = np.arange(randomizer.cells)[:, None]
-    reports = np.arange(randomizer.alphabet)[None, :]
-    mass: Any = 0
-    for place in np.flatnonzero(law).tolist():
-        value = np.array([[place + randomizer.domain.low]])
-        mass += law[place] * np.exp(randomizer.log_probability(reports, value, cells))
-    flat: Floats = np.ravel(mass) / np.sum(mass)
-    return flat
+    places = np.flatnonzero(law)
+    mass = law[places] @ report_laws(randomizer, places)
+    return np.asarray(mass / mass.sum())
 
 
 def _draw_tallies(

@@ -154,15 +154,12 @@ def _reports(model: str, counts: Any) -> Any:
 
 
 def _many(model: str, counts: Any) -> Any:
-    histogram, n = multi_message(K, TARGET), TARGET.clients
-    law = np.append(np.full(K, histogram.share), 1 - K * histogram.share)
+    histogram = multi_message(K, TARGET)
 
     def draw(generator: Generator) -> Any:
-        blanket = generator.multinomial(n * histogram.tries, law)[:K]
-        tally = type(histogram.tally(np.arange(K), n))(counts + blanket, n)
-        return histogram.estimate(tally).value
+        return histogram.estimate(histogram.draw_tally(counts, generator)).value
 
-    return draw, histogram.variance(n)
+    return draw, histogram.variance(TARGET.clients)
 
 
 def _curator(model: str, counts: Any) -> Any:

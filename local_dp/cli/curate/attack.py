@@ -9,22 +9,19 @@ from pathlib import Path
 from typing import ClassVar
 
 from local_dp.api.attack import Attacked, reconstruct, trace
-from local_dp.api.declare import CSV, DATES, option
-from local_dp.api.tables import Dates, read_records
-from local_dp.cli.fields import json_option, show
+from local_dp.api.declare import option
+from local_dp.cli.fields import Reading, json_option, show
 from local_dp.text.screen import SCREEN
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attacking:
+class Attacking(Reading):
     """The options of every attack."""
 
     summary: ClassVar[str]
     example: ClassVar[str]
     attack: ClassVar[Callable[..., Attacked]]
     records: Path = option(brief="A CSV, TSV, Excel or Parquet file, or a folder", metavar="FILE")
-    csv: str = option("", **CSV)
-    dates: Dates = option(None, **DATES)
     question: str = option(
         brief="Yes/no question that every row answers", help="Such as 'affairs > 0'", metavar="Q"
     )
@@ -48,13 +45,7 @@ class Attacking:
             for each in fields(self)
             if each.name not in ("records", "csv", "dates", "as_json")
         }
-        show(
-            type(self).attack(
-                read_records(self.records, notice=SCREEN.note, csv=self.csv, dates=self.dates),
-                **how,
-            ),
-            self.as_json,
-        )
+        show(type(self).attack(self.read(self.records), **how), self.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)

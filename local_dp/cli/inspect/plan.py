@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from local_dp.api.costs import mix
-from local_dp.api.declare import CLUSTER, CSV, DATES, Drawn, argument, option
+from local_dp.api.declare import CLUSTER, Drawn, argument, option
 from local_dp.api.plan import ANY, plan
-from local_dp.api.tables import Dates, read_records
-from local_dp.cli.fields import Plotted, json_option, show
+from local_dp.cli.fields import Plotted, Reading, json_option, show
 from local_dp.cli.run.run import Kind, ProtocolCommand, Texts
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.heavy_hitters import HeavyHitters
@@ -159,7 +158,7 @@ class Compare(ProtocolCommand, Measuring):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sweeping(Measuring):
+class Sweeping(Reading, Measuring):
     """Measures protocols over a grid of epsilons, numbers of clients, parameters and seeds: a table
     and a figure.
 
@@ -175,8 +174,6 @@ class Sweeping(Measuring):
         help="Clients resemble its rows",
         metavar="FILE",
     )
-    csv: str = option("", **CSV)
-    dates: Dates = option(None, **DATES)
     out: Path = option(
         Path("sweep.parquet"),
         "File of the table: .parquet, .csv or .json",
@@ -187,11 +184,7 @@ class Sweeping(Measuring):
     def __call__(self) -> None:
         from local_dp.api.sweep import read_grid
 
-        table = (
-            None
-            if self.records is None
-            else read_records(self.records, notice=SCREEN.note, csv=self.csv, dates=self.dates)
-        )
+        table = None if self.records is None else self.read(self.records)
         self.measure(read_grid(self.grid, table))
 
 

@@ -16,14 +16,15 @@ from typing import Any, ClassVar, TypeAlias
 import click
 
 from local_dp.api.asking import Announce, RunOptions, ask
-from local_dp.api.declare import CSV, DATES, option
+from local_dp.api.declare import option
 from local_dp.api.schemas import read_schema
-from local_dp.api.tables import Dates, read_records
+from local_dp.api.tables import read_records
 from local_dp.cli.fields import (
     Command,
     Group,
     Option,
     Plotted,
+    Reading,
     instance_of,
     json_option,
     parameters_of,
@@ -145,20 +146,12 @@ OF_RUNS = frozenset(each.name for each in fields(RunOptions))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProtocolCommand(ABC):
+class ProtocolCommand(Reading, ABC):
     """A command with a subcommand for each protocol. An instance is called with the protocol and
     the values of its parameters."""
 
     of_protocols = True
     example: ClassVar[str]
-    records: Path | None = option(
-        None,
-        "CSV, TSV, Excel or Parquet file: a record in each row",
-        help="Or a folder, or a pattern such as 'parts/*.csv'",
-        metavar="FILE",
-    )
-    csv: str = option("", **CSV)
-    dates: Dates = option(None, **DATES)
 
     @classmethod
     def takes(cls, kind: Kind) -> bool:
@@ -185,9 +178,6 @@ class ProtocolCommand(ABC):
                     f"table has the columns {listed(list(table.names))}"
                 )
         return protocol, table
-
-    def read(self, path: Path, only: Collection[str] | None) -> Records:
-        return read_records(path, notice=SCREEN.note, csv=self.csv, dates=self.dates, only=only)
 
     def reads(self, protocol: LocalProtocol[Any]) -> Collection[str] | None:
         """The columns of the table that are read; None: all."""
@@ -225,7 +215,7 @@ class Role(ProtocolCommand, RunOptions):
         False, RunOptions.__dataclass_fields__["watch"].metadata["brief"]
     )
 
-    def read(self, path: Path, only: Collection[str] | None) -> Records:
+    def read(self, path: Path, only: Collection[str] | None = None) -> Records:
         schema = None if self.schema is None else read_schema(self.schema)
         return read_records(
             path,

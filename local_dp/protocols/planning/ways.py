@@ -23,7 +23,7 @@ from local_dp.bounds.tails import Errors, widest_reach
 from local_dp.errors import InputError, LocalDPError, RefusedError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
-from local_dp.optimise import least_clients
+from local_dp.optimise import crossing, least_clients
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.finite import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
@@ -150,10 +150,7 @@ def _crossing(holds: Callable[[float], bool]) -> float:
     high = math.log(1 - 1e-9)
     if not holds(math.exp(high)):
         return math.inf
-    while high - low > 1e-7:
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(math.exp(middle)) else (middle, high)
-    return math.exp(high)
+    return math.exp(crossing(low, high, lambda level: not holds(math.exp(level)), 28)[1])
 
 
 def tolerance_of(protocol: LocalProtocol[Any]) -> float | None:

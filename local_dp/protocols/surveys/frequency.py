@@ -37,7 +37,7 @@ from local_dp.protocols.local_protocol import (
 )
 from local_dp.protocols.needs import Deconvolution, Need
 from local_dp.protocols.surveys.policies import OTHER_CHOICES, Launch, ends_of, spare_of
-from local_dp.queries.cells import Binned, Crossed
+from local_dp.queries.cells import Binned
 from local_dp.queries.labels import apart
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
@@ -116,6 +116,7 @@ class OfShares(LocalProtocol[R]):
     missing: str
     randomizer: str
     tolerance: float
+    of: str = "population"
 
     @property
     @abstractmethod
@@ -157,7 +158,7 @@ class OfShares(LocalProtocol[R]):
 
     def aim(self) -> Aim | None:
         few = self.query.value_count <= MAX_SYMBOLS
-        return Aim.shares(self.query.value_count) if few and not self.excluded else None
+        return Aim.shares(self.query.value_count, self.of) if few and not self.excluded else None
 
     def truth(self, population: Population) -> Floats:
         law = population.law(self.query)
@@ -167,8 +168,6 @@ class OfShares(LocalProtocol[R]):
 class Shares(OfShares[Estimate]):
     """The shares of symbols by any randomizer for them. Subclasses are dataclasses with these
     fields."""
-
-    of: str = "population"
 
     def of_shares(self, estimate: Estimate) -> Estimate:
         return estimate
@@ -216,10 +215,6 @@ class Shares(OfShares[Estimate]):
             shares, errors = estimate.value[:k], estimate.standard_error[:k]
             estimate = Estimate(shares, errors, estimate.n, estimate.ends)
         return estimate.of_sample if self.of == "records" else estimate
-
-    def aim(self) -> Aim | None:
-        few = self.query.value_count <= MAX_SYMBOLS
-        return Aim.shares(self.query.value_count, self.of) if few and not self.excluded else None
 
     def truth(self, population: Population) -> Floats:
         """The shares of the clients, or in the distribution that they are drawn from."""
@@ -368,10 +363,6 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
         check_different("the columns", self.columns, 2)
         check_built(self.query)
 
-    @property
-    def query(self) -> Crossed:
-        return self.parts.query
-
     def oracle(self, epsilon: float) -> Randomizer:
         if self.randomizer == "best":
             return frequency_randomizer(epsilon, self.query.domain.size, joint=True)
@@ -394,8 +385,9 @@ class Crosstab(OfColumns[CrossTable], OfShares[CrossTable]):
         reader = self.need.reader(oracle)
 
         def read(tally: Tally) -> CrossTable:
-            source = conditional if self.excluded else None
-            shares = source.estimate(reader, tally) if source else reader.estimate(tally)
+            shares = (
+                conditional.estimate(reader, tally) if self.excluded else reader.estimate(tally)
+            )
             test = None
             if len(query.shape) == 2 and isinstance(oracle, FiniteOracle):
                 test = independence(oracle, tally, query.shape, conditional)

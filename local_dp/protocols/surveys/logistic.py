@@ -24,9 +24,8 @@ from local_dp.protocols.local_protocol import (
 )
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Columns, Launch
-from local_dp.queries.cells import Crossed
 from local_dp.records import Records
-from local_dp.tallies import ANY, Estimate, Possible, Tally
+from local_dp.tallies import Estimate, Tally
 
 _STEPS = 60
 _FAR = 25.0  # log odds; beyond, the answers of a cell are as good as all alike
@@ -87,10 +86,6 @@ class Logistic(OfColumns[Estimate]):
     def parts(self) -> Columns:
         return Columns((*self.on, self.question), self.labels, 2, self.missing, self.other)
 
-    @property
-    def query(self) -> Crossed:
-        return self.parts.query
-
     @cached_property
     def traits(self) -> tuple[tuple[str, ...], Floats]:
         """The names of the coefficients, and the traits of each cell as numbers 0 and 1, shape
@@ -116,9 +111,6 @@ class Logistic(OfColumns[Estimate]):
             return Estimate(nothing, nothing, joint.n)
         covariance = sandwich(traits, cells, joint.covariance, coefficients)
         return Estimate(coefficients, np.sqrt(np.diag(covariance)), joint.n)
-
-    def possible(self, result: Estimate) -> Possible:
-        return ANY
 
     @property
     def guess(self) -> tuple[float, float]:

@@ -34,7 +34,7 @@ from local_dp.protocols.local_protocol import (
 )
 from local_dp.protocols.needs import Need
 from local_dp.protocols.surveys.frequency import frequency_randomizer
-from local_dp.queries.cells import Crossed, Odd
+from local_dp.queries.cells import Odd
 from local_dp.randomizers.frequencies.best import NEAR, best_choice
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -282,7 +282,7 @@ class Deal:
     def _marginal(
         self, marginal: Set, masks: np.ndarray, terms: Sequence[Mapping[Set, Term]]
     ) -> Term:
-        own = np.uint64(sum(1 << column for column in marginal))
+        own = np.uint64(_mask(marginal))
         whole = self.task.cells(marginal)
         value = np.full((2, whole), 1 / whole)
         variance = np.zeros((2, whole))
@@ -469,7 +469,7 @@ class Marginals(OfColumns[Margins]):
         )
 
     def _question(self, epsilon: float, design: Design, columns: Set, cohort: Cohort) -> LocalQuery:
-        query = self.query(columns)
+        query = self.parts.crossed(columns)
         if design.characters:
             odd = Odd(query.parts, query.labels, query.spare)
             return LocalQuery(odd, BinaryRR(epsilon), cohort)
@@ -531,7 +531,6 @@ class Marginals(OfColumns[Margins]):
         }
 
     def truth(self, population: Population) -> Floats:
-        return np.concatenate([population.law(self.query(columns)) for columns in self.task.sets])
-
-    def query(self, columns: Set) -> Crossed:
-        return self.parts.crossed(columns)
+        return np.concatenate(
+            [population.law(self.parts.crossed(columns)) for columns in self.task.sets]
+        )

@@ -40,7 +40,6 @@ from local_dp.protocols.local_protocol import (
     target_error,
 )
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.cells import Crossed
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.prefix_signs import (
@@ -448,10 +447,6 @@ class Workload(OfColumns[Answers]):
     def symbols(self) -> Symbols:
         """The combinations of labels that the queries are about."""
         return Symbols(self.columns, tuple(map(tuple, self.parts.sides)))
-
-    @property
-    def query(self) -> Crossed:
-        return self.parts.query
 
     @cached_property
     def workload(self) -> tuple[list[str], Floats]:

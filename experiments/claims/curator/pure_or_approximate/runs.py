@@ -2,7 +2,7 @@
 given a sample, averaged over samples; and runs there."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -94,10 +94,7 @@ class Case:
         present = counts > 0
         ones = np.where(self.ones, counts, 0)
         support = [point for point, there in zip(self.points, present, strict=True) if there]
-        values = np.array(
-            support,
-            dtype=np.uint64 if self.bits <= 64 else object,
-        )
+        values = _values(support, self.bits)
         return LabelledMultiset(self.bits, values, (counts - ones)[present], ones[present])
 
 
@@ -174,13 +171,20 @@ def _needle(
     )
 
 
-def _bucket_case(bits: int, generator: Random) -> Case:
-    """A class of public hashes, and the hypotheses that are good in it."""
-    points = sorted({random_target(bits, generator) for _ in range(OTHERS + 1)})
+def _one_of(
+    most: int, bits: int, generator: Random
+) -> tuple[tuple[int, ...], tuple[float, ...], tuple[bool, ...]]:
+    """Random points, their shares and labels: one of them is labelled 1, with just alpha."""
+    points = sorted({random_target(bits, generator) for _ in range(most)})
     place = int(generator.integers(len(points)))
     ones = tuple(number == place for number in range(len(points)))
     others = (1 - ALPHA) / (len(points) - 1)
-    shares = tuple(ALPHA if one else others for one in ones)
+    return tuple(points), tuple(ALPHA if one else others for one in ones), ones
+
+
+def _bucket_case(bits: int, generator: Random) -> Case:
+    """A class of public hashes, and the hypotheses that are good in it."""
+    points, shares, ones = _one_of(OTHERS + 1, bits, generator)
     learner = BucketPointLearner(
         BucketClass.drawn(bits, seeded(int(generator.integers(1 << 32)))), EPSILON
     )
@@ -191,30 +195,23 @@ def _bucket_case(bits: int, generator: Random) -> Case:
     good = learner.hypotheses.errors(whole) < ALPHA * 10**9
 
     def chance(sample: LabelledMultiset) -> float:
-        logs = EPSILON / 2 * -learner.hypotheses.errors(sample)
-        odds = np.exp(logs - logs.max())
-        return float(odds[good].sum() / odds.sum())
+        return _chosen(EPSILON / 2 * -learner.hypotheses.errors(sample), good)
 
-    return Case(
-        learner, bits, tuple(points), shares, ones, chance, lambda result: bool(good[result])
-    )
+    return Case(learner, bits, points, shares, ones, chance, lambda result: bool(good[result]))
 
 
 def _label_case(bits: int, generator: Random) -> Case:
     """Some hundred other points: hardly one occurs twice."""
-    points = sorted({random_target(bits, generator) for _ in range(400)})
-    place = int(generator.integers(len(points)))
-    ones = tuple(number == place for number in range(len(points)))
-    shares = tuple(ALPHA if one else (1 - ALPHA) / (len(points) - 1) for one in ones)
+    points, shares, ones = _one_of(400, bits, generator)
     learner = LabelPrivateLearner(PointClass(), EPSILON)
 
     def right(result: int | None) -> bool:
-        return result == points[place]
+        return result == points[ones.index(True)]
 
     return Case(
         learner,
         bits,
-        tuple(points),
+        points,
         shares,
         ones,
         lambda sample: _dichotomy_chance(learner, sample, right),
@@ -222,7 +219,7 @@ def _label_case(bits: int, generator: Random) -> Case:
     )
 
 
-def _values(points: list[int], bits: int) -> Any:
+def _values(points: Sequence[int], bits: int) -> Any:
     return np.array(points, dtype=np.uint64 if bits <= 64 else object)
 
 
@@ -287,8 +284,13 @@ def _dichotomy_chance(
     """Pr[one of the right candidates], by their weights."""
     candidates = learner.candidates(sample)
     logs = learner.loss.epsilon / 2 * candidates.scores
+    good = [right(candidates.member(number, 0)) for number in range(len(logs))]
+    return _chosen(logs, np.array(good))
+
+
+def _chosen(logs: Any, good: Any) -> float:
+    """Pr[one of the good], each as likely as e^log says."""
     odds = np.exp(logs - logs.max())
-    good = np.array([right(candidates.member(number, 0)) for number in range(len(odds))])
     return float(odds[good].sum() / odds.sum())
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator, default_rng
-from scipy import special
 
 from local_dp.arrays import Floats
 from local_dp.bounds.curator import parity_examples, parity_success
@@ -32,6 +31,7 @@ from local_dp.experiments.lab.parts import (
     exact_trial,
     holds,
     least_count,
+    log_choose,
     measured_clients,
     own_seed,
     seeded,
@@ -80,9 +80,8 @@ def answers(m: int, means: Floats) -> tuple[Floats, Floats]:
     """The answers of m people whose true mean is one of these, and the probability of each:
     (values, one row of probabilities a mean)."""
     gain, counts = response_gain(EPSILON), np.arange(m + 1.0)
-    ways = special.gammaln(m + 1) - special.gammaln(counts + 1) - special.gammaln(m - counts + 1)
     ones = (1 + np.asarray(means)[:, None] / gain) / 2
-    logs = ways + counts * np.log(ones) + (m - counts) * np.log1p(-ones)
+    logs = log_choose(m, counts) + counts * np.log(ones) + (m - counts) * np.log1p(-ones)
     return gain * (2 * counts / m - 1), np.exp(logs)
 
 

@@ -1,11 +1,11 @@
 """Masked parity: what interaction buys, measured as the least number of clients that learn exactly
 in 90 % of the runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.random import default_rng
+from numpy.random import Generator, default_rng
 
 from local_dp.arrays import Ints
 from local_dp.bounds.masked_parity import (
@@ -326,9 +326,7 @@ def curator_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
 
     def successes(n: int, runs: int) -> int:
         right = 0
-        for run_seed in generator.integers(1 << 62, size=runs).tolist():
-            truth = int(generator.integers(concepts.size))
-            x, y = _examples(concepts, truth, n, run_seed)
+        for _, truth, x, y in _samples(concepts, n, runs, generator):
             law = log_probabilities(-concepts.errors(x, y), epsilon)
             right += bool(np.log(generator.random()) < law[truth])
         return right
@@ -340,18 +338,21 @@ def curator_cross_check(d: int, epsilon: float, n: int, seed: int) -> CrossCheck
     """The mechanism itself on the examples, sampled in whole numbers, beside its law."""
     concepts, generator = MaskedParityClass(d), default_rng([seed, 1])
     mechanism, successes, runs = OccamLearner(concepts, epsilon), 0, 400
-    for run_seed in generator.integers(1 << 62, size=runs).tolist():
-        truth = int(generator.integers(concepts.size))
-        x, y = _examples(concepts, truth, n, run_seed)
+    for run_seed, truth, x, y in _samples(concepts, n, runs, generator):
         successes += mechanism.release(Labelled(x, y), seeded(run_seed)) == truth
     laws = 4 * runs
     law = curator_recovery(d, epsilon, seed)(n, laws)
     return CrossCheck(n, (successes, runs), (law, laws))
 
 
-def _examples(concepts: MaskedParityClass, truth: int, n: int, seed: int) -> tuple[Ints, Ints]:
-    population = MaskedParityPopulation(Concept(concepts.d, truth >> 1, truth & 1), n, seed)
-    return concepts.encoded(population.batch(0, n))
+def _samples(
+    concepts: MaskedParityClass, n: int, runs: int, generator: Generator
+) -> Iterator[tuple[int, int, Ints, Ints]]:
+    """Of each run: its seed, a random concept, and n examples of it."""
+    for seed in generator.integers(1 << 62, size=runs).tolist():
+        truth = int(generator.integers(concepts.size))
+        population = MaskedParityPopulation(Concept(concepts.d, truth >> 1, truth & 1), n, seed)
+        yield seed, truth, *concepts.encoded(population.batch(0, n))
 
 
 class MaskedParityExperiment(Experiment):
