@@ -63,7 +63,7 @@ def query_of(ask: Ask) -> LocalQuery:
     return LocalQuery(query, randomizer, Cohort(ask.start, ask.stop), repeat)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Mixer:
     """Is all clients to the server on `bus`, and a server to the clients, whom `front` asks;
     `shuffler` keeps the crowd and draws the order.

@@ -91,7 +91,7 @@ class Address:
         return context
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BrokerClient:
     """A client of a broker: its name there, the topics that it reads, and its will."""
 

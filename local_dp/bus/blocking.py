@@ -54,7 +54,7 @@ def finish(work: Coroutine[Any, Any, Result]) -> Result:
     raise AssertionError("this coroutine waits for an event loop")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BlockingBus(BrokerClient):
     """One connection to a broker that is made again for as long as `messages` is read: as
     `MqttBus`, but every call waits until it is done.

@@ -20,7 +20,7 @@ def packed(user: str, password: str) -> bytes:
     return b"".join(len(word).to_bytes(2) + word for word in (user.encode(), password.encode()))
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Door:
     """Reads the first message of each connection to `listener`, and hands both to `enter` if it
     ends with `login`; any other connection is closed.

@@ -61,7 +61,7 @@ class ClientBus(Bus, Protocol):
 B = TypeVar("B", bound=Bus)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SealedBus(Generic[B]):
     """A bus that drops every message not signed by its speaker, and counts it in `forgeries`.
     Messages whose topic is not `worth` it are dropped unopened."""

@@ -40,7 +40,7 @@ _QUIET.propagate = False
 Answer = TypeVar("Answer")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MqttBus(BrokerClient):
     """One connection to a broker that is made again for as long as `messages` is read."""
 

@@ -108,7 +108,7 @@ class Site:
         return origin == f"{self.scheme}://{host}"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Web:
     """Serves the poll of `desk` at `site` in this event loop, until it is closed."""
 
