@@ -41,7 +41,7 @@ def test_masked_parity_information() -> None:
     ("d", "union", "best"), [(4, 1_271, 1_195), (16, 28_847, 28_400), (64, 641_000, 620_000)]
 )
 def test_masked_parity_clients_match_the_tables(d: int, union: int, best: int) -> None:
-    """At epsilon 1 and beta .1 within 3 % of the best simple protocol of limits 0, below the union
+    """At epsilon 1 and beta .1 within 3 % of the best simple protocol (P2), below the union
     bound of limits 3.2; no other split does better."""
     clients = masked_parity.masked_parity_clients(d, 1.0, 0.1)
     first = masked_parity.masked_parity_split(d, 1.0, clients)

@@ -195,7 +195,7 @@ def _bucket_case(bits: int, generator: Random) -> Case:
     good = learner.hypotheses.errors(whole) < ALPHA * 10**9
 
     def chance(sample: LabelledMultiset) -> float:
-        return _chosen(EPSILON / 2 * -learner.hypotheses.errors(sample), good)
+        return _chance_of(EPSILON / 2 * -learner.hypotheses.errors(sample), good)
 
     return Case(learner, bits, points, shares, ones, chance, lambda result: bool(good[result]))
 
@@ -285,10 +285,10 @@ def _dichotomy_chance(
     candidates = learner.candidates(sample)
     logs = learner.loss.epsilon / 2 * candidates.scores
     good = [right(candidates.member(number, 0)) for number in range(len(logs))]
-    return _chosen(logs, np.array(good))
+    return _chance_of(logs, np.array(good))
 
 
-def _chosen(logs: Any, good: Any) -> float:
+def _chance_of(logs: Any, good: Any) -> float:
     """Pr[one of the good], each as likely as e^log says."""
     odds = np.exp(logs - logs.max())
     return float(odds[good].sum() / odds.sum())
