@@ -61,6 +61,25 @@ def _worker_environment() -> Iterator[None]:
 
 
 @contextmanager
+def _interrupt_key_waits() -> Iterator[None]:
+    """The interrupt key acts at the end of the block. A process that starts meanwhile never feels
+    it, nor reads half of its orders."""
+    pressed = list[int]()
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main:
+        before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if is_main:
+            signal.signal(signal.SIGINT, before)
+        for number in pressed:
+            signal.raise_signal(number)
+
+
+@contextmanager
 def pool(workers: int, *measures: Callable[[Any], Any]) -> Iterator[ProcessPoolExecutor]:
     """Worker processes that are gone when the block ends, at once if it ends by an exception or the
     interrupt key."""
@@ -73,6 +92,8 @@ def pool(workers: int, *measures: Callable[[Any], Any]) -> Iterator[ProcessPoolE
             initargs=measures,
         )
         try:
+            with _interrupt_key_waits():
+                executor.submit(int)  # the first task starts all processes
             yield executor
         except BaseException:
             for worker in set(multiprocessing.active_children()) - before:

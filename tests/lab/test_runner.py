@@ -23,7 +23,7 @@ from local_dp.experiments.lab.parts import ClientCount, Row, no_count
 from local_dp.experiments.lab.runner import measure, measure_apart, run_experiments, stored
 from local_dp.experiments.lab.shapes import Scale
 from local_dp.experiments.lab.store import MeasurementStore, _module, canonical, code_stamp, plain
-from local_dp.simulation.pool import ENVIRONMENT
+from local_dp.simulation.pool import ENVIRONMENT, pool
 from tests.support.inputs.refusals import refuse
 from tests.support.inputs.toy_experiment import Error, People, Toy
 from tests.support.runs.command import local_dp
@@ -352,3 +352,29 @@ def test_a_failed_search_ends_the_finding() -> None:
         finding = Toy().conclude([(People(3), search)], "quick")
         assert finding.verdict == "not shown"
         assert [check.evidence for check in finding.checks] == ["People(n=3): success stays at .03"]
+
+
+class Pressed:
+    """The interrupt key, while a worker process is told what it measures."""
+
+    def __call__(self, work: object) -> object:
+        return work
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        signal.raise_signal(signal.SIGINT)
+        return int, ()
+
+
+@wrong(
+    "local_dp.simulation.pool:pool",
+    "_interrupt_key_waits()",
+    "_worker_environment()",
+    "a worker process that starts feels the interrupt key, or reads half of its orders",
+)
+def test_the_interrupt_key_waits_until_workers_have_started() -> None:
+    with pool(1) as started:
+        assert (
+            signal.SIGINT in started.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+        )
+    with pytest.raises(KeyboardInterrupt), pool(1, Pressed()):
+        pass
