@@ -153,7 +153,7 @@ class Case:
             errors = np.array(
                 [
                     [self.protocol.true_error(run(algorithm, oracle), oracle.population)]
-                    for oracle in self._oracles(epsilon, clients, runs, generator)
+                    for oracle in self._oracles(self.tier, epsilon, clients, runs, generator)
                 ]
             )
         else:
@@ -222,7 +222,7 @@ class Case:
         )
         algorithm = Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0])
         errors = []
-        for oracle in self._oracles(epsilon, clients, runs, generator):
+        for oracle in self._oracles("population", epsilon, clients, runs, generator):
             tally = run(algorithm, oracle)
             if aim.of == "records":
                 truth = oracle.population.own_law(query.query) @ aim.target
@@ -230,13 +230,18 @@ class Case:
         return np.array(errors)
 
     def _oracles(
-        self, epsilon: float, clients: int, runs: int, generator: np.random.Generator
+        self,
+        tier: str,
+        epsilon: float,
+        clients: int,
+        runs: int,
+        generator: np.random.Generator,
     ) -> Iterator[AggregateOracle | PopulationOracle]:
         """For each run an oracle of the tier, with new clients."""
         for _ in range(runs):
             people, noise, coins = generator.integers(1 << 53, size=3).tolist()
             population = self.population(clients, people)
-            if self.tier == "aggregate":
+            if tier == "aggregate":
                 yield AggregateOracle(population, np.random.default_rng(noise), epsilon)
             else:
                 yield PopulationOracle(population, KeyedNoise(noise), coins, epsilon)
