@@ -10,9 +10,11 @@ import pytest
 from scipy import stats
 
 import local_dp as ldp
-from local_dp.api.errors_of import quantile_places
+from local_dp.api import errors_of
+from local_dp.api.errors_of import Case, quantile_places
 from local_dp.api.sweep import Grid, comparison, read_grid, swept
 from local_dp.errors import InputError, RefusedError
+from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records
 from tests.support.inputs.randomizers import ORACLES
@@ -217,3 +219,17 @@ def test_the_places_of_a_quantile_hold_it() -> None:
     below = stats.binom(1000, 0.95).cdf
     assert 0.95 <= below(high) - below(low) <= 0.97
     assert below(at + 7) - below(at - 7) < 0.8
+
+
+@wrong(
+    "local_dp.api.errors_of:Case._simulation_errors",
+    '"population"',
+    "self.tier",
+    "the counts of a large tally are drawn where 100 clients have little to say",
+)
+def test_few_clients_of_a_large_tally_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tally of subset selection has 261,632 counts."""
+    monkeypatch.setattr(errors_of, "AggregateOracle", None)
+    case = Case(Frequency(k=512), "aggregate")
+    case.randomizers(1.0, ("subset-selection",))
+    assert case.measure(case.point("subset-selection", 1.0, 100, 2), 1)["error"] > 0.1
