@@ -223,7 +223,7 @@ def test_the_places_of_a_quantile_hold_it() -> None:
 
 @wrong(
     "local_dp.api.errors_of:Case._simulation_errors",
-    '"population"',
+    "'population'",
     "self.tier",
     "the counts of a large tally are drawn where 100 clients have little to say",
 )
