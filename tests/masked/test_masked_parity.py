@@ -248,6 +248,13 @@ def test_every_learner_finds_every_bit_with_enough_clients(name: str, d: int) ->
     assert exact_recovery(protocol, 1.0, 1)(6 * protocol.clients(1.0), 10) == 10
 
 
+def test_protocols_ask_for_the_clients_of_their_bounds() -> None:
+    for name in ("", "_literal", "_fresh", "_list", "_one_round"):
+        protocol = PROTOCOLS[f"masked-parity{name}".replace("_", "-")].from_settings({"d": "5"})
+        clients = getattr(masked_parity, f"masked_parity{name}_clients")
+        assert protocol.clients(2.0) == clients(5, 2.0, 0.05)
+
+
 @wrong(
     "local_dp.masked.protocols:MaskedParityList.algorithm",
     "np.tile(prior, 2)",
