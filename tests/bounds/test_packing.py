@@ -226,7 +226,7 @@ def test_gaussian_noise_of_the_printed_scale_fails_for_parities() -> None:
 
 def test_the_safe_scale_is_linear_in_m() -> None:
     """It is private for parities, meets its equation, and is below the pure noise's from m = 74
-    on."""
+    on; each of that noise is within its share of the excess by a union of tails."""
     for m in (1, 2, 100, 10_000):
         sigma = safe_sigma(m, 1.0, 1e-6)
         norm = m * math.sqrt(2 / math.pi) + math.sqrt(2 * m * math.log(1e6))
@@ -237,10 +237,6 @@ def test_the_safe_scale_is_linear_in_m() -> None:
         for m in range(1, 101)
         if safe_sigma(m, 1.0, 1e-6) < 1 / (math.sqrt(2) * math.sinh(0.25 / m))
     ] == list(range(74, 101))
-
-
-def test_three_separators_are_all_within_their_share_of_the_excess() -> None:
-    """By a union of tails 2 e^(-x eps / shift)."""
     share = perturbed_excess(3, 2, 0.5, 0.1) / 3
     assert 3 * 2 * math.exp(-share * 0.5 / 2) == pytest.approx(0.1)
 
