@@ -123,7 +123,6 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
     assert 0.3 < worst <= 1
     # of tau' = (1.5^2 - 1) 0.4 / 2 = .25
     assert draw_distance(math.log(1.5), 0.4) == pytest.approx(0.25 / (1 + math.sqrt(0.9375)))
-    assert draw_distance(math.log(4), 0.1) == pytest.approx((4 - 1 / 4) / 2 * 0.1)
     assert total_variation([0.5, 0.5], [0.25, 0.75]) == 0.25
 
 
