@@ -92,6 +92,8 @@ def test_clients_for_shares_within_groups(groups: int) -> None:
     rates = q + np.array([0, 0.5, 1]) / groups * (p - q)
     variance = (rates * (1 - rates)).max() / (p - q) ** 2
     quantile = stats.norm.isf(0.05 / (2 * groups))
+    # e^2 + e + 3 = 13.1
+    assert [frequencies.prefers_grr(1.0, symbols) for symbols in (13, 14)] == [True, False]
     assert grouped_clients(4.0, groups, 0.05, 0.05) == math.ceil(
         variance * (groups * quantile / 0.05) ** 2
     )

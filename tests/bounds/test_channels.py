@@ -191,6 +191,7 @@ def test_counts_are_true_to_the_last_digit(count: int) -> None:
 def test_counts_of_votes() -> None:
     """The vote's count is C^2 MC^2 p / (1 - p)."""
     assert margin_clients(88.975**2, 1.0) == 25_058
+    assert margin_constant(0.5) == pytest.approx(margin_clients(1e12, 0.5) / 1e12)
     assert vote_clients(100.0, 1.0) == math.ceil(900 * response_gain(1.0) ** 2) == 4215
     assert direction_clients(100.0, 1.0) == math.ceil(450 * math.pi * response_gain(1.0) ** 2)
 

@@ -110,6 +110,10 @@ def test_rows_of_lower_bounds() -> None:
             for size in (m // 5, m // 5 + 1)
         ]
         assert verdicts == [True, False]  # m - 1 records: more than .2 (m - 1) are m / 5
+    for bits, records in ((2, point_records), (3, threshold_records)):  # as many kinds of others
+        m = records(bits, 0.1, 0.1, 0.1)
+        laws = (CountLaw.binomial(size, (bits - 1) / 10) for size in (m - 1, m))
+        assert [is_excluded(math.log(bits), law, 0.1, 0.1) for law in laws] == [True, False]
     assert point_records(65536, 1.0, 0.1, 0.1) / point_records(
         32768, 1.0, 0.1, 0.1
     ) == pytest.approx(2, rel=0.01)
@@ -222,7 +226,7 @@ def test_gaussian_noise_of_the_printed_scale_fails_for_parities() -> None:
 
 def test_the_safe_scale_is_linear_in_m() -> None:
     """It is private for parities, meets its equation, and is below the pure noise's from m = 74
-    on."""
+    on; each of that noise is within its share of the excess by a union of tails."""
     for m in (1, 2, 100, 10_000):
         sigma = safe_sigma(m, 1.0, 1e-6)
         norm = m * math.sqrt(2 / math.pi) + math.sqrt(2 * m * math.log(1e6))
@@ -233,6 +237,8 @@ def test_the_safe_scale_is_linear_in_m() -> None:
         for m in range(1, 101)
         if safe_sigma(m, 1.0, 1e-6) < 1 / (math.sqrt(2) * math.sinh(0.25 / m))
     ] == list(range(74, 101))
+    share = perturbed_excess(3, 2, 0.5, 0.1) / 3
+    assert 3 * 2 * math.exp(-share * 0.5 / 2) == pytest.approx(0.1)
 
 
 def test_bad_input() -> None:

@@ -19,6 +19,7 @@ from local_dp.bounds.quantiles import (
     known_totals,
     local_variance_bound,
     one_bit_variance_bound,
+    one_query_clients,
 )
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import (
@@ -250,6 +251,11 @@ def test_both_sides_meet(workload: Floats) -> None:
             *(generator.dirichlet(np.full(size, concentration)) for size in workload.shape)
         )
         assert weights.norm(workload) <= bounds.upper * (1 + 1e-9)
+
+
+def test_one_random_query_has_as_many_clients_as_its_normal_tails_need() -> None:
+    z = stats.norm.isf(0.1 / 16) * response_gain(0.5)
+    assert one_query_clients(0.5, 8, 0.1, 0.1) == math.ceil(8 * (z / 0.2) ** 2)
 
 
 def test_known_norms() -> None:

@@ -123,6 +123,8 @@ def test_no_strategy_beats_a_table() -> None:
     """The small table, and all curves of the package."""
     table = Supersolution.check(small_table())
     budgets, successes = np.array(table.curve()).T
+    assert all(row.smooth[0] / 2 <= np.interp(row.budget, budgets, successes) for row in table.rows)
+    assert (np.diff(np.diff(successes) / np.diff(budgets)) < 0).all()  # concave
     curves = [(0.3, COST, budgets, successes), *posterior_curves()]
     for reach, cost, budgets, successes in curves:
         for budget, success in strategies(reach, cost):

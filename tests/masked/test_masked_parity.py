@@ -201,6 +201,8 @@ def test_the_success_is_that_of_the_law_of_reports() -> None:
     bit, mask = (stats.norm.cdf(math.sqrt(500 / square(oracle, law, at)) / 8) for at in (-1, 0))
     success = masked_parity.OneRound(4, 2).success(4, 1.0, 500)
     assert success == pytest.approx(bit**4 * mask)
+    hashed = masked_parity.OneRound(0, 0).variance(4, 1.0, 0.1)
+    assert hashed == pytest.approx(1 / math.tanh(0.5) ** 2)
     index, last = protocols.index_oracle(6.0, 4), protocols.signed_oracle(6.0, 1, 1)
     bit = stats.norm.cdf(math.sqrt(20 / square(index, protocols.index_law(4, [5]))) / 8)
     mask = stats.norm.cdf(math.sqrt(3 / square(last, (np.full((1, 1), 0.5),) * 2)) / 2)
@@ -243,9 +245,11 @@ def test_user_level_and_aggregate_runs_succeed_alike(
 @pytest.mark.parametrize("d", short((1, 2, 3, 4, 7), lambda d: d in (1, 4, 7)))
 def test_every_learner_finds_every_bit_with_enough_clients(name: str, d: int) -> None:
     """With six times the clients of `clients` every learner is exact for ten concepts, for every d
-    including 1 and odd ones."""
+    including 1 and odd ones; and `clients` is that of its bound."""
     protocol = PROTOCOLS[name].from_settings({"d": str(d)})
     assert exact_recovery(protocol, 1.0, 1)(6 * protocol.clients(1.0), 10) == 10
+    clients = vars(masked_parity)[name.replace("-", "_") + "_clients"]
+    assert protocol.clients(2.0) == clients(d, 2.0, 0.05)
 
 
 @wrong(

@@ -121,6 +121,9 @@ def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
                 float(distance) / draw_distance(math.log(growth), float(tau / 2), centred=False),
             )
     assert 0.3 < worst <= 1
+    # of tau' = (1.5^2 - 1) 0.4 / 2 = .25
+    assert draw_distance(math.log(1.5), 0.4) == pytest.approx(0.25 / (1 + math.sqrt(0.9375)))
+    assert total_variation([0.5, 0.5], [0.25, 0.75]) == 0.25
 
 
 def test_truncation_by_enumeration() -> None:
@@ -163,6 +166,7 @@ def test_two_replies_of_one_client(growths: tuple[Fraction, Fraction]) -> None:
         for share in (Fraction(1, 10), Fraction(1, 2), Fraction(95, 100)):
             tau = share * 2 / (both**2 - 1)
             second = conditional_draw_distance(math.log(both), float(tau))
+            assert second == pytest.approx(float(share) / (1 + math.sqrt(1 - share**2)))
             bound = draw_distance(math.log(growths[0]), float(tau)) + second
             assert all(
                 float(total_variation(law, truth)) <= bound

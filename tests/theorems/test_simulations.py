@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
+from local_dp.bounds.response import rr_clients_exact
 from local_dp.bounds.simulations import density_error, relative_error
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.claims.local.local_to_sq.laws import (
@@ -127,6 +128,8 @@ def test_adaptive_algorithms_keep_their_rounds() -> None:
         assert abs(x) <= 0.1
         assert abs(y) <= 0.2
         assert len(oracle.rounds) == 2
+    query = StatisticalQuery(X, 0.3)
+    assert tight_clients(0.5, 0.1)(query) == rr_clients_exact(0.5, 0.3, 0.1)
 
 
 # SQ from local

@@ -61,7 +61,7 @@ class Perturbation:
     databases, one example replaced (proof: docs/heuristics.md). The class's `shift` is enough: 2 m
     for conjunctions and parities, 2 for thresholds. Public points (`beside`) change all differences
     alike. Utility: two totals move by sum |eta_i| at most against each other,
-    `bounds.heuristics.perturbed_excess`.
+    `bounds.curator.perturbed_excess`.
     """
 
     queries: Separated

@@ -97,7 +97,7 @@ class PrefixSigns(OneBit, OfSymbols):
     The patterns' spectrum follows the singular values of the prefix sums, so least squares comes
     near the factorization bound. Privacy: binary randomized response for every cell. Utility: each
     prefix sum has variance (C^2 v - (F - 1/2)^2) / n, v = `excess`: 1.05 to 1.13 times gamma_2^2 of
-    the sums less 1/2 (`bounds.prefixes.prefix_gamma`), where one random query a client has C^2 k /
+    the sums less 1/2 (`bounds.quantiles.prefix_gamma`), where one random query a client has C^2 k /
     4n. Cost: 1 bit; decoding O(k log k).
     """
 

@@ -142,6 +142,7 @@ def test_the_proven_number_is_enough() -> None:
     threshold fits: here on the hard ones, at 64 bits."""
     for bits, records in ((2, 517), (64, 652), (256, 707), (1024, 763)):
         assert dyadic_records(bits, 0.1, 1.0, 1e-6) == records
+    assert dyadic_records(64, 0.1, 0.5, 1e-6) == 1326  # by decimal numbers
     for law in hard(64)[0].values():
         sample = law.sample(652, np.random.default_rng(2))
         good = np.flatnonzero(errors_by_gap(sample) <= 65.2)

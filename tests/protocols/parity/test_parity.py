@@ -95,6 +95,18 @@ def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityProtocol, n
     check_alike(protocol, n, 100, 500)
 
 
+def test_protocols_ask_for_the_clients_of_their_bounds() -> None:
+    """Those in few rounds are the least that succeed."""
+    for kind, clients in (
+        (ParityHalving, parity.parity_halving_clients),
+        (ParityOneRound, parity.parity_one_round_clients),
+        (ParityDeny, parity.parity_deny_clients),
+    ):
+        assert kind(d=5).clients(2.0) == clients(5, 2.0, 0.05)
+    n, plan = ParityRounds(d=5).clients(2.0), few_rounds_plan(5, 2)
+    assert few_rounds_success(5, 2.0, n - 1, plan) < 0.95 <= few_rounds_success(5, 2.0, n, plan)
+
+
 @pytest.mark.parametrize(("d", "fall"), [(3, 2.0), pytest.param(5, 1.0, marks=pytest.mark.long)])
 def test_elimination_drops_the_hidden_parity_no_more_often_than_it_says(
     d: int, fall: float

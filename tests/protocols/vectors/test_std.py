@@ -103,6 +103,8 @@ def test_hard_columns_lie_inside_the_interval() -> None:
     for name, (numbers, bounds) in columns.items():
         column = np.where(np.arange(20_000) % 5, numbers, np.nan)
         result = ldp.std({name: column}, name, bounds=bounds, missing="exclude", epsilon=4, seed=1)
+        ends = result.answer.interval()
+        assert result.answer.variance()[1:] == pytest.approx([each**2 for each in ends])
         low, high = result.answer.interval(6.0)
         truth = np.nanstd(column)
         assert result.truth == pytest.approx(truth, abs=1e-9)
