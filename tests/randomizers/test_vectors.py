@@ -234,6 +234,9 @@ def test_the_cap_is_chosen_as_its_density_allows() -> None:
         near = abs(randomizer.respond(x, words, np.zeros(1, dtype=np.uint8))[:, 0]) / 2.0**14
         assert near[0] > 0.9
         assert near[1] == pytest.approx(randomizer.cap.height, abs=1e-4)
+    # in three dimensions heights are uniform: a mean square of 1.75 / 3 in the cap, .75 / 3 outside
+    square = Cap.of(3, 0.5).square(1.0, 3)
+    assert square == pytest.approx((0.75 + math.e / (math.e + 3)) / 3)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from tests.support.wrong import wrong
 
 LOSS = approximate(1.0, 1e-6)
 WORKLOADS = {
+    "one by one": Marginals.ways(4, 1),
     "three of five": Marginals.ways(5, 3),
     "all of four": Marginals.ways(4, 4),
     "of many sizes": Marginals.of(6, [(0, 1, 4), (2,), (1, 3), (3, 1), (), (5,)]),
