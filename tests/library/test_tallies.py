@@ -105,6 +105,18 @@ def test_a_signed_mean_is_covered_where_few_reports_count(n: int) -> None:
             assert law[(low <= truth) & (truth <= high)].sum() >= 0.94
 
 
+def test_four_reports_more_steady_the_rest() -> None:
+    """Two at either end: their mean and its variance; the interval reaches out from the further
+    one of both means on either side."""
+    every = np.array([-1.0, 0, 3, -1, -1, 3, 3])
+    mean, square = every[:3].mean(), (every[:3] ** 2).mean()
+    steady = steadied(mean, square, (-1.0, 3.0), 3)
+    assert steady == pytest.approx(np.array([every.mean(), every.var() / 7]))
+    low, high = Steadied.of(mean, np.array(0.0), 3, steady).interval()
+    reach = Z95 * (1 + (Z95**2 + 3) / 12) * every.std() / 7**0.5
+    assert [low, high] == pytest.approx([mean - reach, every.mean() + reach])
+
+
 def test_intervals_follow_the_scale() -> None:
     """Moving an estimate to other units moves value, error and interval alike; a coordinate keeps
     its own."""
@@ -173,17 +185,19 @@ def test_rounding_keeps_the_mean(query: Query) -> None:
 
 
 def test_a_number_beyond_the_possible_is_moved_and_covers_as_before() -> None:
-    """10,000 estimates near 0: moved ones are possible, lie in their interval, and cover every
+    """10,000 estimates near .5: moved ones are possible, lie in their interval, and cover every
     truth that the raw ones cover; none has a width of 0."""
     generator = np.random.default_rng(4)
-    raw = Estimate(generator.normal(0.01, 0.1, 10_000), np.full(10_000, 0.05), 400)
-    inside = raw.within(Possible(0.0, 1.0))
+    raw = Estimate(generator.normal(0.51, 0.1, 10_000), np.full(10_000, 0.05), 400)
+    inside = raw.within(Possible(0.5, 1.5))
     (low, high), ends = inside.interval(), raw.interval()
-    assert np.all((low >= 0) & (low <= inside.value) & (inside.value <= high) & (high > low))
-    assert np.any(ends[1] < 0)  # where cutting alone would leave no width
-    for truth in (0.0, 0.01, 0.3, 1.0):
+    assert np.all((low >= 0.5) & (low <= inside.value) & (inside.value <= high) & (high > low))
+    assert np.any(ends[1] < 0.5)  # where cutting alone would leave no width
+    for truth in (0.5, 0.51, 0.8, 1.5):
         assert np.all((low <= truth) & (truth <= high) | (truth < ends[0]) | (truth > ends[1]))
     assert raw.within(ANY) is raw
+    # the error of a value beyond is that of the nearest truth
+    assert Estimate.between((-1.0, 2.5), 1.8, 9).standard_error == pytest.approx(3**0.5 / 3)
 
 
 @wrong("local_dp.tallies:Possible.interval", "np.fmin(low_end, value)", "low_end", "beside it")

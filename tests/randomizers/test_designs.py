@@ -136,6 +136,15 @@ def test_a_coin_picks_every_row(kind: Kind) -> None:
         ).all()
 
 
+@pytest.mark.parametrize("epsilon", [2.0, 3.0])
+def test_the_best_number_of_bits_has_the_least_variance(epsilon: float) -> None:
+    totals = [
+        RecursiveHadamard(epsilon, k=64, b=b).variance(np.arange(64), np.full(64, 1 / 64)).sum()
+        for b in range(8)
+    ]
+    assert totals[0] == min(totals[1:])
+
+
 def test_tallies_are_estimated_many_at_once() -> None:
     generator = np.random.default_rng(3)
     for kind in DESIGNS:

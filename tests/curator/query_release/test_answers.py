@@ -172,6 +172,11 @@ def test_it_is_paid_for_as_it_says() -> None:
     run(pure.algorithm(500), TrustedOracle(table, account, seeded(1)))
     assert account.spent == account.budget == pure.loss
     assert 0.999999 < pure.loss.epsilon <= 1
+    assert pure.rounds == PureRounds(2, 0.25, 0.25)
+    large = synthetic.pure_rounds(4, 10**5, 1.0), synthetic.concentrated_rounds(4, 50_000, 0.01)
+    assert large == (76, 119)
+    halves = ConcentratedRounds.within(Concentrated(10**18), 2)
+    assert halves.choosing**2 == pytest.approx(8 * 0.15)
     oracle = TrustedOracle(table, rhos, seeded(1))
     result = run(mwem.algorithm(500), oracle)
     assert rhos.spent_rho == mwem.loss

@@ -64,7 +64,8 @@ def test_whole_transcripts_are_private() -> None:
     assert sum(loss.epsilon * count for loss, count in TERMS.losses.items()) == 6
     assert 0.7 * 6 < worst <= 6
     two = Boosting(ONE_UP, replace(TERMS, rounds=2), 0.1)
-    assert delta(two.algorithm(1, 1), two.loss) <= 0.1
+    assert delta(two.algorithm(1, 1), two.loss) <= two.loss.delta == 0.1
+    assert two.loss.epsilon >= epsilon(two.terms.losses, 0.1)
 
 
 @wrong(

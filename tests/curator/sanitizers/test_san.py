@@ -1,5 +1,6 @@
 """SanPoints and SanThresholds, as printed and rebuilt."""
 
+import math
 from itertools import chain
 
 import numpy as np
@@ -14,6 +15,7 @@ from local_dp.curator.sanitizers.san_thresholds import (
     PrintedSanThresholds,
     SanThresholds,
 )
+from local_dp.curator.selection.groups import Listed
 from local_dp.curator.selection.sparse import Goals
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Pure
@@ -70,7 +72,7 @@ def test_losses_count_their_parts() -> None:
     for mechanism, parts in ((THRESHOLDS, 4 * 513), (POINTS, 2 * 20)):
         half = ATTO // 2_000_000
         assert mechanism.loss.nano == 10**9
-        assert mechanism.loss.atto <= ATTO // 1_000_000
+        assert 0.999999 < mechanism.loss.atto / 10**12 <= 1
         part = mechanism.part.nano
         less, more = (optimal_delta(Pure(each), parts, Pure(10**9)) for each in (part, part + 1))
         assert less <= half < more
@@ -114,6 +116,16 @@ def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
         steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, seeded(0))
         assert steps.error(points) <= 0.281 * alpha
         assert calls <= 1 + 51.2 / alpha
+
+
+def test_a_least_block_is_chosen() -> None:
+    """The least target of blocks suffices, and one record fewer does not: alone, a block of that
+    size loses to no answer with odds of at most e^(eps / 2 - 2) / (bits + 1)."""
+    least, choice = THRESHOLDS.aim(0, 63).least, THRESHOLDS.choice(2)
+    for size in (least, least - 1):
+        block = Listed(np.array([size]), np.array([0], dtype=np.uint64))
+        one, none = choice.share(block, block.sizes)
+        assert (none / one <= math.exp(choice.epsilon / 2 - 2) / 64) == (size == least)
 
 
 def test_the_error_of_points_is_the_largest() -> None:
