@@ -64,10 +64,10 @@ def _worker_environment() -> Iterator[None]:
 def _interrupt_key_waits() -> Iterator[None]:
     """The interrupt key acts at the end of the block. A process that starts meanwhile never feels
     it, nor reads half of its orders."""
-    pressed = list[int]()
+    interrupts = list[int]()
     is_main = threading.current_thread() is threading.main_thread()
     if is_main:
-        before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+        before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -75,7 +75,7 @@ def _interrupt_key_waits() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if is_main:
             signal.signal(signal.SIGINT, before)
-        for number in pressed:
+        for number in interrupts:
             signal.raise_signal(number)
 
 

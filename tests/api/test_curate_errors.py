@@ -78,6 +78,8 @@ def test_the_cuts_of_a_tree_are_within_their_error() -> None:
     """By the law of three cuts of 40 records on 16 points: all within E of their ranks with
     probability 95 %."""
     tree = Medians(24.0, 2, 0)
+    # the best of 17 is missed by more than 2 with probability .05 / 3: own is 43 / 2
+    assert tree.rank_error(4, 40) == 33  # 1.5 of it, rounded up
     for values in (
         [3] * 3 + [5] * 7 + [9] * 11 + [10] * 19,
         list(range(16)) * 2 + [7] * 8,
@@ -141,7 +143,8 @@ def test_a_threshold_errs_no_more_than_stated(share: float) -> None:
     best with probability 95 %."""
     learner = DyadicThresholds(32, 0.1, 1.0, 1e-6, agnostic=True)
     most = learner.excess(3000)
-    assert most is not None
+    # H is 331, the noise 46 at most, and 33 is ln(96,002 / .04) / .45, rounded up
+    assert most == (331 + 46) // 2 - 1 + 33
     for law in hard_thresholds(32, 0.1, 0x55555555, share).values():
         sample = law.sample(3000, np.random.default_rng(1))
         errors = errors_by_gap(sample)
@@ -164,7 +167,8 @@ def test_a_rectangle_leaves_out_no_more_than_stated() -> None:
     %, but for chance once in 10,000."""
     learner, generator = RankRectangles(32, 1, 0.2, 4.0, 1e-6), np.random.default_rng(2)
     most = learner.lost(4000)
-    assert most is not None
+    # rank 240; H is 47; 16 is ln(264,004 / .05), rounded up
+    assert most == 2 * (240 + 47 - 1 - 24 + 16)
     misses = 0
     for seed in range(100):
         values = generator.integers(0, 1 << 8 if seed % 2 else 1 << 32, 4000)

@@ -372,9 +372,9 @@ class Pressed:
     "a worker process that starts feels the interrupt key, or reads half of its orders",
 )
 def test_the_interrupt_key_waits_until_workers_have_started() -> None:
-    with pool(1) as started:
+    with pool(1) as workers:
         assert (
-            signal.SIGINT in started.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
+            signal.SIGINT in workers.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
         )
     with pytest.raises(KeyboardInterrupt), pool(1, Pressed()):
         pass

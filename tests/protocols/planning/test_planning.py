@@ -199,8 +199,8 @@ def test_the_curators_noise_covers_a_replaced_record(protocol: LocalProtocol[Any
     some = aim.target[:: max(1, (len(aim.target) - 1) // 8)]
     change = max(float(np.abs(one - other).sum()) for one in some for other in some)
     assert curator.noise * 0.5 == pytest.approx(change)
-    known = planning.ways(protocol, 0.5, protocol.synthetic(1, 0))[-2]
-    assert known.clients(0.03) <= curator.clients(0.03)
+    of_people = planning.ways(protocol, 0.5, protocol.synthetic(1, 0))[-2]
+    assert of_people.clients(0.03) <= curator.clients(0.03)
 
 
 TOGETHER = planning.Together(1.0, 1e-6)
