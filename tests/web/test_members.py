@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,21 +40,19 @@ def broker(folder: Path) -> Iterator[tuple[Mosquitto, str]]:
 
 def serve(cast: Cast, server: str, folder: Path) -> Outcome:
     """The server's part of a run, with a journal: only what is stored is confirmed."""
-    run, journal = (
-        replace(settings(broker=server), override=cast.algorithm()),
-        Journal.begin(folder, RUN, {}),
-    )
-    return asyncio.run(
-        serve_run(
-            run,
-            RUN,
-            Address.parse(server),
-            60.0,
-            lambda progress: None,
-            journal=journal,
-            keys=cast.keys,
+    run = replace(settings(broker=server), override=cast.algorithm())
+    with closing(Journal.begin(folder, RUN, {})) as journal:
+        return asyncio.run(
+            serve_run(
+                run,
+                RUN,
+                Address.parse(server),
+                60.0,
+                lambda progress: None,
+                journal=journal,
+                keys=cast.keys,
+            )
         )
-    )
 
 
 def described(cast: Cast, url: str) -> dict[str, Any]:

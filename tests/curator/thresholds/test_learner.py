@@ -199,7 +199,9 @@ def test_losses_are_counted() -> None:
     """2 n queries share epsilon and delta; the plan of Section 3.5 pays for n partitions and n
     times the counts."""
     assert RankRectangles(32, 2, 0.1, 1.0, 1e-6).loss == Approximate(10**9, 10**12)
-    partition = QuantilePartition(SparseMedians(0.5, 4, delta=1e-6), 11)
+    medians = SparseMedians(0.5, 4, delta=1e-6)
+    assert medians.choice(8).growth == 9  # an interval of each height, and all that are left out
+    partition = QuantilePartition(medians, 11)
     assert partition.loss.nano == 5 * 10**8
     assert 0.99 < partition.loss.atto / 10**12 <= 1
     loss = PartitionRectangles(partition, 2, 0.2, 0.25).loss
