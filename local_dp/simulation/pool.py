@@ -93,7 +93,8 @@ def pool(workers: int, *measures: Callable[[Any], Any]) -> Iterator[ProcessPoolE
         )
         try:
             with _interrupt_key_waits():
-                executor.submit(int)  # the first task starts all processes
+                for _ in range(workers):
+                    executor.submit(int)  # starts a process while none is idle
             yield executor
         except BaseException:
             for worker in set(multiprocessing.active_children()) - before:

@@ -2,6 +2,7 @@
 follows from them."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -371,10 +372,12 @@ class Pressed:
     "_worker_environment()",
     "a worker process that starts feels the interrupt key, or reads half of its orders",
 )
+@wrong("local_dp.simulation.pool:pool", "range(workers)", "range(1)", "the second may feel it")
 def test_the_interrupt_key_waits_until_workers_have_started() -> None:
-    with pool(1) as workers:
-        assert (
-            signal.SIGINT in workers.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()).result()
-        )
+    before = len(multiprocessing.active_children())
+    with pool(2) as workers:
+        assert len(multiprocessing.active_children()) == before + 2
+        masks = [workers.submit(signal.pthread_sigmask, signal.SIG_BLOCK, ()) for _ in range(8)]
+        assert all(signal.SIGINT in mask.result() for mask in masks)
     with pytest.raises(KeyboardInterrupt), pool(1, Pressed()):
         pass
