@@ -110,13 +110,14 @@ def test_every_estimate_is_within_its_interval(protocol: str, epsilon: float) ->
 )
 @pytest.mark.parametrize("name", [*PLUGGED[:8], "mean", "prefix-sums", "workload", "she"])
 def test_the_default_clients_leave_the_tolerance(name: str) -> None:
-    """The union of normal tails over all standard errors of a run reaches it, from 3 % below to
-    8 % above; also with `she`, which takes 2.8 times as many as the best."""
+    """The union of normal tails over all standard errors of a run reaches it, from 1.5 % below to
+    4 % above, where seeds move it by .35 % (one standard deviation, `sets`) around 2.4 % at most;
+    also with `she`, which takes 2.8 times as many as the best."""
     protocol: Any = plugged("frequency", name) if name == "she" else small(name)
     result = by_client(protocol, protocol.synthetic(protocol.clients(0.5), SEED), 0.5, SEED)
     errors = np.concatenate([np.ravel(part.standard_error) for part in parts_of(result)])
     reach = normal_quantile(0.025 / errors.size) * errors.max()
-    assert 0.97 < reach / protocol.tolerance < 1.08
+    assert 0.985 < reach / protocol.tolerance < 1.04
 
 
 def check_tiers(protocol: LocalProtocol[Any], clients: int) -> None:
