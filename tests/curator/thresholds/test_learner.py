@@ -202,7 +202,7 @@ def test_losses_are_counted() -> None:
     medians = SparseMedians(0.5, 4, delta=1e-6)
     assert medians.choice(8).growth == 9  # an interval of each height, and all that are left out
     partition = QuantilePartition(medians, 11)
-    assert partition.loss.nano == 5 * 10**8
+    assert partition.loss.nano == 5e8
     assert 0.99 < partition.loss.atto / 10**12 <= 1
     loss = PartitionRectangles(partition, 2, 0.2, 0.25).loss
     assert loss.nano == 2 * (partition.loss.nano + 25 * 10**7)
