@@ -8,7 +8,6 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import frequency_variance
-from local_dp.bounds.response import check_positive_epsilon
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_whole
 from local_dp.loss import split_epsilon
@@ -23,14 +22,6 @@ from local_dp.randomizers.repeated.memoised import (
 
 MAX_BRANCHES = 16
 MAX_WAVES = 1024
-
-
-def event_odds(epsilon: float, intervals: int) -> tuple[float, float]:
-    """p and q of `change-tracking`: optimised unary encoding, or a plain bit for a single
-    interval."""
-    check_positive_epsilon(epsilon)
-    q = 1 / (math.exp(epsilon) + 1)
-    return (1 - q if intervals == 1 else 0.5), q
 
 
 def events_variance(odds: tuple[float, float], intervals: int, share: float) -> float:
@@ -78,15 +69,12 @@ class Tree:
     def spreads(self, epsilon: float) -> Floats:
         """`events_variance` at each level and wave, shape (levels, T), where the change of every
         client falls on each wave as likely."""
+        odds = 0.5, 1 / (math.exp(epsilon) + 1)  # of optimised unary encoding
         variances = np.zeros((len(self.widths), self.waves))
         for wave in range(1, self.waves + 1):
             for level, (width, part) in enumerate(zip(self.widths, self.parts(wave), strict=True)):
-                odds = event_odds(epsilon, -(-self.waves // width))
-                variances[level, wave - 1] = (
-                    events_variance(odds, len(part), len(part) * width / self.waves)
-                    if part
-                    else 0.0
-                )
+                share = len(part) * width / self.waves
+                variances[level, wave - 1] = events_variance(odds, len(part), share)
         return variances
 
     def cohorts(self, epsilon: float) -> Floats:

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from scipy.stats import poisson
+from scipy.stats import binom, poisson
 
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import (
@@ -17,11 +17,18 @@ from local_dp.bounds.channels import (
     report_squares,
     staircase_columns,
 )
-from local_dp.bounds.interaction import _answer_scores, few_rounds_plan
+from local_dp.bounds.interaction import (
+    Plan,
+    _answer_scores,
+    few_rounds_plan,
+    few_rounds_success,
+)
 from local_dp.bounds.parity import (
     best_parity_information,
     deny_information,
     parity_deny_clients,
+    parity_deny_success,
+    parity_elimination_clients,
     parity_elimination_limit,
     parity_information,
     parity_one_round_bound,
@@ -200,6 +207,18 @@ def test_an_answer_adds_its_log_likelihood(epsilon: float) -> None:
     assert np.array(_answer_scores(epsilon)) == pytest.approx(np.array(expected))
 
 
+def test_the_hidden_one_of_four_is_named_least() -> None:
+    """Or among the two least of the first round, where the second is never wrong: counts by
+    Poisson's law, of which equal ones hardly matter."""
+    counts, step = np.arange(60), math.tanh(0.5) / 16
+    right = poisson.pmf(counts, 100 * (0.25 - 3 * step))
+    other = poisson.cdf(counts, 100 * (0.25 + step)) - poisson.pmf(counts, 100 * (0.25 + step)) / 2
+    named = parity_deny_success(2, 1.0, 100)
+    listed = few_rounds_success(2, 1.0, 2000, Plan((1,), (1,)))
+    for place, success in enumerate((named, listed)):
+        assert success == pytest.approx(right @ binom.cdf(place, 3, other), abs=2e-4)
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_elimination_has_the_limit_of_one_survivor(epsilon: float) -> None:
     """The clients until 20,000 survivors have fallen by 2, and the mean of e^L there, are as
@@ -217,3 +236,5 @@ def test_elimination_has_the_limit_of_one_survivor(epsilon: float) -> None:
             for each, limit in zip((shrink**2 * clients, np.exp(scores)), limits, strict=True)
         ]
         assert (max(sizes) < 5.1) is right
+        wald = shrink**2 * parity_elimination_clients(0, epsilon, fall, 0.0)
+        assert wald == pytest.approx(limits[0], rel=0.05)

@@ -20,6 +20,7 @@ from local_dp.bounds.quantiles import (
     local_variance_bound,
     one_bit_variance_bound,
     one_query_clients,
+    toeplitz_gamma,
 )
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import (
@@ -264,6 +265,7 @@ def test_known_norms() -> None:
     for k in (4, 16):
         parities = sylvester(k)[1:].astype(np.float64)
         assert factorize(parities).lower == pytest.approx(math.sqrt(k - 1))
+    assert toeplitz_gamma(3) == 1 + (1 / 2) ** 2 + (6 / 16) ** 2
     for k in range(2, 33):
         bounds = factorize(np.eye(k))
         assert bounds.lower <= bounds.upper <= bounds.lower * (1 + 1e-9)

@@ -36,7 +36,7 @@ from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import FUNCTIONS, BlockClass, parities
 from local_dp.queries.examples import Correlation, ParityCoset
-from local_dp.queries.query import QUERIES
+from local_dp.queries.query import QUERIES, Query
 from local_dp.queries.tables import Question
 from tests.support.inputs.refusals import refuse
 from tests.support.runs.command import local_dp
@@ -120,7 +120,12 @@ COSETS = st.builds(
     st.integers(0, 63),
 )
 ASKED = st.lists(
-    st.tuples(COSETS, st.sampled_from([0.1, 0.125, 0.25, 0.3, 0.5, 0.9])), min_size=1, max_size=6
+    st.tuples(
+        COSETS | st.just(Question("x0 == 1 and y == 1")),
+        st.sampled_from([0.1, 0.125, 0.25, 0.3, 0.5, 0.9]),
+    ),
+    min_size=1,
+    max_size=6,
 )
 
 
@@ -149,7 +154,7 @@ def test_expectations_are_those_of_the_definition() -> None:
 @settings(max_examples=15)
 @given(ASKED, st.integers(0, 63))
 def test_the_adversary_is_legal_and_tells_few(
-    pairs: list[tuple[ParityCoset, float]], target: int
+    pairs: list[tuple[Query, float]], target: int
 ) -> None:
     """Every answer is legal for the target, no query reveals more parities than Parseval allows,
     and the certificate of the survivors verifies."""

@@ -90,9 +90,10 @@ def test_local_clients_reach_alpha(name: str) -> None:
 def test_local_sgd_client_count() -> None:
     """The number of clients for an expected error makes the bound that error; too few rounds are
     refused."""
-    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
-    n = learner.clients(1.0)
-    assert learner.gradient_norm(1.0, n) / 5000**0.5 == pytest.approx(0.1, rel=1e-4)
+    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean")
+    n = learner.clients(0.5)
+    assert n == pytest.approx(10 / math.tanh(0.25) ** 2 / 2e-4)
+    assert learner.gradient_norm(0.5, n) / 5000**0.5 == pytest.approx(0.1, rel=1e-4)
     refuse(
         ("give more than", lambda: LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=100).clients(1.0))
     )

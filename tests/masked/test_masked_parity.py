@@ -209,6 +209,13 @@ def test_the_success_is_that_of_the_law_of_reports() -> None:
     success = masked_parity.masked_parity_success(4, 6.0, 20, 3)
     assert index.cells == 1
     assert success == pytest.approx(bit**4 * mask)
+    gain = math.tanh(2) ** -2
+    for right, *squares in (
+        (masked_parity.masked_parity_literal_success, 2.25, 3.0),
+        (masked_parity.masked_parity_fresh_success, gain, gain),
+    ):
+        bit, mask = stats.norm.cdf(np.sqrt(np.array([500 / 4, 3]) / squares) / [8, 2])
+        assert right(4, 4.0, 500, 3) == pytest.approx(bit**4 * mask)
 
 
 class BentOneRound(protocols.MaskedParityOneRound):
@@ -301,17 +308,21 @@ def test_bounds_have_the_published_values() -> None:
         for epsilon in (0.1, 0.25, 0.5, 1)
     ] == pytest.approx([2505, 386.8, 90.77, 20.61], rel=1e-3)
     assert masked_parity.masked_parity_interactive_bound(16, 1.0) == pytest.approx(6263, rel=2e-3)
-    assert [
-        masked_parity.masked_parity_literal_clients(d, 1.0, 0.1) for d in (4, 16, 64)
-    ] == pytest.approx([34_870, 3.32e6, 2.98e8], rel=0.1)
-    assert [
-        masked_parity.masked_parity_fresh_clients(d, 1.0, 0.1) for d in (4, 16, 64)
-    ] == pytest.approx([5_092, 4.88e5, 4.27e7], rel=0.1)
+    assert masked_parity.masked_parity_literal_clients(64, 1.0, 0.1) == pytest.approx(
+        2.98e8, rel=0.1
+    )
+    assert masked_parity.masked_parity_fresh_clients(64, 1.0, 0.1) == pytest.approx(4.27e7, rel=0.1)
     counts = [
         masked_parity.masked_parity_one_round_clients(d, 1.0, 0.1) for d in (2, 4, 8, 12, 16, 20)
     ]
     assert counts == pytest.approx([230, 1_218, 8_220, 96_050, 1.537e6, 2.459e7], rel=0.03)
     assert [masked_parity.masked_parity_curator_clients(d, 1.0, 0.1) for d in (8, 16)] == [47, 75]
+    shares = [
+        masked_parity.masked_parity_list_clients(d, 0.5, 0.2)
+        / masked_parity.masked_parity_clients(d, 0.5, 0.2)
+        for d in (4, 8, 16, 32)
+    ]
+    assert shares == pytest.approx([0.675, 0.605, 0.575, 0.565], abs=0.025)
 
 
 def test_blocks_have_the_variance_of_their_reports() -> None:

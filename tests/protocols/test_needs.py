@@ -1,19 +1,28 @@
 """Randomizers that are plugged into protocols: every built-in one belongs to one, its estimates are
 within their intervals, and all tiers agree; and sets."""
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from local_dp.bounds.frequencies import NARROW, ONE_ROUND, WIDE
 from local_dp.bounds.tails import normal_quantile
 from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
+from local_dp.protocols.search.heavy_hitters import HeavyHitters, HeavyHittersAsked
 from local_dp.protocols.search.quantiles import Located
+from local_dp.protocols.surveys.compare import Compare
+from local_dp.protocols.surveys.identity import Identity
+from local_dp.protocols.vectors.mean_found import MeanFound, range_clients
+from local_dp.protocols.vectors.std import Std
 from local_dp.queries.members import Members
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.records import Records
 from local_dp.server.quorum import Terms
 from local_dp.simulation.settings import Tier
@@ -118,6 +127,29 @@ def test_the_default_clients_leave_the_tolerance(name: str) -> None:
     errors = np.concatenate([np.ravel(part.standard_error) for part in parts_of(result)])
     reach = normal_quantile(0.025 / errors.size) * errors.max()
     assert 0.985 < reach / protocol.tolerance < 1.04
+
+
+def test_the_default_clients_in_closed_form() -> None:
+    """Within .15 % at epsilon .3, where one parity is best, by the variances of the reports."""
+    z, chi2, gain, growth = stats.norm.isf, stats.chi2.isf, math.tanh(0.15) ** -2, math.exp(0.3)
+    one, wide = (sum(each.needs(32, 0.3, 0.05)) / 0.09 for each in (ONE_ROUND, WIDE))
+    narrow, she = sum(NARROW.needs(32, 0.1, 0.05)) / 0.01, math.sinh(0.075) ** -2 / 2 + 0.09
+    rare, alike = 2 * (gain - 1) * (124 / 125) ** 2, 2 * growth / (growth - 1) ** 2
+    root = 2**0.5 * z(0.05) + (2 * z(0.05) ** 2 - 15 + 2 * chi2(0.05, 15)) ** 0.5
+    for protocol, clients in (
+        (Std(), 307 / 16 * (z(0.025) / 0.01) ** 2),
+        (MeanFound(), rare * (z(1e-3 / 125) / 0.15) ** 2 / 0.3),
+        (MeanFound(tolerance=0.01), alike * (z(0.0125) / 0.01) ** 2 / 0.7 / 0.85),
+        (Compare(), (growth + 1) * (growth + 7) * (z(0.0125) / 0.05 / (growth - 1)) ** 2),
+        (Identity(), 1024 * gain * (chi2(0.05, 16) / chi2(0.95, 16) - 1)),
+        (Identity(coins="private"), 32 * gain * (root**2 - 15)),
+        (HeavyHitters(share=0.3), (gain - 0.09) * one),
+        (HeavyHittersAsked(share=0.3), (gain - 0.09) * wide),
+        (HeavyHittersAsked(randomizer="she", share=0.1), she * narrow),
+    ):
+        assert protocol.clients(0.3) == pytest.approx(clients, rel=1.5e-3), protocol
+    clear = 3 * excess(244) * gain * (z(0.025) / 0.045) ** 2
+    assert range_clients(0.3) == pytest.approx(clear, rel=1e-4)
 
 
 def check_tiers(protocol: LocalProtocol[Any], clients: int) -> None:

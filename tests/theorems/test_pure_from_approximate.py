@@ -4,7 +4,7 @@ by history; and wrong twins."""
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import permutations
 from typing import TypeAlias
 
 import numpy as np
@@ -104,34 +104,6 @@ def test_clipped_rows_are_pure_and_near() -> None:
     ]
     # so no less than delta would do
     assert 0.9 < moved(table, clipped(table, GROWTH)) / exact_delta(table, GROWTH) <= 1
-
-
-def transcripts(first: Exact, later: Sequence[Exact], inputs: tuple[int, ...]) -> list[Fraction]:
-    """The law of both reports: the second client's channel is chosen by the first one's report."""
-    return [p * q for report, p in enumerate(first[inputs[0]]) for q in later[report][inputs[1]]]
-
-
-def test_history_by_history_a_protocol_becomes_pure() -> None:
-    """Two clients in turn, for every input of both: total variation of transcripts at most 2 delta,
-    and g^2 between any two inputs of one client."""
-    generator = np.random.default_rng(5)
-    for _ in range(12):
-        first, *later = [
-            [[*row[:3], 1 - sum(row[:3], Fraction(0))] for row in random_rows(generator)[:2]]
-            for _ in range(5)
-        ]
-        delta = max(exact_delta(rows, GROWTH) for rows in (first, *later))
-        pure = clipped(first, GROWTH)
-        pure_later = [clipped(rows, GROWTH) for rows in later]
-        inputs = list(product(range(2), repeat=2))
-        laws = {each: transcripts(pure, pure_later, each) for each in inputs}
-        assert (
-            moved([transcripts(first, later, each) for each in inputs], list(laws.values()))
-            <= 2 * delta
-        )
-        for other in range(2):
-            assert ratio([laws[0, other], laws[1, other]]) <= GROWTH**2
-            assert ratio([laws[other, 0], laws[other, 1]]) <= GROWTH**2
 
 
 def test_the_randomizer_is_pure_where_the_inner_one_is_not() -> None:

@@ -4,7 +4,6 @@ refusals."""
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -51,12 +50,11 @@ from local_dp.theorems.from_sq import (
 from local_dp.theorems.likelihood import (
     Joint,
     Observed,
-    ceiling_after,
     likelihood_query,
     mean_ratio,
     total_variation,
 )
-from local_dp.theorems.sq_from_local import sq_from_local
+from local_dp.theorems.sq_from_local import _Transcript, sq_from_local
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, X, Y
 from tests.support.wrong import wrong
 
@@ -212,12 +210,10 @@ def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
     run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), oracle)
     counts = list(map(len, rounds))
     second = counts.index(n, 1)
-    constant = ceiling_after(
-        math.exp(epsilon),
-        relative_error(2 * epsilon, tolerance),
-        relative_error(epsilon, tolerance),
-    )
-    for sizes, expected in ((counts[:second], math.exp(epsilon)), (counts[second:], constant)):
+    transcript, growth = _Transcript((Observed(X, BinaryRR(0.5), 0, 1),)), math.exp(epsilon)
+    exact = math.e * (1 + math.expm1(3) / 20) / (1 - math.expm1(1) / 20)
+    assert transcript.ceiling(1.0, 0.1) == pytest.approx(exact)
+    for sizes, expected in ((counts[:second], growth), (counts[second:], 1.01 * growth)):
         deviation = math.sqrt(n * expected * (expected - 1))
         assert abs(sum(sizes) - n * expected) <= 5.1 * deviation
 
@@ -270,7 +266,7 @@ def test_a_real_function_is_not_rounded() -> None:
     (lambda: sq_from_local(_one(Leaky(1.0)), 0.1, 4, 1), RefusedError, "density varies by more"),
     (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.0, 4, 1), InputError, "tolerance"),
     (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.1, 0, 1), InputError, "trials"),
-    (lambda: run(sq_from_local(two_questions(2.0, 3), 0.5, 50, 1), ExactOracle(WORLD)), InputError,
+    (lambda: run(sq_from_local(two_questions(2.0, 3), 0.05, 50, 1), ExactOracle(WORLD)), InputError,
     "too coarse"),
     (lambda: Joint((Bounded("v", 0.0, 1.0), Bounded("v", 0.0, 2.0))), InputError, "joint values"),
     (lambda: run(split_budget(_two_steps(0.1, 0.1), 1.0, 10, 1),
@@ -284,19 +280,3 @@ def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str
     with pytest.raises(error, match=says) as refusal:
         wrong()
     assert "\n" not in str(refusal.value)
-
-
-QUERY = StatisticalQuery(Question("yes == 1"), 0.1)
-
-
-def test_every_query_has_the_clients_it_was_given() -> None:
-    """Cohorts have the asked-for sizes, follow one another without a gap, and go on from round to
-    round."""
-    sizes = iter([5, 7, 11, 13])
-    local = local_from_sq(
-        Nonadaptive((QUERY,) * 4, lambda answers: answers), 1.0, lambda query: next(sizes)
-    )
-    cohorts = [query.cohort for query in local.queries]
-    assert [len(cohort) for cohort in cohorts] == [5, 7, 11, 13]
-    assert cohorts[0].start == 0
-    assert all(first.stop == second.start for first, second in pairwise(cohorts))

@@ -544,9 +544,10 @@ class HeavyHittersAsked(FrequentStrings):
         return WideHashing(epsilon, length=domain.size.bit_length() - 1)
 
     def clients(self, epsilon: float) -> int:
-        usual = WideHashing(epsilon, length=NARROW.width)
+        schedule, best = self.schedule(epsilon), replace(self, randomizer="best")
+        usual = best._oracle(epsilon, self.need.domain, schedule is NARROW)
         times = self.need.times(self.randomizer, usual, self.name)
-        return ceil(times * self.schedule(epsilon).clients(epsilon, self.size, self.share, BETA))
+        return ceil(times * schedule.clients(epsilon, self.size, self.share, BETA))
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Found]:
         schedule = self.schedule(epsilon)

@@ -88,7 +88,7 @@ def test_transcripts_of_dual_query_are_private() -> None:
     assert sum(loss.epsilon for loss in small.losses(2)) == pytest.approx(claim)
     assert 0.5 * claim < worst(small.algorithm(2, 1), 2) <= claim
     assert worst(replace(small, eta=1.0).algorithm(2, 1), 2) > claim
-    assert synthetic.dual_terms(6366, 1.0) == (25, 9)
+    assert synthetic.dual_terms(12_732, 0.5) == (25, 9)
     dual = {n: DualQuery.within(ONES, n, 1.0) for n in (10**4, 10**7)}
     assert 1 / 1.2 < dual[10**4].eta / dual[10**7].eta < 1.2
     assert 1 - 1e-4 < sum(loss.epsilon for loss in dual[10**4].losses(10**4)) <= 1
@@ -171,7 +171,14 @@ def test_it_is_paid_for_as_it_says() -> None:
     account, rhos = Account(pure.loss), ConcentratedAccount(BUDGET)
     run(pure.algorithm(500), TrustedOracle(table, account, seeded(1)))
     assert account.spent == account.budget == pure.loss
-    assert 0.999999 < pure.loss.epsilon <= 1
+    assert pure.rounds == PureRounds(2, 0.25, 0.25)
+    rounds = [synthetic.pure_rounds(4, n, 0.5) for n in (1, 10**5, 10**7)]
+    rounds += [synthetic.concentrated_rounds(4, n, 0.01) for n in (1, 50_000, 10**7)]
+    assert rounds == [1, 48, 200, 1, 119, 200]
+    halves = ConcentratedRounds.within(Concentrated(10**18), 2)
+    assert halves == ConcentratedRounds(2, 1.095445115, 3)  # the root of 8 * .15, and 1 / .35
+    replays = [ConcentratedRounds(4, 1.0, 25).replays(n) for n in (1, 400, 10**6)]
+    assert replays == [1, 20, 50]
     oracle = TrustedOracle(table, rhos, seeded(1))
     result = run(mwem.algorithm(500), oracle)
     assert rhos.spent_rho == mwem.loss

@@ -11,8 +11,7 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Ints, Words
-from local_dp.bounds.frequencies import FREQUENT, NOISE, WIDE
-from local_dp.bounds.tails import normal_quantile
+from local_dp.bounds.frequencies import NARROW, WIDE
 from local_dp.errors import InputError
 from local_dp.populations.finite import Population, Rows
 from local_dp.protocols.search.heavy_hitters import (
@@ -284,11 +283,14 @@ def test_strings_with_one_hash_are_told_apart_by_other_queries() -> None:
     assert (left.tables, survivors[:, 0].tolist()) == ((tables[0],), [0, 1, 2, 3])
 
 
-def test_a_string_competes_with_all_prefixes_of_the_first_level() -> None:
-    """By the normal law: 511 of 2^20 are followed, and each of ten strings passes three tests."""
-    miss = normal_quantile((0.05 - NOISE) / (FREQUENT * 3))
-    rank = normal_quantile(WIDE.beam / 2**WIDE.first)
-    assert WIDE.needs(32, 0.1, 0.05)[0] == pytest.approx((rank + miss) ** 2)
+def test_a_string_competes_with_all_prefixes_of_its_level() -> None:
+    """By the normal law: 511 of 2^20 are followed, or 31 of 2^12 and then of 40 2^7, 20 are listed,
+    and each of ten strings passes three tests or four."""
+    places: list[float] = [31 / 2**12, 31 / (40 * 2**7), 20 / (31 * 2**7), 0.01 / 20]
+    narrow = stats.norm.isf(places) + stats.norm.isf(0.04 / 40) * np.array([1, 1.17, 1.17, 1])
+    assert NARROW.needs(26, 0.1, 0.05) == pytest.approx(narrow**2)
+    wide = stats.norm.isf([511 / 2**20, 20 / (511 * 2**12)]) + stats.norm.isf(0.04 / 30)
+    assert WIDE.needs(32, 0.1, 0.05)[:2] == pytest.approx(wide**2)
 
 
 def test_a_named_randomizer_has_the_whole_epsilon() -> None:

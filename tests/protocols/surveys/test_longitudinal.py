@@ -8,8 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from local_dp.bounds.longitudinal import Tree, events_variance, longitudinal_clients, ways
+from local_dp.bounds.longitudinal import (
+    Tree,
+    best_tree,
+    events_variance,
+    lasting_answer,
+    longitudinal_clients,
+    ways,
+)
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import exp_epsilon
@@ -89,7 +97,7 @@ def test_nobody_needs_to_know_the_future(width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("waves", "branches"), [(2, 2), (7, 2), (8, 2), (9, 3), (10, 3), (64, 4), (100, 16)]
+    ("waves", "branches"), [(2, 2), (7, 2), (8, 2), (9, 3), (10, 3), (64, 4), (125, 5)]
 )
 def test_a_tree_covers_what_was(waves: int, branches: int) -> None:
     """At every wave the intervals of all levels are disjoint and together all waves until then; no
@@ -174,7 +182,7 @@ def test_the_best_way_by_closed_form() -> None:
     lets all clients answer in all waves."""
     best = {
         (1.0, 8, None): "split", (1.0, 8, 1): "split", (1.0, 64, 1): "tracked",
-        (1.0, 64, 4): "split",
+        (1.0, 64, 4): "split", (1.0, 8, 20): "split",
         (4.0, 8, 1): "tracked", (1.0, 8, 0): "memoised", (20.0, 4, None): "fresh",
     }  # fmt: skip
     for (epsilon, waves, changes), name in best.items():
@@ -184,6 +192,16 @@ def test_the_best_way_by_closed_form() -> None:
         assert Longitudinal(times=waves, changes=changes).choice(epsilon).name == name
         assert all(way.worst >= way.variance for way in every)
     assert {way.name for way in ways(1.0, 8, 3, 2)} == {"split", "fresh"}
+    z = stats.norm.isf(0.025 / 24)
+    assert longitudinal_clients(5.0, 8, 3, 0.1, 0.05) == math.ceil(5 * (z / 0.1) ** 2)
+
+
+def test_levels_have_the_clients_of_least_variance() -> None:
+    """By Cauchy's inequality the mean is the square of a sum of roots."""
+    tree, way = best_tree(1.0, 64), ways(1.0, 64, 2, 1)[0]
+    roots = np.sqrt(tree.spreads(1.0).mean(axis=1))
+    assert way.variance == pytest.approx(roots.sum() ** 2)
+    assert way.worst == max(tree.variances(1.0, 1))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +228,8 @@ def test_the_closed_form_is_what_runs_have(
     assert variance == pytest.approx(course.way.variance, rel=0.03) or (
         method == "tracked" and 0.8 * course.way.variance < variance < course.way.variance
     )
-    assert protocol.clients(epsilon) == longitudinal_clients(course.way.worst, waves, 2, 0.05, 0.05)
+    z = stats.norm.isf(0.025 / waves)
+    assert protocol.clients(epsilon) == math.ceil(course.way.worst * (z / 0.05) ** 2)
 
 
 @wrong(
@@ -271,8 +290,16 @@ def test_tables_are_checked_wave_by_wave() -> None:
 
 
 def test_one_interval_has_the_variance_of_a_bit() -> None:
-    """The bit of a change is 1 with probability q + S (p - q)."""
+    """The bit of a change is 1 with probability q + S (p - q); a lasting answer is kept with
+    another one's p and q."""
     for (p, q), share in itertools.product(((0.7, 0.3), (0.5, 0.2)), (0.0, 0.3, 1.0)):
         chance = q + share * (p - q)
         exact = chance * (1 - chance) / (p - q) ** 2
         assert events_variance((p, q), 1, share) == pytest.approx(exact)
+    for k in (2, 64):
+        made = lasting_answer(4.0, k, 0.5)[1]
+        (p, q), (p2, q2) = made.odds
+        chance = q2 + (q + (p - q) / k) * (p2 - q2)
+        exact = chance * (1 - chance) / ((p - q) * (p2 - q2)) ** 2
+        variances = {way.name: way.variance for way in ways(4.0, 8, k, 0, 0.5)}
+        assert variances["memoised"] == pytest.approx(exact)

@@ -37,9 +37,6 @@ from tests.support.inputs.refusals import refuse
 from tests.support.long import short
 from tests.support.runs.protocols import by_client
 
-N = 4000
-RUNS = 150
-
 
 @pytest.mark.parametrize("body", ["cube", "ball"])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 8.0])
@@ -56,26 +53,6 @@ def test_the_chosen_one_is_never_behind(body: Body, epsilon: float, d: int) -> N
         # the worst coordinate is none better than all
         assert choice.moment / d <= choice.coordinate * (1 + 1e-12)
     assert protocol.asked(epsilon, 10).randomizer.name == best.name
-
-
-@pytest.mark.parametrize(
-    ("radius", "epsilon"),
-    short([(None, 1.0), (3.0, 4.0)], lambda each: each[0] is None, several=True),
-)
-def test_the_standard_errors_are_those_seen(radius: float | None, epsilon: float) -> None:
-    """Over runs on made-up clients the squares of a coordinate's errors in standard errors average
-    to 1 within 5 deviations, the whole's likewise."""
-    protocol = MeanVector(d=3, radius=radius)
-    squares, whole = [], []
-    for seed in range(RUNS):
-        population = protocol.synthetic(N, seed)
-        result = by_client(protocol, population, epsilon, seed)
-        away = result.estimate.value - protocol.truth(population)
-        squares.append((away / result.estimate.standard_error) ** 2)
-        whole.append(float((away**2).sum()) / result.total_error**2)
-    assert (abs(np.mean(squares, axis=0) - 1) < 5 * math.sqrt(2 / RUNS)).all()
-    assert abs(np.mean(whole) - 1) < 5 * math.sqrt(2 / RUNS)
-    assert abs(np.mean(whole) * 4 - 1) > 5 * math.sqrt(2 / RUNS)  # half the error would show
 
 
 @pytest.mark.parametrize("wrong", [
@@ -115,6 +92,8 @@ def test_policies_decide() -> None:
     )
     protocol.for_table(Launch(TABLE, False)).for_table(Launch(TABLE, True))
     assert protocol.truth(Rows(TABLE)) == pytest.approx([13 / 3, 3.0], abs=1e-3)
+    result = by_client(protocol, Rows(TABLE), 9.0, 1)
+    assert result.total_error == pytest.approx(np.linalg.norm(result.estimate.standard_error))
     for name in ("outside", "missing"):
         policies: dict[str, Any] = {"outside": "clip", "missing": "middle", name: "refuse"}
         careless = MeanVector(columns=("a", "c"), low=("0",), high=("40",), **policies)
