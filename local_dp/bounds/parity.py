@@ -298,7 +298,7 @@ def parity_deny_success(d: int, epsilon: float, n: int) -> float:
     ties = np.where(
         other > 1e-9,
         ((above + other) ** total - above**total) / (total * least),
-        above**total,  # where the counts are rare, one more of them changes nothing
+        above ** (total - 1),
     )
     return float((right * ties).sum())
 

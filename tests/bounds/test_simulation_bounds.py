@@ -115,6 +115,21 @@ def test_laplace_tail_constant() -> None:
     assert all(laplace_tail_exponent(tau, tau) < 0 for tau in taus[:-1])
 
 
+def test_laplace_tail_bound_holds() -> None:
+    """Pr[|mean of n Lap(1)| >= tau] is below 2 exp(-c n tau^2), by the exact law (a symmetrised
+    gamma) for n = 1, 4, 16 and 64."""
+    for n in (1, 4, 16, 64):
+        for tau in (0.25, 0.5, 1.0):
+            # the sum of n Lap(1) is a difference of two gamma(n) variables
+            tail, _ = integrate.quad(
+                lambda x, n=n, tau=tau: stats.gamma.pdf(x, n) * stats.gamma.sf(x + n * tau, n),
+                0,
+                20 * n + 60,
+                limit=200,
+            )
+            assert 2 * tail <= 2 * math.exp(-laplace_tail_exponent(tau) * n * tau**2)
+
+
 @pytest.mark.parametrize(
     ("epsilon", "clipped", "ratio"), [(0.1, 413.8, 1.999), (1.0, 5.857, 1.922), (4.0, 1.293, 1.394)]
 )

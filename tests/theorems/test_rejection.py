@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from local_dp.bounds.curator import enough_records
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance
@@ -235,12 +236,19 @@ def test_the_same_algorithms_run() -> None:
         )
 
 
-def test_enough_records_are_enough() -> None:
-    """Half of tau is for sampling and half for the noise."""
-    for epsilon, t in ((1.0, 1), (0.1, 5)):
-        tail = math.log(20 * t)
-        most = max(200 * tail, 20 * t * tail / epsilon)
-        assert enough_records(t, epsilon, 0.2, 0.2) == math.ceil(most)
+@pytest.mark.parametrize(("epsilon", "t"), [(1.0, 1), (0.1, 5)])
+def test_enough_records_are_enough(epsilon: float, t: int) -> None:
+    """Half of tau is for sampling and half for the noise. By a union of the exact law of each
+    answer, t answers are within tau except with probability beta."""
+    n, tail = enough_records(t, epsilon, 0.2, 0.2), math.log(20 * t)
+    assert n == math.ceil(max(200 * tail, 20 * t * tail / epsilon))
+    noise = np.arange(-800, 801)
+    ratio = math.exp(-epsilon / t)
+    law = ratio ** np.abs(noise) * (1 - ratio) / (1 + ratio)
+    # of the mean in [-1, 1]: tau
+    means = (np.arange(n + 1)[:, None] + noise) / n
+    beyond = np.abs(means - 0.5) > 0.1
+    assert t * (binom.pmf(np.arange(n + 1), n, 0.5) @ beyond @ law) <= 0.2
 
 
 def test_bad_input_is_refused() -> None:
