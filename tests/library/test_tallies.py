@@ -1,5 +1,7 @@
 """Estimates and their intervals, and the lattice that queries answer on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -38,17 +40,6 @@ def test_nobody_answered() -> None:
             randomizer.estimate(randomizer.empty())
 
 
-def by_brute_force(
-    value: float, low: float, high: float, n: int, half: float
-) -> tuple[float, float]:
-    """The least and the largest f of a fine grid whose own standard error, with `half` a report
-    more, reaches the value."""
-    grid = np.linspace(low, high, 2_000_001)
-    away = np.maximum(abs(grid - value) - half * (high - low) / n, 0.0)
-    reach = grid[away**2 <= Z95**2 * (high - grid) * (grid - low) / n]
-    return float(reach[0]), float(reach[-1])
-
-
 @pytest.mark.parametrize(
     ("count", "n", "half"),
     [
@@ -62,14 +53,19 @@ def by_brute_force(
     ],
 )
 def test_the_interval_inverts_the_score_test(count: int, n: int, half: float) -> None:
-    """An interval holds exactly the truths from which the estimate is 1.96 of their own standard
-    errors away; where reports are few, and half a report."""
-    low, high = -0.4, 1.9
-    value = low + (high - low) * count / n
-    result = Estimate.between((low, high), value, n).interval()
-    assert [float(end) for end in result] == pytest.approx(
-        by_brute_force(value, low, high, n, half), abs=3e-6
-    )
+    """An interval holds exactly the truths of a fine grid from which the estimate is 1.96 of their
+    own standard errors away; where reports are few, and half a report. That of the clients' own
+    mean leaves out the variance of their values."""
+    value = -0.4 + 2.3 * count / n
+    grid = np.linspace(-1.5, 3, 2_000_001)
+    whole = (1.9 - grid) * (grid + 0.4)
+    estimate = Estimate.between((-0.4, 1.9), value, n)
+    noise = replace(estimate, sample=(0.1, 1.2))
+    cases = (estimate, half, whole), (noise, (n == 40) / 2, whole - (1.2 - grid) * (grid - 0.1))
+    for each, more, variance in cases:
+        away = np.maximum(abs(grid - value) - more * 2.3 / n, 0.0)
+        reach = grid[away**2 <= Z95**2 * variance / n]
+        assert each.interval() == pytest.approx((reach[0], reach[-1]), abs=3e-6)
 
 
 @pytest.mark.parametrize("n", [1, 20, 50, 200, 797, 1799])
