@@ -123,7 +123,8 @@ def test_no_strategy_beats_a_table() -> None:
     """The small table, and all curves of the package."""
     table = Supersolution.check(small_table())
     budgets, successes = np.array(table.curve()).T
-    assert all(row.smooth[0] / 2 <= np.interp(row.budget, budgets, successes) for row in table.rows)
+    rows = [(row.budget, row.smooth[0] / 2 + 9e-10) for row in table.rows]
+    assert all(least <= np.interp(budget, budgets, successes) for budget, least in rows)
     assert (np.diff(np.diff(successes) / np.diff(budgets)) < 0).all()  # concave
     curves = [(0.3, COST, budgets, successes), *posterior_curves()]
     for reach, cost, budgets, successes in curves:
@@ -168,22 +169,25 @@ def bound_at(cells: Cells, rate: Floats, x: float) -> float:
     "jumps between whole cells are left out",
 )
 def test_the_rate_bounds_small_replies() -> None:
-    """At 13,000 places and jumps of any size, over rough random densities and over single cells,
-    what a reply adds per u^2 is at most the interpolated bound, and comes within 5 % of it."""
+    """At 13,000 places and jumps of any size, over rough random densities, over single cells and
+    equal ones, what a reply adds per u^2 is at most the interpolated bound, and comes within .1 %
+    of it. Between edges a function -1 + a cosh x falls to 0 for a = 1."""
     draw = np.random.default_rng(5)
     rough = [draw.exponential(size=13) * (draw.random(13) < 0.5) for _ in range(40)]
     places = product(np.arange(0, 8, 0.25), EVERY)
     points = np.array([*draw.uniform((0, -6), (12, 6), (100, 2)), *places])
     shares = []
-    for jumps in (2, 6, 12):
-        cells = Cells(0.5, jumps, 12)
+    for reach, jumps in ((0.5, 2), (0.5, 6), (0.05, 24)):
+        cells = Cells(reach, jumps, 12)
         points[:, 1] *= jumps / np.abs(points[:, 1]).max()
-        for place, density in enumerate([*np.eye(13)[3:7], *rough]):
+        for place, density in enumerate([np.ones(13), *np.eye(13)[3:6], *rough]):
             rate = cells.rate(density)
             for x, jump in points[: 100 if place > 3 else None] * cells.width:
                 most = bound_at(cells, rate, x)
                 shares.append((gain(cells, density, x, jump) - 1e-12) / max(most, 1e-9))
-    assert 0.95 < max(shares) <= 1
+        slack = math.cosh(cells.width / 2) - 1
+        assert cells.slack(np.eye(13)[3])[1:5] == pytest.approx([0, slack, slack, 0])
+    assert 0.999 < max(shares) <= 1
 
 
 def between(cells: Cells, sharp: Floats, x: Floats) -> Floats:
