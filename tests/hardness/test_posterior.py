@@ -151,12 +151,6 @@ def bound_at(cells: Cells, rate: Floats, x: float) -> float:
 
 
 @wrong(
-    "local_dp.hardness.supersolution:Cells.rate",
-    "small * _greatest_means",
-    "0 * _greatest_means",
-    "the smallest jumps are left out",
-)
-@wrong(
     "local_dp.hardness.supersolution:_greatest_means",
     "axis=1)[:, 2:]",
     "axis=1)[:, :-2]",
@@ -215,12 +209,6 @@ def between(cells: Cells, sharp: Floats, x: Floats) -> Floats:
     return np.asarray(both / math.sinh(cells.width))
 
 
-@wrong(
-    "local_dp.hardness.supersolution:Cells.line_excess",
-    "slope * self.blur",
-    "0 * slope",
-    "replies between whole cells are left out",
-)
 @wrong(
     "local_dp.hardness.supersolution:Cells.line_excess",
     "[self.jumps + at - step]",

@@ -212,7 +212,7 @@ def test_noise_of_the_sum_is_its_closed_form(epsilon: float) -> None:
 
 def test_means_of_numbers_of_places() -> None:
     """Key 0 at 1 and key 1 at -1/2 for half of the clients, key 0 at 1/2 for the others: means
-    within their intervals, by the covariance of the reports; of a key nobody holds none is known."""
+    within their intervals, by the covariance of reports; of a key nobody holds none is known."""
     randomizer, n, growth = PCKVUE(3.0, k=3, limit=2, steps=4), 200_000, math.exp(3)
     values = np.where(np.arange(n)[:, None] % 2 == 0, [5, 2, 0], [4, 0, 0])
     coins = public_coins(stream_key("coins", 3, 1), 0, n)
