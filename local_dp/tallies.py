@@ -432,7 +432,7 @@ class Ratio(Estimate):
                 estimate = np.where(b > 0, np.clip(a / b, 0.0, 1.0), 0.0)
                 shares = np.concatenate([shares, estimate[None]])
         away = beyond(shares)
-        # where every share is excluded, twice as far as the nearest
+        # where every share is excluded, z further than the nearest
         reach = np.where(away.min(axis=0) <= z, z, away.min(axis=0) + z)
         inside = away <= reach
         first = np.where(inside, shares, np.inf).min(axis=0)

@@ -67,13 +67,9 @@ class Cells:
 
     @cached_property
     def sag(self) -> float:
-        """By how much a function of density 1 in a cell lies below the one that its values at both
-        edges give: 1 - 1 / cosh(width / 2), without cancellation."""
-        return 2 * math.sinh(self.width / 4) ** 2 / self._stretch
-
-    @property
-    def _stretch(self) -> float:
-        return math.cosh(self.width / 2)
+        """By how much a function that falls as one of density 1 in a cell does must be above 0 at
+        both edges, to be so between them: cosh(width / 2) - 1, without cancellation."""
+        return 2 * math.sinh(self.width / 4) ** 2
 
     def both_sides(self, density: Floats, spare: int) -> Floats:
         """Both sides, with spare cells without weight at each end."""
@@ -133,15 +129,15 @@ class Cells:
         u = self.moves[0][near - 1 :]
         chord = 1 + np.max((u[1:] - u[:-1]) ** 2 / (4 * u[1:] * u[:-1]), initial=0.0)
         beside = np.maximum(both[edges], both[edges + 1])
-        far = chord * (jumps + beside * self.sag * self._stretch / u[0] ** 2)
-        small = (1 + math.tanh(near * self.width / 2) ** 2) / 2 * self._stretch
+        far = chord * (jumps + beside * self.sag / u[0] ** 2)
+        small = (1 + math.tanh(near * self.width / 2) ** 2) / 2 * math.cosh(self.width / 2)
         return np.asarray(np.maximum(far, small * _greatest_means(both, edges, near)))
 
     def slack(self, change: Floats) -> Floats:
         """How much more a difference of two smooth phi must have at the edges, its density being
         `change`, so that it holds between them."""
         beside = np.pad(np.maximum(change, 0), (0, self.jumps + 1))
-        return np.asarray(np.maximum(beside[:-1], beside[1:]) * self.sag * self._stretch)
+        return np.asarray(np.maximum(beside[:-1], beside[1:]) * self.sag)
 
     def line_excess(
         self, start: Floats, at: Counts, level: Floats, slope: Floats

@@ -123,7 +123,8 @@ def test_no_strategy_beats_a_table() -> None:
     """The small table, and all curves of the package."""
     table = Supersolution.check(small_table())
     budgets, successes = np.array(table.curve()).T
-    assert all(row.smooth[0] / 2 <= np.interp(row.budget, budgets, successes) for row in table.rows)
+    rows = [(row.budget, row.smooth[0] / 2 + 9e-10) for row in table.rows]
+    assert all(least <= np.interp(budget, budgets, successes) for budget, least in rows)
     assert (np.diff(np.diff(successes) / np.diff(budgets)) < 0).all()  # concave
     curves = [(0.3, COST, budgets, successes), *posterior_curves()]
     for reach, cost, budgets, successes in curves:
@@ -150,12 +151,6 @@ def bound_at(cells: Cells, rate: Floats, x: float) -> float:
 
 
 @wrong(
-    "local_dp.hardness.supersolution:Cells.rate",
-    "small * _greatest_means",
-    "0 * _greatest_means",
-    "the smallest jumps are left out",
-)
-@wrong(
     "local_dp.hardness.supersolution:_greatest_means",
     "axis=1)[:, 2:]",
     "axis=1)[:, :-2]",
@@ -168,22 +163,41 @@ def bound_at(cells: Cells, rate: Floats, x: float) -> float:
     "jumps between whole cells are left out",
 )
 def test_the_rate_bounds_small_replies() -> None:
-    """At 13,000 places and jumps of any size, over rough random densities and over single cells,
-    what a reply adds per u^2 is at most the interpolated bound, and comes within 5 % of it."""
+    """At 13,000 places and jumps of any size, over rough random densities, over single cells and
+    equal ones, what a reply adds per u^2 is at most the interpolated bound, and comes within .1 %
+    of it. Between edges a function -1 + a cosh x falls to 0 for a = 1."""
     draw = np.random.default_rng(5)
     rough = [draw.exponential(size=13) * (draw.random(13) < 0.5) for _ in range(40)]
     places = product(np.arange(0, 8, 0.25), EVERY)
     points = np.array([*draw.uniform((0, -6), (12, 6), (100, 2)), *places])
     shares = []
-    for jumps in (2, 6, 12):
-        cells = Cells(0.5, jumps, 12)
+    for reach, jumps in ((0.5, 2), (0.5, 12), (0.05, 24)):
+        cells = Cells(reach, jumps, 12)
         points[:, 1] *= jumps / np.abs(points[:, 1]).max()
-        for place, density in enumerate([*np.eye(13)[3:7], *rough]):
+        for place, density in enumerate([*np.eye(13)[3:6], np.ones(13), *rough]):
             rate = cells.rate(density)
             for x, jump in points[: 100 if place > 3 else None] * cells.width:
                 most = bound_at(cells, rate, x)
                 shares.append((gain(cells, density, x, jump) - 1e-12) / max(most, 1e-9))
-    assert 0.95 < max(shares) <= 1
+        slack = math.cosh(cells.width / 2) - 1
+        assert cells.slack(np.eye(13)[3])[1:5] == pytest.approx([0, slack, slack, 0])
+    assert 0.999 < max(shares) <= 1
+
+
+def test_what_is_asked_of_a_row() -> None:
+    """A guess itself, e^|x|, starts a table, with room for the error of sums; and the rate of small
+    replies, kept up to the next row, with what is lost between edges."""
+    cells = Cells(0.5, 6, 12)
+    guess = np.eye(13)[0] / math.sinh(cells.width / 2)
+    table = Supersolution(cells, COST)
+    row = table.row(0.0, guess, cells.least_certain(guess))
+    above = row.smooth[1:] - np.exp((np.arange(cells.size) + 0.5) * cells.width)
+    assert 5e-10 < above.min() <= above.max() < 1e-8
+    later = table.row(0.1, 2 * guess, 2.0)
+    need = row.smooth[1:] + 0.1 * row.rate + cells.slack(guess)
+    for room in (0.0, 2e-9):
+        later.smooth = np.append(0.0, need + room)
+        assert (table.small_hold(row, later) == (room > 0)).all()
 
 
 def between(cells: Cells, sharp: Floats, x: Floats) -> Floats:
@@ -197,19 +211,13 @@ def between(cells: Cells, sharp: Floats, x: Floats) -> Floats:
 
 @wrong(
     "local_dp.hardness.supersolution:Cells.line_excess",
-    "slope * self.blur",
-    "0 * slope",
-    "replies between whole cells are left out",
-)
-@wrong(
-    "local_dp.hardness.supersolution:Cells.line_excess",
     "[self.jumps + at - step]",
     "[self.jumps + at + step]",
     "only outcomes to the right count",
 )
 def test_a_line_bounds_replies_of_all_costs() -> None:
-    """At nine centres of rough random functions, the lowest accepted line of a slope is above 4,000
-    replies of two outcomes each, and within 2 % of some of them."""
+    """At nine centres of rough random functions, the lowest accepted line of a slope, 0 at one, is
+    above 4,000 replies of two outcomes each by the error of sums, and within .02 of some."""
     draw = np.random.default_rng(7)
     cells, near = Cells(0.5, 6, 12), []
     at, up, down = np.arange(9), *draw.uniform(0, 0.5, (2, 4000, 1))
@@ -217,7 +225,7 @@ def test_a_line_bounds_replies_of_all_costs() -> None:
     for _ in range(20):
         density = draw.exponential(size=13) * (draw.random(13) < 0.5)
         sharp = cells.sharp(density, cells.least_certain(density))
-        slope, low, high = draw.uniform(0, 2, 9), sharp[at], sharp[at] + 2
+        slope, low, high = draw.uniform(0, 2, 9) * (at > 0), sharp[at], sharp[at] + 2
         for _ in range(40):
             level = (low + high) / 2
             holds = cells.line_excess(sharp, at, level, slope)[0] <= 0
@@ -225,8 +233,8 @@ def test_a_line_bounds_replies_of_all_costs() -> None:
         x, both = at * cells.width, up + down
         right = down * np.sqrt(1 - up**2) * between(cells, sharp, x + np.arctanh(up))
         left = up * np.sqrt(1 - down**2) * between(cells, sharp, x - np.arctanh(down))
-        near.append(((right + left) / both - high - slope * up * down).max(axis=0) / sharp[at])
-    assert np.max(near) <= 0
+        near.append(((right + left) / both - high - slope * up * down).max(axis=0))
+    assert np.max(near) <= -6e-10
     assert np.median(near) > -0.02
 
 

@@ -38,17 +38,6 @@ def test_nobody_answered() -> None:
             randomizer.estimate(randomizer.empty())
 
 
-def by_brute_force(
-    value: float, low: float, high: float, n: int, half: float
-) -> tuple[float, float]:
-    """The least and the largest f of a fine grid whose own standard error, with `half` a report
-    more, reaches the value."""
-    grid = np.linspace(low, high, 2_000_001)
-    away = np.maximum(abs(grid - value) - half * (high - low) / n, 0.0)
-    reach = grid[away**2 <= Z95**2 * (high - grid) * (grid - low) / n]
-    return float(reach[0]), float(reach[-1])
-
-
 @pytest.mark.parametrize(
     ("count", "n", "half"),
     [
@@ -62,14 +51,20 @@ def by_brute_force(
     ],
 )
 def test_the_interval_inverts_the_score_test(count: int, n: int, half: float) -> None:
-    """An interval holds exactly the truths from which the estimate is 1.96 of their own standard
-    errors away; where reports are few, and half a report."""
-    low, high = -0.4, 1.9
-    value = low + (high - low) * count / n
-    result = Estimate.between((low, high), value, n).interval()
-    assert [float(end) for end in result] == pytest.approx(
-        by_brute_force(value, low, high, n, half), abs=3e-6
-    )
+    """An interval holds exactly the truths of a fine grid from which the estimate is 1.96 of their
+    own standard errors away; where reports are few, and half a report. That of the clients' own
+    mean leaves out the variance of their values, on any scale."""
+    grid = np.linspace(-1.5, 3, 2_000_001)
+    estimate = Estimate.between((-0.4, 1.9), -0.4 + 2.3 * count / n, n)
+    noise = estimate.of_sample.on_scale(0.1, 1.2)
+    at = np.append(grid, np.clip(noise.value, 0.1, 1.2))
+    left = (2.19 - at) * (at + 0.34) - (1.2 - at) * (at - 0.1)
+    assert n * noise.standard_error**2 == pytest.approx(left[-1])
+    cases = (estimate, half, (1.9 - grid) * (grid + 0.4)), (noise, (n == 40) * 0.55, left[:-1])
+    for each, more, variance in cases:
+        away = np.maximum(abs(grid - each.value) - more * 2.3 / n, 0.0)
+        reach = grid[away**2 <= Z95**2 * variance / n]
+        assert each.interval() == pytest.approx((reach[0], reach[-1]), abs=3e-6)
 
 
 @pytest.mark.parametrize("n", [1, 20, 50, 200, 797, 1799])
@@ -111,12 +106,15 @@ def test_a_signed_mean_is_covered_where_few_reports_count(n: int) -> None:
 
 
 def test_errors_by_hand() -> None:
-    """A value beyond 1 has the error of 1, a quotient that of its gradient; a steadied interval
-    reaches as far out from the lower mean as from the higher."""
+    """A value beyond 1 has the error of 1, a quotient that of its gradient, and the interval of a
+    fine grid; a steadied interval reaches as far out from the lower mean as from the higher."""
     assert Estimate.between((-1.0, 2.5), 1.8, 9).standard_error == pytest.approx(3**0.5 / 3)
     moments = tuple(np.array([0.1, 0.4, 2e-4, 5e-5, 1e-4]))
-    error = Ratio.of(moments, 100, -1.0, 1.0).standard_error
-    assert error**2 == pytest.approx((2e-4 - 2.5e-5 + 6.25e-6) / 0.16)
+    ratio = Ratio.of(moments, 100, -1.0, 1.0)
+    assert ratio.standard_error**2 == pytest.approx((2e-4 - 2.5e-5 + 6.25e-6) / 0.16)
+    t = np.linspace(-1, 1, 200_001)
+    near = t[(0.1 - 0.4 * t) ** 2 <= Z95**2 * (2e-4 - 1e-4 * t + 1e-4 * t**2)]
+    assert ratio.interval() == pytest.approx((near[0], near[-1]), abs=2e-5)
     low, high = Steadied.of(np.zeros(1), np.zeros(1), 9, np.array([[0.5], [0.01]])).interval()
     assert high - 0.5 == pytest.approx(-low)
 

@@ -136,6 +136,14 @@ def test_a_coin_picks_every_row(kind: Kind) -> None:
         ).all()
 
 
+def test_the_best_blocks_have_the_least_variance() -> None:
+    """Of 1 to 6 bits, in total at the uniform law of 32 symbols."""
+    for epsilon in (1.3, 1.4, 4.0):
+        kinds = (RecursiveHadamard(epsilon, k=32, b=b) for b in range(7))
+        costs = [kind.variance(np.arange(32), np.full(32, 1 / 32)).sum() for kind in kinds]
+        assert costs[0] == min(costs[1:])
+
+
 def test_tallies_are_estimated_many_at_once() -> None:
     generator = np.random.default_rng(3)
     for kind in DESIGNS:

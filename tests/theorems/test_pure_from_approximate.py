@@ -87,17 +87,16 @@ def ratio(rows: Sequence[Sequence[Fraction]]) -> Fraction | float:
 )
 def test_clipped_rows_are_pure_and_near() -> None:
     """Of 150 random tables: laws, with ratios of at most g^2, and no row further than delta from
-    the old one; some are further than half of that."""
-    generator, furthest = np.random.default_rng(12), 0.0
+    the old one; another is by nine tenths of that. Room is left in proportion, by hand."""
+    generator = np.random.default_rng(12)
     for _ in range(150):
         rows = random_rows(generator)
         pure = clipped(rows, GROWTH)
-        delta = exact_delta(rows, GROWTH)
         assert all(sum(row) == 1 for row in pure)
         assert ratio(pure) <= GROWTH**2
-        assert moved(rows, pure) <= delta
-        furthest = max(furthest, float(moved(rows, pure) / delta)) if delta else furthest
-    assert furthest > 0.5
+        assert moved(rows, pure) <= exact_delta(rows, GROWTH)
+    rows = [[Fraction(part, 5) for part in row] for row in ((5, 0, 0), (0, 4, 1))]
+    assert clipped(rows, GROWTH)[1] == [Fraction(part, 20) for part in (5, 12, 3)]
     table = [
         [Fraction(1, 1000) * (place == value) for place in range(30)] + [Fraction(999, 1000)]
         for value in range(30)

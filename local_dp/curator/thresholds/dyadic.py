@@ -274,7 +274,7 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         least = 1 - max(0, room - noise + 1) // 2
         silent = self.choice.growth / self.delta * math.exp(rate * least)
         left = misses * (0.8 if self.agnostic else 1.0) - silent
-        if left <= 0 or (room + noise + 1) // 2 > size:
+        if left <= 0:
             return None
         beyond = math.ceil(math.log((self.bits * size + 2) / left) / rate)
         excess = (room + noise) // 2 - 1 + beyond

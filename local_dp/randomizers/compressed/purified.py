@@ -39,8 +39,6 @@ def clipped(rows: Rows, growth: Fraction) -> list[list[Fraction]]:
 def _fill(row: list[Fraction], low: list[Fraction], high: list[Fraction]) -> list[Fraction]:
     """With sum 1, within the same limits: their sums are 1 / g and g, so there is room."""
     left = 1 - sum(row, Fraction(0))
-    if not left:
-        return row
     limits = high if left > 0 else low
     room = [abs(limit - p) for limit, p in zip(limits, row, strict=True)]
     share = left / sum(room, Fraction(0))

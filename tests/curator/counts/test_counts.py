@@ -172,7 +172,7 @@ def test_all_neighbours_of_rounded_noise(k: int) -> None:
 )
 def test_draws_have_their_law() -> None:
     """Discrete noise of variance 2.4, by all paths of its table and its sign, and the largest of
-    300."""
+    300. Rho is rounded down, and the cost of one of three counts up."""
     mechanism = DiscreteGaussianCounts(300, 62.5)
     law = discrete(Fraction(12, 5), 40)
     assert mechanism.variance == Fraction(12, 5)
@@ -180,6 +180,9 @@ def test_draws_have_their_law() -> None:
     for error in (0, 3):
         one = sum(law[y] for y in range(-error, error + 1))
         assert mechanism.within(error) == pytest.approx(float(one) ** 300, rel=1e-9)
+    mechanism = DiscreteGaussianCounts(3, 0.0054746972870877595)
+    (part,) = mechanism.parts
+    assert (mechanism.loss.atto_rho, part.atto_mu2) == (5474697287087759, 3649798191391840)
 
 
 def test_sums_are_exact_across_chunks() -> None:

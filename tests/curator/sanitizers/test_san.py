@@ -66,7 +66,7 @@ def test_a_record_lies_in_two_blocks() -> None:
 
 def test_losses_count_their_parts() -> None:
     """Optimal composition of 2,052 and 40 equal parts takes half of delta, the choices the other
-    half; one part more is too much."""
+    half; one part more is too much, and so is a unit of delta less than 4 parts need."""
     for mechanism, parts in ((THRESHOLDS, 4 * 513), (POINTS, 2 * 20)):
         half = ATTO // 2_000_000
         assert mechanism.loss.nano == 10**9
@@ -74,6 +74,8 @@ def test_losses_count_their_parts() -> None:
         part = mechanism.part.nano
         less, more = (optimal_delta(Pure(each), parts, Pure(10**9)) for each in (part, part + 1))
         assert less <= half < more
+    need = optimal_delta(Pure(250_000_001), 4, Pure(10**9))
+    assert SanPoints(1.0, 2 * (need - 1) / ATTO, Goals(1.0, 0.1)).part == Pure(250_000_000)
     assert THRESHOLDS.repetitions == 513
     assert SanPoints(1.0, 1e-6, Goals(0.3, 0.1)).repetitions == 7
     assert THRESHOLDS.aim(10**7, 63).least == 125_000  # alpha m / 8

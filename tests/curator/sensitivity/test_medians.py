@@ -27,7 +27,7 @@ from local_dp.curator.sensitivity.mechanisms import (
     worst_ratio,
 )
 from local_dp.draws import Draws
-from local_dp.loss import Pure, exp_epsilon, nano_epsilon
+from local_dp.loss import Pure, approximate, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
 from tests.support.mechanisms.case import twin_of
 from tests.support.wrong import wrong
@@ -220,12 +220,13 @@ def test_smooth_medians_are_rounded_to_the_nearest() -> None:
 
 def test_proposals_answer_near_no_sensitive_database() -> None:
     """A database at distance 0 answers with probability at most delta, the least threshold for it;
-    at twice that distance one that is stable nearly always."""
+    at twice that distance one that is stable nearly always. Both halves of epsilon are whole."""
     for epsilon, delta in ((1.0, 1e-6), (2.0, 0.05), (0.01, 1e-9), (20.0, 0.3)):
         mechanism = ProposedMedian(1, epsilon, delta)
         assert mechanism.answered(0) <= delta * (1 + 1e-12)
         assert mechanism.margin == 0 or mechanism.answered(1) > delta
         assert mechanism.answered(2 * mechanism.margin + 1) > 1 - delta * (1 + 1e-12)
+    assert ProposedMedian(1, 1 + 1e-9, 0.05).loss == approximate(1.0, 0.05)
 
 
 def test_scores_are_records_to_replace() -> None:

@@ -172,6 +172,7 @@ def test_large_domains_and_nobody() -> None:
     for learner in (DyadicThresholds(64, 0.1, 1.0, 1e-6), tuned(0.1, 1.0, 1e-6)):
         assert 0 <= learner.release(sample, seeded(0)) <= 1 << 64
     query, two = RankQuery(64, 300, 1.0, 1e-6), [12345] * 1000 + [99999] * 1000
+    assert query.height == 93  # r = 65.2, and 28.6
     for seed in range(20):
         assert query.release(Multiset.of(two, 64), seeded(seed)) == 12345
         assert query.release(Multiset.of([], 64), seeded(seed)) in (None, 0, 1 << 64)
@@ -219,3 +220,9 @@ def test_the_plan_with_a_sanitizer() -> None:
     for seed in range(3):
         rectangle = plan.release(LabelledPoints(32, points, target.astype(np.int64)), seeded(seed))
         assert 0 < np.mean(rectangles.inside(rectangle, points) != target) <= 0.1
+    # 12 records reach the bar, .69 * 800 / (12 * 2 * 2), and 11 do not
+    plan = PartitionRectangles(QuantilePartition(Medians(24.0, 1), 2), 2, 0.69, 24.0)
+    points = np.repeat([[0, 0], [15, 15]], 400, axis=0).astype(np.uint64)
+    labels = np.r_[[1] * 12, [0] * 777, [1] * 11]
+    rectangle = plan.release(LabelledPoints(4, points, labels), seeded(0))
+    assert (rectangles.inside(rectangle, points) == (points[:, 0] == 0)).all()

@@ -23,7 +23,7 @@ from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records
-from local_dp.tallies import Ratio, Tally
+from local_dp.tallies import Z95, Ratio, Tally
 from tests.support.long import short
 from tests.support.runs.protocols import LEAST, by_law, least_coverage
 from tests.support.wrong import wrong
@@ -74,6 +74,22 @@ def test_a_share_of_those_present_is_covered(epsilon: float, n: int) -> None:
     """Exactly, over the law of the tally, where all, seven of ten and one in ten are present."""
     for share, present in product(SHARES, (1.0, 0.7, 0.1)):
         assert exact_coverage(epsilon, share, present, n) >= LEAST, (share, present)
+
+
+@pytest.mark.parametrize("n", [200, 2_000_000])
+def test_a_share_is_in_its_interval_unless_its_law_excludes_it(n: int) -> None:
+    """Of a fine grid, by the law of one report for each: from the first to the last that is within
+    1.96 deviations and half a report."""
+    oracle, counts = GRR(1.0, k=3), np.array([0.3, 0.4, 0.3]) * n
+    low, high = intervals(oracle, among(3, 2), counts[None, None], n)
+    each = oracle.values(np.eye(3)[:, None])
+    t, present = np.linspace(0, 1, 100_001)[:, None], 1 - counts @ each[:, 2] / n
+    laws = np.array([report_law(oracle, value) for value in range(3)])
+    law = np.hstack([present * (1 - t), present * t, 0 * t + 1 - present]) @ laws
+    adds = each[:, 1] - t * (1 - each[:, 2])
+    away = abs(adds @ counts) - np.ptp(each) / 2
+    near = t[away < Z95 * np.sqrt(n * (law * adds**2).sum(axis=1))]
+    assert (low[0, 1], high[0, 1]) == pytest.approx((near[0, 0], near[-1, 0]), abs=2e-5)
 
 
 # the shares of yes in three groups; the last symbol has none

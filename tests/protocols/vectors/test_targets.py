@@ -14,7 +14,6 @@ from local_dp.bounds.means import TARGETS, best_mean, mean_variances
 from local_dp.conformance import conform_intervals
 from local_dp.errors import InputError
 from local_dp.populations.finite import Finite, Population, rounding_law
-from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
@@ -54,21 +53,6 @@ def test_means_are_covered_by_every_randomizer(
         return Finite(SHAPES[shape], np.ones(len(SHAPES[shape])), 2000, seed)
 
     conform_intervals(Mean(of=of, randomizer=name), epsilon, 2000, 400, people=people)
-
-
-@wrong(
-    "local_dp.tallies:noise_interval",
-    "slope = low + high - least - most",
-    "slope = low + high - least - 3 * most",
-    "the noise of a frequent symbol is taken for less",
-    at="4.0-grr",
-)
-@pytest.mark.parametrize(
-    "name", short(["grr", "best", "hadamard", "oue"], lambda name: name == "grr")
-)
-@pytest.mark.parametrize("epsilon", short([0.3, 1.0, 4.0, 8.0], lambda epsilon: epsilon == 4))
-def test_shares_of_these_records_are_covered(epsilon: float, name: str) -> None:
-    conform_intervals(Frequency(k=4, randomizer=name), epsilon, 2000, 400)
 
 
 @wrong(DITHER, "np.floor(places + shift)", "np.floor(places)", "down", at="population-16.0")
