@@ -237,8 +237,8 @@ def test_the_safe_scale_is_linear_in_m() -> None:
         for m in range(1, 101)
         if safe_sigma(m, 1.0, 1e-6) < 1 / (math.sqrt(2) * math.sinh(0.25 / m))
     ] == list(range(74, 101))
-    share = perturbed_excess(3, 2, 0.5, 0.1) / 3
-    assert 3 * 2 * math.exp(-share * 0.5 / 2) == pytest.approx(0.1)
+    share = perturbed_excess(3, 6, 0.5, 0.1) / 3
+    assert 3 * 2 * math.exp(-share * 0.5 / 6) == pytest.approx(0.1)
 
 
 def test_bad_input() -> None:

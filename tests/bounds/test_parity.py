@@ -222,7 +222,8 @@ def test_the_hidden_one_of_four_is_named_least() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_elimination_has_the_limit_of_one_survivor(epsilon: float) -> None:
     """The clients until 20,000 survivors have fallen by 2, and the mean of e^L there, are as
-    computed (1e-6, normal); a fall of 1.8 is not."""
+    computed (1e-6, normal); a fall of 1.8 is not. In rounds of 2 clients by the law of the
+    jumps."""
     shrink, generator = 1 / response_gain(epsilon), np.random.default_rng(7)
     scores, clients = np.zeros(20_000), np.zeros(20_000)
     while (some := scores > -2).any():
@@ -238,3 +239,10 @@ def test_elimination_has_the_limit_of_one_survivor(epsilon: float) -> None:
         assert (max(sizes) < 5.1) is right
         wald = shrink**2 * parity_elimination_clients(0, epsilon, fall, 0.0)
         assert wald == pytest.approx(limits[0], rel=0.05)
+    survivors, rounds = np.ones(1), [1.0]
+    while rounds[-1] > 1e-9:
+        falls = np.convolve(survivors, poisson.pmf(np.arange(50), 2))
+        survivors = falls[: math.ceil((2 + 2 * shrink * len(rounds)) / -math.log1p(-shrink))]
+        rounds.append(survivors.sum())
+    mean = parity_elimination_clients(0, epsilon, 2.0, 2.0)
+    assert mean == pytest.approx(2 * sum(rounds), rel=0.05)

@@ -13,7 +13,7 @@ from scipy import stats
 from local_dp.bounds.frequencies import NARROW, ONE_ROUND, WIDE
 from local_dp.bounds.tails import normal_quantile
 from local_dp.errors import InputError
-from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol
+from local_dp.protocols.local_protocol import PROTOCOLS, LocalProtocol, guess_of_shares
 from local_dp.protocols.search.heavy_hitters import HeavyHitters, HeavyHittersAsked
 from local_dp.protocols.search.quantiles import Located
 from local_dp.protocols.surveys.compare import Compare
@@ -130,7 +130,8 @@ def test_the_default_clients_leave_the_tolerance(name: str) -> None:
 
 
 def test_the_default_clients_in_closed_form() -> None:
-    """Within .15 % at epsilon .3, where one parity is best, by the variances of the reports."""
+    """Within .15 % at epsilon .3, where one parity is best, by the variances of the reports. A
+    search by several parities has the least variance, a guess of shares that of a uniform law."""
     z, chi2, gain, growth = stats.norm.isf, stats.chi2.isf, math.tanh(0.15) ** -2, math.exp(0.3)
     one, wide = (sum(each.needs(32, 0.3, 0.05)) / 0.09 for each in (ONE_ROUND, WIDE))
     narrow, she = sum(NARROW.needs(32, 0.1, 0.05)) / 0.01, math.sinh(0.075) ** -2 / 2 + 0.09
@@ -150,6 +151,11 @@ def test_the_default_clients_in_closed_form() -> None:
         assert protocol.clients(0.3) == pytest.approx(clients, rel=1.5e-3), protocol
     clear = 3 * excess(244) * gain * (z(0.025) / 0.045) ** 2
     assert range_clients(0.3) == pytest.approx(clear, rel=1e-4)
+    growth = math.exp(2)
+    square = min((growth + g - 1) ** 2 / (g - 1) for g in (2, 4, 8, 16)) / (growth - 1) ** 2
+    assert ONE_ROUND.variance(2.0, 32, 0.0) == pytest.approx(square)
+    guess = 0.2, stats.dirichlet(np.ones(5)).var()[0] ** 0.5
+    assert guess_of_shares(5) == pytest.approx(guess)
 
 
 def check_tiers(protocol: LocalProtocol[Any], clients: int) -> None:

@@ -36,6 +36,7 @@ from local_dp.shuffle.accountant import (
     Row,
     accounted,
     amplified,
+    blanket_epsilon,
     closed_form,
     holds,
     largest_local,
@@ -226,6 +227,12 @@ def test_what_nobody_else_sends_counts_whole() -> None:
     """Half of the first law; and both clients send the second report every fourth time."""
     pair = Pair(*np.array([[0.5, 0.5, 0.0], [0.0, 0.3, 0.7], [0.0, 0.5, 0.5]]))
     assert delta_at_most(pair, 2, 0.0) == pytest.approx(0.6, rel=1e-3)
+
+
+def test_the_worst_pair_is_not_always_the_most_different() -> None:
+    laws = Laws(np.array([[3, 3, 4], [1, 3, 6], [2, 5, 3]]) / 10)
+    each = [pair.epsilon_at_most(9, 0.05, 1.0) for pair in laws.against_blanket]
+    assert blanket_epsilon(laws, 9, 0.05, 1.0) == max(each) > each[0]
 
 
 def test_others_and_large_domains_are_bounded() -> None:

@@ -71,6 +71,9 @@ def test_every_learner_runs_on_a_table(learner: str) -> None:
     lesson = by_law(protocol, population, 1.0, 1)
     comparison = protocol.compared(lesson, population)
     assert abs(comparison["true_score"] - comparison["score_on_exact_expectations"]) <= 0.03
+    unit = 12**2 if learner == "linear-regression" else 1  # the squared range of the visits
+    away = abs(lesson.score.value * unit - comparison["true_score"])
+    assert protocol.true_error(lesson, population) == pytest.approx(away)
     assert (
         lesson.score.low - 0.02
         <= protocol.true_score(lesson, population)

@@ -11,7 +11,7 @@ from scipy import stats
 from local_dp.arrays import Counts, Floats
 from local_dp.populations.finite import Finite
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.surveys.compare import Compare, pairs
+from local_dp.protocols.surveys.compare import Combined, Compare, pairs
 from local_dp.protocols.surveys.frequency import (
     Conditional,
     among,
@@ -179,6 +179,20 @@ def test_sums_of_groups_are_covered(name: str, epsilon: float, n: int, runs: int
             low, high = by_law(protocol, population, epsilon, generator).interval()
             hits += bool(low[2] <= truth <= high[2])
         assert hits / runs >= least_coverage(runs), (share, hits)
+
+
+def test_half_widths_add_up_as_standard_errors_do() -> None:
+    """2 y - x of means x = 2.9 and y = 3.8 between 2 and 5, of correlation .3; where the upper end
+    of y is cut, 2 * 5 in its place."""
+    for error in (0.02, 0.25):
+        moments = np.array([[0.3, 0.6], [1, 1], [0.01, error**2], [0, 0], [0, 0]])
+        parts = Ratio.of(tuple(moments), 9, 0.0, 1.0).on_scale(2.0, 5.0)
+        correlation = np.array([[1.0, 0.3], [0.3, 1.0]])
+        low, high = Combined.of(parts, np.array([-1.0, 2.0]), correlation).interval()
+        x, y = 0.3 * Z95, 6 * Z95 * error
+        reach = (x**2 + y**2 - 0.6 * x * y) ** 0.5
+        most = 7.1 + x if error > 0.1 else 4.7 + reach
+        assert (low[2], high[2]) == pytest.approx((4.7 - reach, most))
 
 
 def test_weights_undo_a_sample_that_is_no_fair_one() -> None:

@@ -49,6 +49,16 @@ def test_the_interval_covers_every_law(epsilon: float, n: int) -> None:
         assert chance[inside].sum() >= 0.94, (mean, deviation)
 
 
+def test_the_interval_has_every_plausible_deviation() -> None:
+    """It is what a search over 5,001 finds: where few are plausible, some, and none at all."""
+    grid = np.linspace(0.0, 0.5, 5001)
+    for epsilon, counts in ((4, (9e5, 3e5, 2e5)), (8, (300, 400, 300)), (8, (10, 1000, 10))):
+        estimate = Deviation.of(Tally(np.array([counts])), TwiceRounded(epsilon), 10.0)
+        away = estimate._away(grid, 4.0)
+        ends = grid[away <= max(4, away.min() + 4 * (away.min() > 4))][[0, -1]]
+        assert estimate.interval(4.0) == pytest.approx(10 * ends, abs=0.01)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0, 8.0])
 def test_the_interval_covers_among_many_people(epsilon: float) -> None:
