@@ -67,8 +67,8 @@ class Cells:
 
     @cached_property
     def sag(self) -> float:
-        """By how much a function that falls as one of density 1 in a cell does must be above 0 at
-        both edges, to be so between them: cosh(width / 2) - 1, without cancellation."""
+        """How far above 0 a function must be at both edges to be so between them, if it falls as
+        one of density 1 does: cosh(width / 2) - 1, without cancellation."""
         return 2 * math.sinh(self.width / 4) ** 2
 
     def both_sides(self, density: Floats, spare: int) -> Floats:

@@ -284,10 +284,10 @@ def test_triangles_are_within_their_reach(epsilon: float) -> None:
         assert 1 - ladder.choice.share(runs, near) <= Fraction(1, 25)
     t, a = np.arange(1, 999), np.arange(6)[:, None]
     weights = 2 * np.exp(-epsilon / 2 * t)
-    beyond = np.cumsum(((a + t - 1) * weights)[:, ::-1], axis=1)[:, ::-1]
+    far = np.cumsum(((a + t - 1) * weights)[:, ::-1], axis=1)[:, ::-1]
     up_to = 1 + a * (np.cumsum(weights) - weights)
     for share in (0.1, 0.2):
-        off = np.minimum(28, a + t - 1) * (beyond > share * up_to)
+        off = np.minimum(28, a + t - 1) * (far > share * up_to)
         assert ladder.reach(30, 5, share) == off.sum(axis=1).max()
     release = LocalOfTriangles(0.2)
     beyond = release.at_most(5, 0.01) - 5 + 1  # of the noise, which has the same law below 0

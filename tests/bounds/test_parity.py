@@ -213,9 +213,9 @@ def test_the_hidden_one_of_four_is_named_least() -> None:
     counts, step = np.arange(60), math.tanh(0.5) / 16
     right = poisson.pmf(counts, 100 * (0.25 - 3 * step))
     other = poisson.cdf(counts, 100 * (0.25 + step)) - poisson.pmf(counts, 100 * (0.25 + step)) / 2
-    named = parity_deny_success(2, 1.0, 100)
-    listed = few_rounds_success(2, 1.0, 2000, Plan((1,), (1,)))
-    for place, success in enumerate((named, listed)):
+    deny = parity_deny_success(2, 1.0, 100)
+    rounds = few_rounds_success(2, 1.0, 2000, Plan((1,), (1,)))
+    for place, success in enumerate((deny, rounds)):
         assert success == pytest.approx(right @ binom.cdf(place, 3, other), abs=2e-4)
 
 

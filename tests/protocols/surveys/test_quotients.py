@@ -82,7 +82,7 @@ def test_a_share_is_in_its_interval_unless_its_law_excludes_it(n: int) -> None:
     1.96 deviations and half a report."""
     oracle, counts = GRR(1.0, k=3), np.array([0.3, 0.4, 0.3]) * n
     low, high = intervals(oracle, among(3, 2), counts[None, None], n)
-    each = oracle.values(np.eye(3)[:, None])
+    each = oracle.values(np.eye(3, dtype=np.int64)[:, None])
     t, present = np.linspace(0, 1, 100_001)[:, None], 1 - counts @ each[:, 2] / n
     laws = np.array([report_law(oracle, value) for value in range(3)])
     law = np.hstack([present * (1 - t), present * t, 0 * t + 1 - present]) @ laws
