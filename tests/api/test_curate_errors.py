@@ -290,11 +290,11 @@ def test_triangles_are_within_their_reach(epsilon: float) -> None:
         off = np.minimum(28, a + t - 1) * (far > share * up_to)
         assert ladder.reach(30, 5, share) == off.sum(axis=1).max()
     release = LocalOfTriangles(0.2)
-    beyond = release.at_most(5, 0.01) - 5 + 1  # of the noise, which has the same law below 0
+    excess = release.at_most(5, 0.01) - 5 + 1  # of the noise, which has the same law below 0
     assert (
-        laplace_tail(200_000_000, beyond)
+        laplace_tail(200_000_000, excess)
         <= Fraction(1, 100)
-        < laplace_tail(200_000_000, beyond - 1)
+        < laplace_tail(200_000_000, excess - 1)
     )
 
 

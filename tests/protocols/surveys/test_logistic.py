@@ -47,14 +47,11 @@ def test_the_variance_is_that_of_the_textbook_without_noise() -> None:
     assert coefficients is not None
     assert np.allclose(coefficients, true)
     information = (TRAITS * (chance * (1 - chance) / 4)[:, None]).T @ TRAITS
-    assert np.allclose(
-        sandwich(TRAITS, cells, covariance, coefficients), np.linalg.inv(information)
-    )
+    spread = sandwich(TRAITS, cells, covariance, coefficients)
+    assert np.allclose(spread, np.linalg.inv(information))
     solutions = [solution(TRAITS, (law + 1e-6 * step).reshape(-1, 2)) for step in np.eye(8)]
     slopes = np.array([(each - coefficients) / 1e-6 for each in solutions if each is not None])
-    assert np.allclose(
-        slopes.T @ covariance @ slopes, sandwich(TRAITS, cells, covariance, coefficients), rtol=1e-3
-    )
+    assert np.allclose(slopes.T @ covariance @ slopes, spread, rtol=1e-3)
 
 
 GRID = list(product((0.5, 1.0, 3.0, 6.0), (500, 5000, 50_000)))
