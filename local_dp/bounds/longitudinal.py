@@ -8,6 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import frequency_variance
+from local_dp.bounds.response import check_positive_epsilon
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_whole
 from local_dp.loss import split_epsilon
@@ -69,6 +70,7 @@ class Tree:
     def spreads(self, epsilon: float) -> Floats:
         """`events_variance` at each level and wave, shape (levels, T), where the change of every
         client falls on each wave as likely."""
+        check_positive_epsilon(epsilon)
         odds = 0.5, 1 / (math.exp(epsilon) + 1)  # of optimised unary encoding
         variances = np.zeros((len(self.widths), self.waves))
         for wave in range(1, self.waves + 1):

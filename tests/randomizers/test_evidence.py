@@ -190,26 +190,6 @@ CHANNELS = [
 @pytest.mark.parametrize(
     "channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}"
 )
-@pytest.mark.parametrize("wider", [False, True])
-def test_a_tally_counts_every_report_in_its_cell(channel: FiniteChannel, wider: bool) -> None:
-    generator, n = np.random.default_rng(5), 100_007
-    cells = generator.integers(0, channel.cells, n).astype(np.uint16)
-    reports = generator.integers(0, channel.alphabet, n).astype(
-        np.uint64 if wider else channel.report_dtype
-    )
-    places = cells.astype(np.int64) * channel.alphabet + reports.astype(np.int64)
-    counts = np.bincount(places, minlength=channel.cells * channel.alphabet).reshape(
-        channel.cells, channel.alphabet
-    )
-    tally = channel.tally(reports, cells)
-    assert tally.n == n
-    assert np.array_equal(tally.counts, counts)
-    assert np.array_equal(channel.tally(reports[:0], cells[:0]).counts, 0 * counts)
-
-
-@pytest.mark.parametrize(
-    "channel", CHANNELS, ids=lambda channel: f"{channel.name} {channel.cells} x {channel.alphabet}"
-)
 def test_what_is_impossible_is_counted_nowhere(channel: FiniteChannel) -> None:
     """The largest number that a report's type holds, in the last cell, is not folded into the place
     of another report."""

@@ -504,6 +504,12 @@ class HeavyHitters(FrequentStrings):
         return levels
 
 
+def _best_oracle(epsilon: float, domain: Domain, plain: bool) -> Randomizer:
+    if plain:
+        return frequency_randomizer(epsilon, domain.size)
+    return WideHashing(epsilon, length=domain.size.bit_length() - 1)
+
+
 @dataclass(frozen=True)
 class HeavyHittersAsked(FrequentStrings):
     """Finds the frequent strings of `column` round by round; without a table, of ten that `share`
@@ -539,14 +545,12 @@ class HeavyHittersAsked(FrequentStrings):
     def _oracle(self, epsilon: float, domain: Domain, plain: bool) -> Randomizer:
         if self.randomizer != "best":
             return Need(domain).randomizer(self.randomizer, epsilon, self.name)
-        if plain:
-            return frequency_randomizer(epsilon, domain.size)
-        return WideHashing(epsilon, length=domain.size.bit_length() - 1)
+        return _best_oracle(epsilon, domain, plain)
 
     def clients(self, epsilon: float) -> int:
-        schedule, best = self.schedule(epsilon), replace(self, randomizer="best")
-        usual = best._oracle(epsilon, self.need.domain, schedule is NARROW)
-        times = self.need.times(self.randomizer, usual, self.name)
+        schedule, need = self.schedule(epsilon), self.need
+        usual = _best_oracle(epsilon, need.domain, schedule is NARROW)
+        times = need.times(self.randomizer, usual, self.name)
         return ceil(times * schedule.clients(epsilon, self.size, self.share, BETA))
 
     def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Found]:

@@ -87,8 +87,8 @@ def combined(
     """The groups' shares, with 0 and 1 moved to the ends of `scale`, and their weighted sum."""
     joint = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes]))
     shares = cells.estimate(oracle, tally)
-    wholes = np.maximum(joint.value[len(weights) :], 1e-300)
-    slopes = np.hstack([np.eye(len(weights)), -np.diag(shares.value)]) / wholes[:, None]
+    # of each share, times the share of its group, which no correlation shows
+    slopes = np.hstack([np.eye(len(weights)), -np.diag(shares.value)])
     spread = slopes @ joint.covariance @ slopes.T
     errors = np.sqrt(np.maximum(np.diag(spread), 0.0))
     products = np.outer(errors, errors)

@@ -194,6 +194,9 @@ def test_the_best_way_by_closed_form() -> None:
     assert {way.name for way in ways(1.0, 8, 3, 2)} == {"split", "fresh"}
     z = stats.norm.isf(0.025 / 24)
     assert longitudinal_clients(5.0, 8, 3, 0.1, 0.05) == math.ceil(5 * (z / 0.1) ** 2)
+    for epsilon in (0.0, -1.0, math.nan):
+        with pytest.raises(InputError, match="epsilon is"):
+            best_tree(epsilon, 8)
 
 
 def test_levels_have_the_clients_of_least_variance() -> None:

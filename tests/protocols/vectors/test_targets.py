@@ -14,6 +14,7 @@ from local_dp.bounds.means import TARGETS, best_mean, mean_variances
 from local_dp.conformance import conform_intervals
 from local_dp.errors import InputError
 from local_dp.populations.finite import Finite, Population, rounding_law
+from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
@@ -157,6 +158,10 @@ def test_the_target_decides_error_truth_and_reason() -> None:
     )
     errors = [each["result"]["standard_error"] for each in (records, law)]
     assert errors[0] < 0.5 * errors[1]
+    alike = Tally(np.full((1, 4), 50))
+    kinds = (Frequency(k=4, randomizer="grr", of=of) for of in TARGETS)
+    shares = [kind.algorithm(4.0, 200).decode((alike,)).standard_error for kind in kinds]
+    assert (shares[0] < 0.5 * shares[1]).all()
     people = Mean().synthetic(50, 1)
     own = float(np.mean(people.batch(0, 50)["value"]))
     assert float(Mean().truth(people)) == pytest.approx(own, abs=1e-4)
