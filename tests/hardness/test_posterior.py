@@ -165,7 +165,7 @@ def bound_at(cells: Cells, rate: Floats, x: float) -> float:
 def test_the_rate_bounds_small_replies() -> None:
     """At 13,000 places and jumps of any size, over rough random densities, over single cells and
     equal ones, what a reply adds per u^2 is at most the interpolated bound, and comes within .1 %
-    of it. Between edges a function -1 + a cosh x falls to 0 for a = 1."""
+    of it. The slack is that of -1 + a cosh x, which is 0 in the middle for a = 1."""
     draw = np.random.default_rng(5)
     rough = [draw.exponential(size=13) * (draw.random(13) < 0.5) for _ in range(40)]
     places = product(np.arange(0, 8, 0.25), EVERY)
@@ -185,8 +185,8 @@ def test_the_rate_bounds_small_replies() -> None:
 
 
 def test_what_is_asked_of_a_row() -> None:
-    """A guess itself, e^|x|, starts a table, with room for the error of sums; and the rate of small
-    replies, kept up to the next row, with what is lost between edges."""
+    """A guess, e^|x|, may start a table, with room for the error of sums. The next row has to rise
+    by the rate of small replies, and by what is lost between edges."""
     cells = Cells(0.5, 6, 12)
     guess = np.eye(13)[0] / math.sinh(cells.width / 2)
     table = Supersolution(cells, COST)

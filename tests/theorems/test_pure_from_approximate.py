@@ -4,7 +4,7 @@ by history; and wrong twins."""
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import permutations
+from itertools import permutations, product
 from typing import TypeAlias
 
 import numpy as np
@@ -103,6 +103,27 @@ def test_clipped_rows_are_pure_and_near() -> None:
     ]
     # so no less than delta would do
     assert 0.9 < moved(table, clipped(table, GROWTH)) / exact_delta(table, GROWTH) <= 1
+
+
+def test_history_by_history_a_protocol_becomes_pure() -> None:
+    """Two clients in turn, the second asked by the first one's report: for every input of both,
+    total variation of transcripts at most 2 delta, and g^2 between inputs of one client."""
+    generator = np.random.default_rng(5)
+    for _ in range(12):
+        tables = [
+            [[*row[:3], 1 - sum(row[:3], Fraction(0))] for row in random_rows(generator)[:2]]
+            for _ in range(5)
+        ]
+        old, pure = (
+            [
+                [p * q for p, rows in zip(first[a], later, strict=True) for q in rows[b]]
+                for a, b in product(range(2), repeat=2)
+            ]
+            for first, *later in (tables, [clipped(rows, GROWTH) for rows in tables])
+        )
+        assert moved(old, pure) <= 2 * max(exact_delta(rows, GROWTH) for rows in tables)
+        for one, other in ((0, 1), (0, 2), (1, 3), (2, 3)):
+            assert ratio([pure[one], pure[other]]) <= GROWTH**2
 
 
 def test_the_randomizer_is_pure_where_the_inner_one_is_not() -> None:

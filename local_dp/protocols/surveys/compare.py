@@ -87,7 +87,7 @@ def combined(
     """The groups' shares, with 0 and 1 moved to the ends of `scale`, and their weighted sum."""
     joint = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes]))
     shares = cells.estimate(oracle, tally)
-    # of each share, times the share of its group, which no correlation shows
+    # each times its group's share of the clients: the correlations are the same
     slopes = np.hstack([np.eye(len(weights)), -np.diag(shares.value)])
     spread = slopes @ joint.covariance @ slopes.T
     errors = np.sqrt(np.maximum(np.diag(spread), 0.0))

@@ -50,7 +50,7 @@ def test_the_interval_covers_every_law(epsilon: float, n: int) -> None:
 
 
 def test_the_interval_has_every_plausible_deviation() -> None:
-    """It is what a search over 5,001 finds: where few are plausible, some, and none at all."""
+    """It is what a search over 5,001 deviations finds, where few, many and none are plausible."""
     grid = np.linspace(0.0, 0.5, 5001)
     for epsilon, counts in ((4, (9e5, 3e5, 2e5)), (8, (300, 400, 300)), (8, (10, 1000, 10))):
         estimate = Deviation.of(Tally(np.array([counts])), TwiceRounded(epsilon), 10.0)
