@@ -150,7 +150,7 @@ def too_narrow(randomizer: Randomizer) -> InputError:
     values."""
     return InputError(
         f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon "
-        f"{randomizer.epsilon!r}; leave word_bits out"
+        f"{randomizer.epsilon!r}; raise epsilon, or leave word_bits out"
     )
 
 

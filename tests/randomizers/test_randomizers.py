@@ -10,6 +10,7 @@ import pytest
 from local_dp.conformance import SLACK, conform
 from local_dp.domains import Vectors
 from local_dp.errors import InputError, RefusedError
+from local_dp.loss import NANO
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.oracles.local.memory import Memory
@@ -26,7 +27,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.support.inputs.randomizers import SIZES, every, stated_loss
+from tests.support.inputs.randomizers import KINDS, PROVEN_NAMES, SIZES, every, stated_loss
 from tests.support.mechanisms.case import twin_of
 from tests.support.wrong import wrong
 
@@ -206,6 +207,17 @@ def test_exact_epsilon_refuses_what_it_cannot_verify() -> None:
     with pytest.raises(RefusedError, match="too large"):
         exact_epsilon(RoundedGRR(1.0, groups=9000, steps=1))
     check_loss(GRR(1.0, k=4096))
+
+
+@pytest.mark.parametrize("name", PROVEN_NAMES)
+def test_a_tiny_epsilon_is_kept_or_refused(name: str) -> None:
+    """Rounding adds nothing to the loss where two chances are a few units of a word apart."""
+    for nano in (1, 2, 3, 10):
+        try:
+            randomizer = KINDS[name].example(nano / NANO, 3)
+        except (InputError, RefusedError):
+            continue
+        check_loss(randomizer)
 
 
 def test_the_registry_builds_by_name_and_refuses_the_rest() -> None:

@@ -96,7 +96,7 @@ export class Finite {
 
   /** @returns {InputError} */
   tooNarrow() {
-    return new InputError(`${this.name}: words of ${this.wordBits} bits are too narrow for epsilon ${this.epsilon}; leave word_bits out`);
+    return new InputError(`${this.name}: words of ${this.wordBits} bits are too narrow for epsilon ${this.epsilon}; raise epsilon, or leave word_bits out`);
   }
 
   /** The width in which its words are drawn. @returns {32 | 64} */

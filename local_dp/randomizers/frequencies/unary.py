@@ -188,10 +188,10 @@ class THE(UnaryEncoding):
 
 
 def _tails(nano: int, step: int) -> tuple[Fraction, Fraction]:
-    """q and 1 - p at the threshold step / STEPS, each rounded up by a nano-nat or two."""
+    """q and 1 - p at the threshold step / STEPS, each rounded up."""
 
     def tail(part: int) -> Fraction:
-        return 1 / (2 * exp_epsilon(max(1, nano * part // (2 * STEPS))))
+        return 1 / (2 * exp_epsilon(Fraction(nano * part, 2 * STEPS)))
 
     return tail(step), tail(STEPS - step)
 
