@@ -26,7 +26,7 @@ from local_dp.oracles.local.memory import Memory
 from local_dp.populations.dealing import Dealing
 from local_dp.populations.finite import Population, Rows
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.records import Records
+from local_dp.records import Orders, Records
 from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.storage.scanned import Columns, File, Scanned
 from local_dp.wire import Reply, Request
@@ -130,13 +130,14 @@ class Shared(_Config):
         deal = None if dealing is None else (dealing.size, str(dealing.seed))
         return cls(files=files, types=types, kinds=dict(columns.kinds), dealing=deal)
 
-    def records(self, start: int, stop: int, lengths: dict[str, int]) -> Records:
+    def records(self, start: int, stop: int, lengths: dict[str, int], orders: Orders) -> Records:
         """Those of the clients start..stop."""
         files = tuple(File(*file) for file in self.files)
         types = {name: np.dtype(kind) for name, kind in self.types.items()}
         columns = Columns(files, types, self.kinds, 0, sum(file.rows for file in files))
         dealing = None if self.dealing is None else Dealing(self.dealing[0], int(self.dealing[1]))
-        return Rows(Scanned(columns, lengths, list(self.types)), stop, dealing).batch(start, stop)
+        table = Scanned(columns, lengths, list(self.types), orders)
+        return Rows(table, stop, dealing).batch(start, stop)
 
 
 class MemberConfig(_Config):
@@ -155,6 +156,7 @@ class MemberConfig(_Config):
     columns: dict[str, tuple[str, bytes]] = {}
     shared: tuple[Shared, int] | None = None  # with the end of its clients
     lengths: dict[str, int] = {}
+    orders: Orders = {}
     liars: tuple[int, ...] = ()
     keys: tuple[bytes, bytes] | None = None
     store: str = ""
@@ -167,9 +169,9 @@ class MemberConfig(_Config):
                 name: np.frombuffer(data, dtype=dtype)
                 for name, (dtype, data) in self.columns.items()
             }
-            records = Records(columns, self.lengths)
+            records = Records(columns, self.lengths, orders=self.orders)
         else:
-            records = self.shared[0].records(self.start, self.shared[1], self.lengths)
+            records = self.shared[0].records(self.start, self.shared[1], self.lengths, self.orders)
         store = (
             SqliteStore(Path(self.store), self.run.budget)
             if self.store

@@ -108,9 +108,9 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             other = right if isinstance(right, int | float | str) else _column(right, records)
             if comparator not in ("==", "!="):
                 orders = [
-                    records.orders.get(each.column)
+                    _order_of(each.column, records)
                     for each in (left, right)
-                    if isinstance(each, Name) and records[each.column].dtype.kind == "U"
+                    if isinstance(each, Name)
                 ]
                 if any(order is not None for order in orders):
                     column_values = _ranks(column_values, orders)
@@ -132,20 +132,28 @@ def _answers_of_leaf(leaf: Leaf, records: Records) -> Answers:
             return Answers(missing, ~missing)
 
 
+def _order_of(column: str, records: Records) -> tuple[str, ...] | None:
+    """The declared order of its values; None where they have that of their type: numbers without
+    another one, and dates."""
+    order, kind = records.orders.get(column), records[column].dtype.kind
+    return order if kind == "U" or (order and kind in "iuf") else None
+
+
 def _ranks(value: Any, orders: Sequence[tuple[str, ...] | None]) -> Any:
-    """Texts as their places in the declared order. Raises InputError."""
+    """Values as their places in the declared order. Raises InputError."""
     order = orders[0]
     if not order or any(each != order for each in orders):
         raise InputError(
             "categories without one order compare by == and !=; declare it in a frame, which a "
             "Parquet file of pandas loses: pandas.Categorical(..., ordered=True) or polars.Enum"
         )
+    values = np.atleast_1d(float(value) if isinstance(value, int) else value)
+    places = Listed(order, values.dtype).places(values)
     if isinstance(value, np.ndarray):
-        places = Listed(order, value.dtype).places(value)
         return np.where(places < 0, np.nan, places)
-    if value not in order:
+    if places < 0:
         raise InputError(f"{value!r} is no category of that column; compare it with one of them")
-    return order.index(value)
+    return places.item()
 
 
 def _refuse_word(left: Operand, values: Column, comparator: str, word: str) -> None:

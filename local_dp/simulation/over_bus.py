@@ -99,7 +99,7 @@ class _Members:
         await self._ready.wait()
         settings, place = self.settings, self._identities.places[index]
         batch, start, stop = settings.population.batch, place.start, place.stop
-        columns, shared = {}, None
+        first, columns, shared = batch(start, start + 1), {}, None
         if self.shared is None:
             columns = pack_columns(batch(*part) for part in chunks(start, stop, CHUNK))
         else:
@@ -112,7 +112,8 @@ class _Members:
             start=start,
             columns=columns,
             shared=shared,
-            lengths=batch(start, start + 1).lengths,
+            lengths=first.lengths,
+            orders=first.orders,
             liars=tuple(client for client in self.liars if start <= client < stop),
             keys=(self._identities.own[index], self._identities.asker),
             store=store if settings.stores else "",

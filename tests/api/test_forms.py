@@ -115,6 +115,28 @@ def test_categories_compare_in_one_declared_order_alone() -> None:
     assert ldp.survey(frame, "x == 'a' and y < 'a'", seed=1, notice=unsaid).truth == 0.5
 
 
+@wrong(
+    "local_dp.simulation.over_bus:_Members.config_of",
+    "first.orders",
+    "{}",
+    "processes compare by letters",
+)
+def test_processes_compare_in_the_declared_order(tmp_path: Path) -> None:
+    """As the population tier, bit for bit; also numbers, in an order that is not theirs."""
+    words, path = (
+        polars.Series("x", [*ORDER, "low"] * 9, polars.Enum(ORDER)),
+        tmp_path / "t.parquet",
+    )
+    words.to_frame().write_parquet(path)
+    of_numbers = pandas.CategoricalDtype([3, 1, 2], ordered=True)
+    numbers = pandas.DataFrame({"x": pandas.Series([3, 3, 2, 1] * 9).astype(of_numbers)})
+    for table, question in (path, "x > 'low'"), (numbers, "x > 3"):
+        how = {"epsilon": 8.0, "seed": 1, "notice": unsaid}
+        runs = [ldp.survey(table, question, tier=tier, **how) for tier in ("population", "hosts")]
+        assert runs[0].truth == 0.5
+        assert len({run.to_dict()["rounds"][0]["digest"] for run in runs}) == 1
+
+
 def test_a_column_in_the_place_of_its_name_is_refused() -> None:
     """The line names the column where the table has it, and shows no cell."""
     table = pandas.DataFrame({"x": [987_654] * 4, "y": ["secret"] * 4})
