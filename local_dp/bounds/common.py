@@ -9,8 +9,8 @@ import numpy as np
 from scipy import stats
 
 from local_dp.bounds.channels import report_capacity
-from local_dp.bounds.interaction import DIGITS, ROUNDING, decimal
 from local_dp.bounds.parity import entropy
+from local_dp.bounds.posterior import DIGITS, ROUNDING, decimal
 from local_dp.bounds.response import check_positive_epsilon
 from local_dp.checks import check_shares, check_success, check_whole
 from local_dp.optimise import least_clients

@@ -4,7 +4,7 @@ or private coins."""
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal, localcontext
+from decimal import localcontext
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, combinations, pairwise
@@ -20,8 +20,8 @@ from local_dp.bounds.parity import (
     parity_halving_clients,
     survival,
 )
-from local_dp.bounds.posterior import posterior_budget
-from local_dp.bounds.response import response_gain
+from local_dp.bounds.posterior import DIGITS, ROUNDING, decimal, exact_budget
+from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.tails import add_normal, normal_quantile, normal_tail
 from local_dp.checks import check_positive, check_share, check_success, check_whole
 from local_dp.errors import InputError
@@ -236,17 +236,6 @@ def _least(d: int, epsilon: float, plan: Plan, beta: float) -> int:
     )
 
 
-DIGITS = 300  # of decimal numbers, whose exp and ln are correctly rounded
-# of a bound: more than the rounding of its operations where differences of numbers of 80 digits are
-# squared
-ROUNDING = Decimal("1e-40")
-
-
-def decimal(number: float) -> Decimal:
-    """The number as it is written: 0.9 is 9/10."""
-    return Decimal(str(float(number)))
-
-
 def margin_constant(epsilon: float, success: float = 0.9) -> float:
     """K, n >= K MC^2 in one round: 2 B (E + 1) / (E - 1)^2, 3.1651 at p = .9, epsilon 1; pure
     randomizers. B is the `posterior_budget` for likelihoods of 1 +- 1 / C (limits 12.4)."""
@@ -255,10 +244,11 @@ def margin_constant(epsilon: float, success: float = 0.9) -> float:
 
 def _least_constant(epsilon: float, success: float) -> Fraction:
     """K, rounded down by 1e-40 of it."""
-    reach = 1 / response_gain(epsilon)
-    budget = decimal(posterior_budget(reach, reach**2, success))
+    check_positive_epsilon(epsilon)
     with localcontext(prec=DIGITS):
         growth = decimal(epsilon).exp()
+        reach = (growth - 1) / (growth + 1)
+        budget = exact_budget(reach, reach**2, success)
         return Fraction(2 * budget * (growth + 1) / (growth - 1) ** 2 * (1 - ROUNDING))
 
 

@@ -2,7 +2,7 @@
 (docs/theory/posterior.md)."""
 
 import json
-import math
+from decimal import Decimal, localcontext
 from functools import lru_cache
 from pathlib import Path
 
@@ -10,15 +10,22 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.checks import check_success
-from local_dp.errors import InputError
+
+DIGITS = 300  # of decimal numbers, whose exp, ln and roots are correctly rounded
+# of a bound: more than the rounding of its operations where differences of numbers of 80 digits are
+# squared
+ROUNDING = Decimal("1e-40")
 
 
-def distance_needed(advantage: float) -> float:
+def decimal(number: float) -> Decimal:
+    """The number as it is written: 0.9 is 9/10."""
+    return Decimal(str(float(number)))
+
+
+def distance_needed(advantage: Decimal) -> Decimal:
     """1 - sqrt(1 - a^2): the squared Hellinger distance that two laws at total variation a have at
     least."""
-    if not 0 <= advantage <= 1:
-        raise InputError(f"a total variation distance is {advantage}; give a number from 0 to 1")
-    return advantage**2 / (1 + math.sqrt(1 - advantage**2))
+    return advantage**2 / (1 + (1 - advantage**2).sqrt())
 
 
 CURVES = Path(__file__).with_name("posterior.json")
@@ -33,7 +40,6 @@ def posterior_curves() -> tuple[tuple[float, float, Floats, Floats], ...]:
     )
 
 
-@lru_cache(maxsize=1024)
 def posterior_budget(reach: float, cost: float, success: float) -> float:
     """Proven: B, so that with a mean sum of squares below B nobody names one of two equally likely
     hypotheses with probability `success`.
@@ -44,10 +50,22 @@ def posterior_budget(reach: float, cost: float, success: float) -> float:
     at .3005, .0695 and .9); in any case 1 - sqrt(1 - (2p - 1)^2), by Hellinger's distance. Raises
     InputError unless 1/2 < success < 1.
     """
+    return float(exact_budget(Decimal(reach), Decimal(cost), success))
+
+
+@lru_cache(maxsize=1024)
+def exact_budget(reach: Decimal, cost: Decimal, success: float) -> Decimal:
+    """`posterior_budget` in 300 digits, for the probability as it is written."""
     check_success(success, 0.5)
-    bounds = [
-        float(np.interp(success, successes, budgets))
-        for widest, dearest, budgets, successes in posterior_curves()
-        if reach <= widest and cost <= dearest
-    ]
-    return max([distance_needed(2 * success - 1), *bounds])
+    with localcontext(prec=DIGITS):
+        p = decimal(success)
+        bounds = [distance_needed(2 * p - 1)]
+        for widest, dearest, budgets, successes in posterior_curves():
+            at = int(np.searchsorted(successes, success))
+            if at and reach <= widest and cost <= dearest:
+                low, high = (
+                    (decimal(budgets[place]), decimal(successes[place])) for place in (at - 1, at)
+                )
+                slope = (high[0] - low[0]) / (high[1] - low[1])
+                bounds.append(low[0] + slope * (p - low[1]))
+        return max(bounds)

@@ -131,7 +131,7 @@ def test_processes_compare_in_the_declared_order(tmp_path: Path) -> None:
     of_numbers = pandas.CategoricalDtype([3, 1, 2], ordered=True)
     numbers = pandas.DataFrame({"x": pandas.Series([3, 3, 2, 1] * 9).astype(of_numbers)})
     for table, question in (path, "x > 'low'"), (numbers, "x > 3"):
-        how = {"epsilon": 8.0, "seed": 1, "notice": unsaid}
+        how: dict[str, Any] = {"epsilon": 8.0, "seed": 1, "notice": unsaid}
         runs = [ldp.survey(table, question, tier=tier, **how) for tier in ("population", "hosts")]
         assert runs[0].truth == 0.5
         assert len({run.to_dict()["rounds"][0]["digest"] for run in runs}) == 1

@@ -224,7 +224,7 @@ def test_hosts_read_the_files_themselves(
     assert shared is not None
     assert len(repr(shared)) < 1_000
     assert (
-        shared.records(1_000, 2_000, {})["age"].tolist()
+        shared.records(1_000, 2_000, {}, {})["age"].tolist()
         == sample_rows(records, 3_000, 1 << 127).batch(1_000, 2_000)["age"].tolist()
     )
     assert [
