@@ -346,9 +346,7 @@ class BonehShaw:
     def accused(self, word: Bools) -> int:
         """The user accused of the word, shape (d,), or -1 for a word that no coalition can make. In
         whole numbers: n (ones_i - ones_(i - 1)) >= B."""
-        ones = np.bincount(self.order // self.block, weights=word, minlength=self.users + 1).astype(
-            np.int64
-        )
+        ones = np.bincount(self.order // self.block, weights=word).astype(np.int64)
         guilty = np.flatnonzero(self.users * np.diff(ones) >= self.block)
         return int(guilty[0]) if len(guilty) else -1
 

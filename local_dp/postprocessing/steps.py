@@ -77,15 +77,13 @@ def agree(margins: Sequence[Margin], shared: dict[tuple[int, ...], list[int]]) -
     return farthest
 
 
-def onto_agreeing_laws(margins: Sequence[Margin], nearness: float, rounds: int) -> float:
-    """Makes margins, in place, laws that agree on their shared columns, by turns onto either;
-    returns the largest distance from the mean at the end.
+def onto_agreeing_laws(margins: Sequence[Margin], nearness: float, rounds: int) -> None:
+    """Makes margins, in place, laws that agree on their shared columns, by turns onto either.
 
     It ends at a distance of at most `nearness`, or after so many rounds. The laws are exact, sums
     of 1 and nothing below 0.
     """
     shared = overlaps([columns for columns, _ in margins])
-    away = 0.0
     for table in (tables := [table for _, table in margins]):
         table[...] = _law(table)
     for _ in range(rounds):
@@ -94,7 +92,6 @@ def onto_agreeing_laws(margins: Sequence[Margin], nearness: float, rounds: int) 
             table[...] = _law(table)
         if away <= nearness:
             break
-    return away
 
 
 def _law(table: Floats) -> Floats:

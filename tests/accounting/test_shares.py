@@ -98,6 +98,7 @@ def test_sums_of_laws() -> None:
     five = one.times(2) + one + one.times(2)
     assert one.times(5).delta(Fraction(1)) == five.delta(Fraction(1))
     leaky = response(HALF, 1, Fraction(1, 100))
+    assert one.times(2).epsilon == pytest.approx(2 * math.log(1.5))
     assert (one + leaky).delta(HALF**2) == leaky.delta(HALF) == Fraction(1, 100)
     pure = Pure(NANO // 10)  # a quarter of a step
     assert (one + pure).delta(HALF) == (pure + one).delta(HALF) == one.times(2).delta(HALF)

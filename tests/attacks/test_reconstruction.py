@@ -40,6 +40,7 @@ def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
     """Against the worst answers, half-way to another table: at most 4 E wrong bits, which some pair
     reaches. Wrong twin: asked for the whole alone."""
     everything, whole = attacks.every_subset(n), np.ones((1, n), dtype=np.bool_)
+    assert len(everything) == 1 << n
     ratios, beyond = [], 0
     for bits, others in product(attacks.every_subset(n), repeat=2):
         for subsets in (everything, whole):

@@ -174,6 +174,7 @@ def test_boneh_shaw_asks_like_any_attack() -> None:
         for name in ("majority", "all ones")
     ]
     assert [run(code.tracing(0.5), oracle) for oracle in pirates] == [3, 1]
+    assert {*pirates[0].answer(code.tracing(0.5).queries)} == {1.0, -1.0}
     assert run(code.tracing(0.5), ExactOracle(Rows(coalition))) in (1, 3)
     assert code.rows.sum(axis=1).tolist() == [code.block * ones for ones in (4, 3, 2, 1)]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from local_dp.queries.labels import Listed, apart, as_label, signs_of
+from local_dp.queries.labels import Listed, apart, as_label, lowered, signs_of
 from local_dp.queries.strings import CUT, _texts
 from local_dp.queries.tables import Category
 from local_dp.records import Records, absent
@@ -81,6 +81,10 @@ def test_texts_compare_as_numpy_compares_them(
     assert absent(texts).tolist() == [not text for text in entries]
     for other in (labels[0], texts[::-1].copy()):
         assert np.array_equal(signs_of(texts, other), (texts > other).astype(int) - (texts < other))
+
+
+def test_letters_below_530_are_lowered() -> None:
+    assert lowered(np.array(["AŽԮ\u0530İẞ"])).item() == "ažԯ\u0530İẞ"
 
 
 def _cut(text: str, size: int) -> bytes:

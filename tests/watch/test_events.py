@@ -188,7 +188,7 @@ def test_masked_parity_shows_the_coefficients_of_both_rounds() -> None:
         "parity 0xb",
     ]
     assert [row["value"] < 0 for row in rows] == [True, True, False, True, True]
-    assert scene.state["coefficients"]
+    assert (scene.state["coefficients"], scene.state["more"]) == (True, 0)
     last = rows[-1]
     # of round 2 alone
     assert scene.state["history"][-1][1:] == pytest.approx(
