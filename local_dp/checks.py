@@ -8,7 +8,7 @@ from dataclasses import fields
 from functools import lru_cache
 from numbers import Integral, Number, Real
 from operator import index
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -37,26 +37,61 @@ def converted(name: str, value: Any, hint: Any) -> Any:
 
     Raises InputError, which shows nothing of a table.
     """
-    cells = next(filter(_has_cells, value if isinstance(value, list | tuple) else [value]), None)
-    if cells is not None and name in _OF_COLUMNS:
-        own = getattr(cells, "name", None) or "age"
-        what = f"{name} is a {type(cells).__name__}"
-        raise InputError(f"{what}; name the column: {own!r:.40}")
+    if isinstance(value, int) and value.bit_length() > _WIDEST:  # Python does not write it
+        raise InputError(f"{name} is a number of {value.bit_length()} bits; give a smaller one")
+    kinds = _alternatives(hint)
+    if all(_form(kind) in _NOUNS for kind in kinds):  # others may take a table
+        check_no_cells(name, value)
+    if Path in kinds and isinstance(value, str | PathLike):
+        check_path(name, value)
     with suppress(*_UNFIT):
         return _to_type(hint, value)
     is_plain = value is None or isinstance(value, str | bytes | Number)
     what = f"{value!r:.40}" if is_plain else f"a {type(value).__name__}"
-    kinds = _alternatives(hint)
     nouns = dict.fromkeys(_NOUNS.get(kind, _NOUNS.get(_form(kind), "")) for kind in kinds)
     raise InputError(f"{name} is {what}; give {' or '.join(nouns)}")
 
 
+_LONGEST_NAME = 255  # bytes
+
+
+def check_path(name: str, value: str | PathLike[str]) -> None:
+    """Raises InputError for a path that no file of this project can have."""
+    text, longest = fspath(value), math.inf
+    with suppress(UnicodeEncodeError):
+        longest = max(map(len, text.encode().split(b"/")))
+    if "\0" in text or longest > _LONGEST_NAME:
+        raise InputError(
+            f"{name} is {text!r:.40}; give a path in UTF-8, whose names have at most 255 bytes"
+        )
+
+
 _UNFIT = TypeError, ValueError, ArithmeticError
-_OF_COLUMNS = "column", "columns", "features", "by", "person"  # names, and no cells
+_WIDEST = 1 << 10  # bits of a whole number
+_OF_COLUMNS = "column", "columns", "features", "by", "person", "on"  # names, and no cells
 
 
-def _has_cells(value: Any) -> bool:
-    return getattr(value, "ndim", 0) > 0 and type(value).__name__ != "Index"
+def check_no_cells(name: str, value: Any) -> None:
+    """Raises InputError for a column of a table in the place of its name or of a list; also for an
+    array in the place of a name."""
+    parts = value.values() if isinstance(value, Mapping) else value
+    if not isinstance(value, Mapping | list | tuple):
+        parts = [value]
+    for part in {type(part): part for part in parts}.values():
+        dimensions = getattr(part, "ndim", 0)
+        is_array = isinstance(dimensions, int) and dimensions > 0 and type(part).__name__ != "Index"
+        if has_cells(part) or (is_array and name in _OF_COLUMNS):
+            own = getattr(part, "name", None) or "age"
+            give = (
+                f"name the column: {own!r:.40}" if name in _OF_COLUMNS else "give a text or a list"
+            )
+            raise InputError(f"{name} is a {type(part).__name__}; {give}")
+
+
+def has_cells(value: object) -> bool:
+    """True for a frame, and a column of one."""
+    marks = "iloc", "__arrow_c_stream__", "__arrow_c_array__"
+    return any(hasattr(value, each) for each in marks)
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
@@ -103,6 +138,8 @@ def _number_of(form: type[Any], value: Any) -> int | float:
     if is_truth != (form is bool) or (form is float and not is_real):
         raise TypeError
     real = form(value) if is_truth or form is float else index(value)  # it may be too large
+    if isinstance(real, int) and real.bit_length() > _WIDEST:
+        raise OverflowError
     return index(value) if isinstance(value, Integral) and not is_truth else real
 
 

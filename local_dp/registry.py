@@ -104,8 +104,9 @@ class Registry(Mapping[str, type[T]]):
         kind = self._at(name) if isinstance(name, str) else name
         if not self._is_kind(kind):
             home = f"{self.base.__module__}.{self.base.__qualname__}"
+            what = repr(name) if isinstance(name, str | type) else f"a {type(name).__name__}"
             raise InputError(
-                f"{name!r} is no {self.noun}; derive a class from {home} or one of its kinds"
+                f"{what} is no {self.noun}; derive a class from {home} or one of its kinds"
             )
         return kind
 

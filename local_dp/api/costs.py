@@ -321,7 +321,7 @@ def mix(
     `settings`, or as an object. All messages together are (epsilon, delta)-private, exactly and for
     every data set; the shuffler itself sees the symbols. Raises InputError.
     """
-    protocol = protocol_of(task, settings)
+    protocol = protocol_of(task, settings, ("clients", "epsilon", "seed"))
     if not isinstance(protocol, OfShares):
         raise InputError(
             f"{protocol.name} estimates no shares of symbols, which blanket messages are for; "

@@ -50,7 +50,7 @@ def _function(kind: Callable[P, Question[Any, Any]]) -> Callable[Concatenate[Tab
         return release(kind(*values, **options), table)
 
     parameters = [
-        inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY),
+        inspect.Parameter("table", inspect.Parameter.POSITIONAL_ONLY, annotation=Table),
         *signature.parameters.values(),
     ]
     ask.__name__ = ask.__qualname__ = question.name

@@ -12,7 +12,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from local_dp.checks import converted, treatment
+from local_dp.checks import check_no_cells, converted, has_cells, treatment
 from local_dp.errors import EXTREME, InputError, unknown
 from local_dp.foreign import shown
 from local_dp.simulation.installation import stamp_of
@@ -208,8 +208,10 @@ def by_name(function: F) -> F:
     def call(*values: Any, **how: Any) -> Any:
         with python_errors():
             _check_given(name, signed, values, how)
-            values = tuple(map(_argument, signed.values(), values))
-            how = {key: _argument(signed.get(key), value) for key, value in how.items()}
+            values = tuple(map(_argument, signed, signed.values(), values))
+            for key in how.keys() - signed.keys():
+                check_no_cells(key, how[key])
+            how = {key: _argument(key, signed.get(key), value) for key, value in how.items()}
             try:
                 return function(*values, **how)
             except (OverflowError, ZeroDivisionError):
@@ -218,9 +220,9 @@ def by_name(function: F) -> F:
     return cast(F, call)
 
 
-def _argument(parameter: Parameter | None, value: Any) -> Any:
+def _argument(name: str, parameter: Parameter | None, value: Any) -> Any:
     """The value in the type of its parameter. Raises InputError."""
-    return value if parameter is None else converted(parameter.name, value, parameter.annotation)
+    return converted(name, value, Any if parameter is None else parameter.annotation)
 
 
 def _check_given(
@@ -233,7 +235,7 @@ def _check_given(
         others = [key for key in kinds if key not in {*first, *how}]
         pairs = zip(others, values[len(first) :], strict=False)
         extra = ", ".join(
-            f"{key}=..." if hasattr(value, "dtype") else f"{key}={value!r:.80}"  # it has cells
+            f"{key}=..." if hasattr(value, "dtype") or has_cells(value) else f"{key}={value!r:.80}"
             for key, value in pairs
         )
         raise InputError(

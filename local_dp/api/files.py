@@ -15,6 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
+from local_dp.checks import check_path
 from local_dp.errors import InputError, reading
 from local_dp.foreign import listed
 from local_dp.records import chosen
@@ -92,6 +93,7 @@ def labels_file(path: "PathLike[str] | str") -> tuple[str, ...]:
 def files_of(path: Path) -> list[Path]:
     """The files of a table: one, or all of a folder or a pattern, in the order of their names.
     Raises InputError."""
+    check_path("the table", path)
     if path.is_file():
         if path.suffix.lower() not in SUFFIXES:
             raise InputError(f"{path.name!r} ends in {path.suffix!r}; {ADVICE}")
@@ -181,10 +183,9 @@ class Source:
             whole = polars.concat(frames, how="vertical_relaxed")
         if self.suffix == ".parquet":
             return whole, first
-        cells = whole.select(polars.all().str.strip_chars()) if self.kinds is None else whole
         # `replace` would keep a column in memory
-        lacks = polars.all().is_in(["", *self.form.missing])
-        return cells.select(polars.when(~lacks).then(polars.all())), first
+        lacks = polars.all().str.strip_chars().is_in(["", *self.form.missing])
+        return whole.select(polars.when(~lacks).then(polars.all())), first
 
     def _file(self, file: Path) -> tuple[list[str], "polars.LazyFrame"]:
         """The header and rows of a file."""

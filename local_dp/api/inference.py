@@ -42,16 +42,13 @@ def inferred_columns(frame: "polars.LazyFrame", form: Form, notes: list[str]) ->
     casts = list[polars.Expr]()
     for name in names:
         facts = every.get_column(name)[0]
-        kind = _kind(facts)
+        kind, cell = _kind(facts), exactly(name).str.strip_chars()
         notes += [f"{name!r:.80} is {each}" for each in _doubts(facts, kind, form)]
         if kind == "truth":
-            casts.append(exactly(name).str.to_lowercase() == "true")
+            casts.append(cell.str.to_lowercase() == "true")
         elif kind != "text":
-            casts.append(
-                _number(exactly(name), form).cast(
-                    polars.Int64 if kind == "whole" else polars.Float64
-                )
-            )
+            of_type = polars.Int64 if kind == "whole" else polars.Float64
+            casts.append(_number(cell, form).cast(of_type))
     return frame.with_columns(casts)
 
 
@@ -67,11 +64,12 @@ def _number(cell: "polars.Expr", form: Form) -> "polars.Expr":
     )
 
 
-def _facts(cell: "polars.Expr", form: Form) -> "list[polars.Expr]":
+def _facts(raw: "polars.Expr", form: Form) -> "list[polars.Expr]":
     """Of a column: how many cells there are, how many are of some kind, and the first and last text
     that is no number."""
     import polars
 
+    cell = raw.str.strip_chars()
     number = _number(cell, form).cast(polars.Float64, strict=False)
     word = polars.when(number.is_null()).then(cell)
     gap = polars.when(cell.str.contains(_MISSING)).then(cell)
@@ -82,6 +80,7 @@ def _facts(cell: "polars.Expr", form: Form) -> "list[polars.Expr]":
     counts = {kind: cell.str.contains(pattern).sum() for kind, pattern in kinds.items()}
     values = {
         "cells": cell.count(),
+        "spaced": (raw != cell).sum(),
         "numbers": number.count(),
         "whole": cell.cast(polars.Int64, strict=False).count(),
     }
@@ -119,6 +118,8 @@ def _doubts(facts: Mapping[str, Any], kind: str, form: Form) -> Iterator[str]:
         yield f"a number, with missing cells {facts['known']!r}"
     if kind != "text" or not cells:
         return
+    if facts["spaced"]:
+        yield f"text, with spaces around {facts['spaced']:,} of {cells:,} cells, which count"
     word = (
         f"{facts['first']!r:.80}"
         if facts["first"] == facts["last"]

@@ -47,10 +47,15 @@ def read_declared(
             )
     if not rows:
         raise InputError(f"the table {path.name!r} has 0 rows; at least one is needed")
+    gaps = "", *form.missing
     cells = {name: ["".join(row[names.index(name) :][:1]) for row in rows] for name in schema}
     return {
         name: _column(
-            name, kind, ["" if cell in form.missing else cell for cell in cells[name]], total, form
+            name,
+            kind,
+            ["" if cell.strip() in gaps else cell for cell in cells[name]],
+            total,
+            form,
         )
         for name, kind in schema.items()
     }

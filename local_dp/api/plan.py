@@ -112,7 +112,7 @@ def plan(
     """
     target, settings = with_target(of, settings)
     of = ANY if target is None else target
-    protocol = protocol_of(task, settings)
+    protocol = protocol_of(task, settings, ("accuracy", "clients", "epsilon", "shuffle"))
     of_whom = of if isinstance(of, str) and of in (ANY, MADE_UP) else TABLE
     of_table, records = with_table(protocol, of if of_whom == TABLE else None, csv, dates)
     population: Population | None = None

@@ -478,4 +478,5 @@ def comparison(protocol: LocalProtocol[Any], grid: Grid, records: Records | None
 
 
 def _several(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    is_list = isinstance(value, Iterable) and not isinstance(value, str)
+    return tuple(value) if is_list and getattr(value, "ndim", 1) != 0 else (value,)

@@ -197,6 +197,8 @@ def _of_a_type(values: object) -> bool:
 def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
     import polars
 
+    if isinstance(table, type):  # a class has the methods of its objects
+        raise _no_table(table)
     if isinstance(table, Mapping):
         return _readable(list(table), table.__getitem__, notice)
     if isinstance(table, polars.LazyFrame):
@@ -225,9 +227,13 @@ def _columns(table: Any, notice: Notice, only: Collection[str] | None) -> Found:
             return _readable(frame.columns, frame.get_column, notice, only)
     if hasattr(table, "columns") and hasattr(table, "__getitem__"):
         return _readable(list(table.columns), table.__getitem__, notice, only)
-    raise InputError(
+    raise _no_table(table)
+
+
+def _no_table(value: object) -> InputError:
+    return InputError(
         "a table is a path, a mapping of columns, or a frame or series (pandas, polars, pyarrow); "
-        f"not {type(table).__name__}"
+        f"not {type(value).__name__}"
     )
 
 
@@ -442,7 +448,7 @@ def _facts(name: str, of_type: Any, kinds: Mapping[str, str]) -> "polars.Expr":
         text = cell.cast(polars.String)
         decides.append(text.str.len_chars().max() > length_of(kind or "text"))
         if name not in kinds and of_type == polars.String:
-            forms = (text.str.contains(f"^(?:{form})$").any() for form in (ISO, LOCAL))
+            forms = (text.str.contains(rf"^\s*(?:{form})\s*$").any() for form in (ISO, LOCAL))
             decides += forms
     any_of = polars.any_horizontal(decides)
     return polars.struct(lacks.alias("lacks"), any_of.alias("decides")).alias(name)
@@ -455,14 +461,15 @@ def _guess(series: "polars.Series", notice: Notice, dates: Dates) -> Any:
     name, missing = series.name, series.null_count()
     if series.dtype != polars.String or name in (dates or {}) or missing == len(series):
         return series
-    if series.str.contains(f"^(?:{ISO})$").all():
+    texts = series.str.strip_chars()
+    if texts.str.contains(f"^(?:{ISO})$").all():
         column = dates_of(series)
         if np.isnan(column).sum() == missing:
             notice(f"column {name!r:.80} is read as dates of the form YYYY-MM-DD")
             return column
-    if series.str.contains(f"^(?:{LOCAL})$").all():
+    if texts.str.contains(f"^(?:{LOCAL})$").all():
         # the first ones decide on most forms
-        forms = [form for form in FORMS if _has(series.head(64), form) and _has(series, form)]
+        forms = [form for form in FORMS if _has(texts.head(64), form) and _has(texts, form)]
         how = f"until their form is declared: {name}={' or '.join(forms)}"
         notice(
             f"column {name!r:.80} is text, not dates, "

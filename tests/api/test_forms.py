@@ -1,5 +1,6 @@
 """A column has one type, one answer and one set of labels in every form of a table."""
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -149,6 +150,17 @@ def test_a_column_in_the_place_of_its_name_is_refused() -> None:
             with pytest.raises(InputError, match=f"name the column: '{own}'$"):
                 ask(table, **values)
     assert ldp.mean(table, table.columns[:1], bounds=(0, 1e6), seed=1, notice=unsaid).value
+    for cells in polars.Series([987_654.0]), table.x:
+        calls: list[tuple[Callable[..., Any], dict[str, Any]]] = [
+            (ldp.run, {"protocol": "mean-vector", "columns": cells, "low": 0, "high": 9}),
+            (ldp.quantiles, {"table": table, "column": "x", "bounds": (0, 9), "at": cells}),
+            (ldp.compare, {"task": "mean", "epsilon": cells}),
+            (ldp.audit, {"name": cells}),
+        ]
+        for ask, values in calls:
+            with pytest.raises(InputError, match="a Series") as error:
+                ask(**values)
+            assert "987" not in str(error.value)
 
 
 def test_whole_numbers_may_be_stored_as_fractions() -> None:

@@ -118,6 +118,8 @@ READ: dict[str, tuple[bytes, str, dict[str, list[Any]], str]] = {
     {"a": ["München"], "b": [2]}, ""),
     "the word nan": (b"a,b\nnan,1\n2,2\n", "", {"a": [None, 2.0], "b": [1, 2]},
     "'a' is a number, with missing cells 'nan'"),
+    "spaces": (b"a,b\n x, 1\nx , \n", "", {"a": [" x", "x "], "b": [1.0, None]},
+    "'a' is text, with spaces around 2 of 2 cells"),
     "infinity": (b"a,b\n-inf,1\n1e3,2\n", "", {"a": [-np.inf, 1000.0], "b": [1, 2]}, ""),
 }  # fmt: skip
 REFUSED: dict[str, tuple[bytes, str, str]] = {

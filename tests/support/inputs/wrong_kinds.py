@@ -37,6 +37,7 @@ OF_ONE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 KINDS: tuple[Any, ...] = (
     None, True, "text", "", "1", b"bytes", [], [None], {}, {1: 2}, (1, "a"), -1, 0, 3, 10**400,
+    10**5000, "\0", "y" * 300, pandas.DataFrame, np.array(1.0),
     2 + 3j, Decimal("NaN"), Decimal("0.5"), Fraction(1, 3), str, object(), type,
     0.5, 1e300, 1e-300, float("nan"), float("inf"),
     *(np.array(2).astype(code)[()] for code in ("f4", "f8", "i1", "u8", "?", "U1", "c8", "M8[D]")),
