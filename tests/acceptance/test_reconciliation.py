@@ -16,8 +16,6 @@ from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, filters, serve
 from local_dp.clients.role import ClientRole
 from local_dp.errors import LocalDPError
-from local_dp.interaction import Nonadaptive
-from local_dp.populations.finite import Rows
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.coordinator import Coordinator
@@ -29,7 +27,7 @@ from local_dp.simulation.execute import execute
 from local_dp.simulation.outcome import BusRecord, as_data
 from local_dp.simulation.settings import Randomness, Settings
 from local_dp.wire import Reply, checksum, decode, encode
-from tests.support.inputs.builders import RUN, SEED, play_in_memory, role, survey_query, yes_records
+from tests.support.inputs.builders import RUN, SEED, role, survey_query, yes_records
 from tests.support.runs.virtual_time import beside, run_virtually
 from tests.support.wrong import wrong
 
@@ -175,39 +173,3 @@ def test_who_is_silent_is_counted_and_waited_for_a_second() -> None:
         (CLIENTS - 2 * EACH,) * 2
     }
     assert partial.parting_time == pytest.approx(1.0)
-
-
-PEOPLE, DEADLINE = 100, 20.0
-
-
-class _Slow(MemoryBroker):
-    """Of ten clients it loses what three answer, and delays what two others do until the round is
-    over."""
-
-    def route(self, delivery: Delivery) -> None:
-        _, _, _, leaf, *others = delivery.topic.split("/")
-        place = int(others[-1].removeprefix("member-")) % 10 if leaf == "rep" else 9
-        if place in (3, 4):
-            asyncio.get_running_loop().call_later(DEADLINE + 3.0, super().route, delivery)
-        elif place > 4:
-            super().route(delivery)
-
-
-def test_a_round_ends_without_the_silent_and_the_late() -> None:
-    """It closes at its deadline, within a second; it counts the late ones and does not use them."""
-    algorithm: Nonadaptive[Any, Any, Any] = Nonadaptive(
-        (survey_query(PEOPLE),), lambda tallies: tallies[0]
-    )
-    people = Rows(yes_records(PEOPLE))
-    tally, coordinator = play_in_memory(
-        algorithm,
-        people,
-        PEOPLE,
-        _Slow(),
-        Terms(DEADLINE, 0.4),
-        as_processes=True,
-        after=2 * DEADLINE,
-    )
-    (took,), counts = coordinator.seconds, coordinator.counts
-    assert abs(took - DEADLINE) <= 1.0
-    assert (counts.answered, counts.late, counts.missing, tally.n) == (50, 20, 50, 50)

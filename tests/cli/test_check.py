@@ -26,13 +26,6 @@ from local_dp.randomizers.frequencies.grr import GRR
 class Truth(GRR):
     def respond(self, values, words, cells):
         return values.astype(self.report_dtype)
-
-class Bare: ...
-
-@dataclass(frozen=True, kw_only=True)
-class Angry(GRR):
-    def prepare(self):
-        raise ZeroDivisionError("no\\nway")
 """
 
 
@@ -60,27 +53,6 @@ def test_right_and_broken_classes_are_told_apart() -> None:
     assert done.returncode == 4
     assert "IT DOES NOT HOLD" in done.stdout
     assert "ratio infinite" in done.stdout
-
-
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["grrr"], "did you mean 'grr'"),
-        (["grr", "--set", "k=1"], "k is 1"),
-        (["grr", "--epsilon", "40"], "epsilon is 40.0"),
-        (["nowhere_at_all:Class"], "No module named"),
-        (["audited_here:Missing"], "has no class"),
-        (["audited_here:Bare"], "is no randomizer"),
-        (["audited_here:Angry"], "ZeroDivisionError: no way"),
-    ],
-)
-def test_what_cannot_be_made_is_said_in_one_line(arguments: list[str], words: str) -> None:
-    done = local_dp("audit", *arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.long

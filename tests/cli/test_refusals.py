@@ -36,6 +36,8 @@ REFUSED = {  # by the exit code: the command, and what its line says
         "audit grr --set epsilom=3": "no parameter 'epsilom'; there are word_bits, k",
         "audit grr --set k=2 --set k=3": "k is set to '2' and to '3'; give one",
         "audit quitter:Quit": "quitter:Quit cannot be made with epsilon 1.0 and {}: SystemExit: 0",
+        "audit quitter:Angry": "ZeroDivisionError: no way",
+        "audit nowhere_at_all:Class": "No module named",
         "shuffle quitter:Quit": "SystemExit: 0",
         "run survey --p 1.5": "p is 1.5",
         "run survey --question 'yes >'": "cannot read the question",
@@ -53,7 +55,9 @@ REFUSED = {  # by the exit code: the command, and what its line says
         ): "is a rule: there is no number to draw",
         "curate median --records nowhere.csv --column a --plot figure.txt": "figure.txt",
         "compare survey --size 99": "size is 99",
+        "compare survey --size 1": "size is 1",
         "experiment map --font 1": "font is 1",
+        "experiment map --font 41": "font is 41",
         "run survey --clients 1e6 --hosts 1e5": "from 1 to",
         "run survey --epsilon 0.0001": "use --tier aggregate",
         "run survey --tier population --clients 100000000000": "at most 10,000,000,000",
@@ -149,7 +153,8 @@ REFUSED = {  # by the exit code: the command, and what its line says
 
 QUITTER = (
     "import sys\nfrom local_dp.randomizers.frequencies.grr import GRR\n\n\nclass Quit(GRR):\n    "
-    "def prepare(self):\n        sys.exit(0)\n"
+    "def prepare(self):\n        sys.exit(0)\n\n\nclass Angry(GRR):\n    "
+    "def prepare(self):\n        raise ZeroDivisionError('no\\nway')\n"
 )
 
 

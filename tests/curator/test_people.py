@@ -88,19 +88,6 @@ def test_the_part_of_a_row_is_the_largest(size: int) -> None:
     assert loss_of_group(Approximate(0, 5), size) == Approximate(0, 5 * size)
 
 
-def test_delta_of_a_group_is_reached() -> None:
-    """On a chain of databases, each within (eps, delta) of the next, the ends are apart by just
-    that: the tight chain of two outcomes."""
-    loss, size = approximate(0.5, 1e-3), 3
-    growth = exp_epsilon(loss.nano)
-    chances = [Fraction(1, 1000)]
-    for _ in range(size):
-        chances.append(growth * chances[-1] + Fraction(loss.atto, 10**18))
-    group = loss_of_group(loss, size)
-    excess = chances[-1] - growth**size * chances[0]
-    assert 0 <= Fraction(group.atto, 10**18) - excess < Fraction(2, 10**18)
-
-
 def test_too_little_for_a_row() -> None:
     for loss in (Pure(3), Approximate(10**9, 3)):
         with pytest.raises(InputError, match="too little for one row"):

@@ -31,7 +31,6 @@ from local_dp.experiments.lab.figures import (
     _draw_curves,
     _draw_regions,
     plot_estimates,
-    save,
 )
 from local_dp.experiments.lab.report import badge, build_pages, cell, prose, write_report
 from local_dp.experiments.lab.runner import run_experiments
@@ -45,7 +44,6 @@ from local_dp.experiments.lab.shapes import (
     tabulate,
 )
 from local_dp.experiments.lab.store import file_name
-from local_dp.experiments.lab.stored import read_results
 from local_dp.experiments.lab.style import (
     DEFAULT,
     INK,
@@ -77,17 +75,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     write_report(out)
     return out
-
-
-def test_wrong_protocol_is_not_shown(folder: Path) -> None:
-    """A verdict is computed: the twin whose server forgets the bias is "not shown", and so is a
-    finding without checks."""
-    right, wrong = (read_results(folder / name) for name in ("toy", "wrong-toy"))
-    assert right is not None
-    assert wrong is not None
-    assert (right["verdict"], wrong["verdict"]) == ("shown", "not shown")
-    assert [check["shown"] for check in wrong["checks"]] == [False]
-    assert Finding(checks=[], headline="").verdict == "not shown"
 
 
 class _Page(HTMLParser):
@@ -180,6 +167,7 @@ def test_pages_say_what_was_found(folder: Path) -> None:
     )
     assert index.count("✓ shown") == index.count("✗ not shown") == 1
     assert "1 of 2 shown" in index
+    assert Finding(checks=[], headline="").verdict == "not shown"
     assert index.count("– not run") == 1
     assert all(f"<code>{name}</code>" in index for name in NAMES)
     headline = re.search(r"With 1,600 people the error is (0\.\d+)", index)
@@ -258,22 +246,17 @@ def test_cells_badges_and_file_names() -> None:
     assert file_name("–") == "untitled"
 
 
-def test_drawings_have_no_date_and_no_chance(tmp_path: Path) -> None:
+def test_a_figure_is_told_in_words() -> None:
     figure = Figure(
         "f",
         "T",
         "x",
         "y",
         [
-            Curve("a", [1, 2, 3], [1.0, 2.0, 4.0], low=[0.5, 1.5, 3.0], high=[1.5, 2.5, 5.0]),
+            Curve("a", [1, 2, 3], [1.0, 2.0, 4.0]),
             Curve("b", [1, 3], [1, 3], "bound"),
         ],
     )
-    for round in "12":
-        save(figure, *(tmp_path / f"{round}.{kind}" for kind in ("svg", "png", "pdf")))
-    for kind in ("svg", "png", "pdf"):
-        assert (tmp_path / f"1.{kind}").read_bytes() == (tmp_path / f"2.{kind}").read_bytes()
-    assert "date" not in (tmp_path / "1.svg").read_text().lower()
     assert (
         alt_text(figure)
         == "T. y against x. a (measured): from 1 at 1 to 4 at 3; b (bound): from 1 at 1 to 3 at 3."
@@ -422,14 +405,6 @@ def test_a_colour_is_a_model_of_computation() -> None:
     assert [
         (each.colour, each.under) for each in looks(Figure("f", "T", "x", "y", pair, model="plain"))
     ] == [(INK, True), (PALETTE["plain"][1], False)]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"), [({"size": 0.0}, "2 to 40 inches"), ({"font": 90}, "4 to 40 points")]
-)
-def test_a_figure_that_cannot_be_read_is_refused(wrong: dict[str, float], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        Drawing(**wrong)  # type: ignore[arg-type]
 
 
 def test_plot_estimates(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ import pytest
 
 import local_dp as library
 from local_dp.cli.inspect import experiment as laboratory
-from local_dp.errors import InputError, LocalDPError
-from local_dp.experiments.lab import catalogue
+from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.catalogue import chosen, load
 from local_dp.experiments.lab.parts import ClientCount, Row, no_count
 from local_dp.experiments.lab.runner import measure, measure_apart, run_experiments, stored
@@ -236,20 +235,6 @@ def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(FileNotFoundError) as error:
         run_experiments([TOY], "quick", 1, tmp_path / "out", workers=1)
     assert any("toy at {'People': {'n': 100}}" in note for note in error.value.__notes__)
-
-
-def test_catalogue_names_modules() -> None:
-    """The experiments in a fixed order, each with its module; an unknown name is refused with the
-    names there are."""
-    assert catalogue.chosen("all")
-    assert catalogue.module_of("theorem-5.1") == "local_dp.experiments.claims.local.theorem_5_1"
-    assert catalogue.chosen("all") == [catalogue.module_of(name) for name in catalogue.NAMES]
-    assert isinstance(catalogue.load(TOY), Toy)
-    with pytest.raises(
-        InputError,
-        match=r"no experiment named 'theorm'; did you mean 'theorem-5\.1'\? there are ",
-    ):
-        catalogue.chosen("theorm")
 
 
 def test_commands_refuse_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,15 +208,3 @@ def test_values_are_those_of_the_records(shares: tuple[float, ...]) -> None:
             == query.values(population.batch(start, stop)).tolist()
             == (kinds[start:stop] >= 1).tolist()
         )
-
-
-def test_the_last_bits_of_a_share_count() -> None:
-    """A share that lies half-way between two multiples of 1/256 is met to half of that distance, in
-    2^24 clients; fails with probability below 1e-9."""
-    n, share = 1 << 24, 76.5 / 256
-    population = Finite(Records({"kind": np.arange(2)}), (share, 1 - share), n, 6)
-    count = sum(
-        int(population.values(Question("kind == 1"), start, start + (1 << 20)).sum())
-        for start in range(0, n, 1 << 20)
-    )
-    assert abs(1 - count / n - share) < 0.9e-3 < 0.5 / 256

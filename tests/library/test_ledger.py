@@ -295,7 +295,12 @@ def test_losses_add_up_and_are_never_negative() -> None:
     assert Pure(2) + Approximate(3, 4) == Approximate(3, 4) + Pure(2) == Approximate(5, 4)
     assert str(Pure(5 * 10**8)) == "epsilon 0.5"
     assert str(Approximate(10**9, 10**12)) == "epsilon 1 and delta 1e-06"
-    for build in (lambda: Pure(-1), lambda: Pure(True), lambda: Approximate(1, -1)):
+    for build in (
+        lambda: Pure(-1),
+        lambda: Pure(True),
+        lambda: Approximate(1, -1),
+        lambda: Approximate(-1, 1),
+    ):
         with pytest.raises(InputError, match="0 or more"):
             build()
 

@@ -5,8 +5,8 @@ import asyncio
 import csv
 import io
 import json
+import re
 from contextlib import closing
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,6 @@ from tests.support.runs.command import local_dp
 from tests.support.runs.polls import Person, plan, serving
 
 HOSTILE = ("<script>alert(1)</script>", "=1+1", "x\u202ey")
-
-
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags = list[str]()
-
-    def handle_starttag(self, tag: str, attributes: Any) -> None:
-        self.tags += [tag, *(name for name, _ in attributes)]
 
 
 @pytest.fixture(scope="module")
@@ -111,9 +102,7 @@ def test_a_result_that_cannot_be_written_is_printed(
 def test_labels_are_text_only(data: dict[str, Any]) -> None:
     """No tag, script or handler of a label in the page; no formula of one in the table; no
     character that turns text around on a screen."""
-    parser = _Tags()
-    parser.feed(page_of(data))
-    assert not {"script", "b", "onclick", "src", "href"} & set(parser.tags)
+    assert not re.search(r"(?i)<(script|b)\b|\b(onclick|src|href)=", page_of(data))
     assert "default-src 'none'" in page_of(data)
     assert "'=1+1" in table_of(data)
     assert "\u202e" not in page_of(data)

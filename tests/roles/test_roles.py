@@ -262,14 +262,3 @@ def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
     with pytest.raises(WireError):
         round.accept(Reply.model_validate(data | BAD_REPLIES[name]))
     assert (round.counts.answered, round.outstanding) == (0, 4)
-
-
-def test_refusals_are_counted_unless_answered() -> None:
-    round = Round(RUN, 1, (survey_query(4),), SEED)
-    round.accept(Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x00"))
-    round.refuse(
-        Refusal(run=RUN, round=1, member="m", start=0, stop=3, code="budget", text="spent")
-    )
-    assert round.outstanding == 1
-    round.close()
-    assert (round.counts.answered, round.counts.refused, round.counts.missing) == (1, 2, 1)

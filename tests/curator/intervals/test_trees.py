@@ -3,7 +3,6 @@ factorization with whole coefficients."""
 
 import math
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
@@ -14,52 +13,11 @@ from scipy.stats import norm
 from local_dp.arrays import Counts, Floats
 from local_dp.curator import intervals
 from local_dp.curator.account import Account, TrustedOracle
-from local_dp.curator.counts import NoisyCounts
-from local_dp.curator.intervals import CountTree, Level, PrefixFactorization, Shape
-from local_dp.curator.mechanism import Law, Neighbours, SmallDatabases
+from local_dp.curator.intervals import CountTree, PrefixFactorization, Shape
 from local_dp.curator.multisets import Multiset
 from local_dp.interaction import run
-from local_dp.loss import NANO, Pure, exp_epsilon, split_epsilon
-from tests.support.mechanisms.case import points
+from local_dp.loss import NANO, Pure
 from tests.support.runs.scripted import Script, seeded
-
-TREE = CountTree(2, 1.5, branching=2)
-
-
-FREE_LEAVES = tuple(
-    Level(2, width, split_epsilon(1.5, TREE.shape.height - 1)) for width in TREE.shape.widths
-)
-"""A wrong twin: the level of the points is not paid for."""
-
-
-def ratio(law: Law[NoisyCounts], other: Law[NoisyCounts]) -> Fraction:
-    """The largest ratio of the probabilities of one answer."""
-    most, least = 0, 1
-    for answer, weight in law.items():
-        if weight * least > most * other[answer]:
-            most, least = weight, other[answer]
-    return Fraction(most * sum(other.values()), least * sum(law.values()))
-
-
-def worst_ratio(levels: tuple[Level, ...], neighbours: Neighbours) -> Fraction:
-    """Of one record, for all levels: they are independent, so the product of each level's, pair by
-    pair."""
-    law, worst = cache(lambda level, records: level.cut_law(points(2)(records), 1)), Fraction(1)
-    for here, there in SmallDatabases([(0,), (1,), (2,), (3,)], 1, points(2)).pairs(neighbours):
-        ratios = (ratio(law(level, here), law(level, there)) for level in levels)
-        worst = max(worst, math.prod(ratios, start=Fraction(1)))
-    return worst
-
-
-@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
-def test_a_tree_is_pure_by_enumeration(neighbours: Neighbours) -> None:
-    """All levels together: epsilon against a replaced record, half of it against one more or less,
-    exactly; the twin of free leaves passes it."""
-    allowed = exp_epsilon(
-        TREE.loss.nano if neighbours == "replace" else Fraction(TREE.loss.nano, 2)
-    )
-    assert allowed * (1 - Fraction(1, 10**40)) < worst_ratio(TREE.levels, neighbours) <= allowed
-    assert worst_ratio(FREE_LEAVES, neighbours) > 1.4 * allowed
 
 
 def test_a_tree_is_one_round_of_levels() -> None:
@@ -150,14 +108,6 @@ def test_products_are_exact(pairs: list[tuple[int, int]]) -> None:
     a, b = np.array(pairs).T
     expected = np.convolve(a.astype(object), b.astype(object))[: len(pairs)]
     assert intervals.exact_product(a, b).tolist() == expected.tolist()
-
-
-def test_a_series_times_its_inverse() -> None:
-    """Is 1, at lengths that are powers of two and that are not."""
-    for size in (1, 2, 5, 64, 100):
-        series = np.append(3.0, np.random.default_rng(size).random(size - 1) / size)
-        product = intervals.series_product(series, intervals.series_inverse(series))
-        assert product == pytest.approx(np.eye(size)[0], abs=1e-12)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 8])

@@ -1,17 +1,16 @@
 """RSPM, its separators and oracles, and synthetic data as a game: exact losses, proofs that do not
 hold, and twins with less noise."""
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from itertools import product
 
 import numpy as np
 import pytest
 
 from local_dp.accounting.rules import optimal_part
-from local_dp.arrays import Counts, Floats, Ints
+from local_dp.arrays import Counts, Ints
 from local_dp.curator.account import Account, TrustedOracle
 from local_dp.curator.mechanism import SmallDatabases
 from local_dp.curator.oracle_efficient import separated
@@ -42,9 +41,8 @@ from local_dp.curator.oracle_efficient.separated import (
 )
 from local_dp.curator.selection.exponential import Labelled
 from local_dp.interaction import run
-from local_dp.loss import Pure, approximate, exp_epsilon
+from local_dp.loss import Pure, approximate
 from tests.support.inputs.refusals import refuse
-from tests.support.mechanisms.case import twin_of
 from tests.support.runs.scripted import seeded
 
 SMALL: list[Separated] = [
@@ -115,15 +113,6 @@ def test_complements_are_separated_by_one_more_point(queries: Separated, common:
     assert len(patterns) == closed.size == 2 ** len(closed.separators)
     assert least is not None
     assert least == closed.shift or (least < closed.shift and queries != Parities(2))
-
-
-Unseparated = twin_of(Conjunctions, separators=lambda own, right: Parities(own.d).separators)
-"""Unit vectors for points with one zero: those of disjunctions."""
-
-
-def test_wrong_separators_are_told() -> None:
-    """Unit vectors do not separate conjunctions of 3 coordinates."""
-    assert least_shift(Unseparated(3), np.arange(8)) is None
 
 
 @pytest.mark.parametrize("queries", SMALL, ids=str)
@@ -236,32 +225,6 @@ def test_a_tie_break_that_looks_at_the_data_is_not_private() -> None:
     assert databases.worst_delta(
         PerturbedMinimum(Perturbation(Parities(2), 1.0), BusyTie(Parities(2)))
     ) > Fraction(1, 20)
-
-
-def shares(mechanism: PerturbedMinimum, reach: int, database: Labelled) -> Floats:
-    """Pr[all noises within +-reach, answer q] for each query q."""
-    queries = mechanism.perturbation.queries
-    shrink = 1 / float(exp_epsilon(mechanism.perturbation.step))
-    eta = np.array(list(product(range(-reach, reach + 1), repeat=len(queries.separators))))
-    weights = np.prod((1 - shrink) / (1 + shrink) * shrink ** np.abs(eta), axis=1)
-    totals = queries.totals(separated.labelled(database.x, database.y))
-    answers = np.argmin(eta @ queries.values(queries.separators).T + totals, axis=1)
-    return np.bincount(answers, weights=weights, minlength=queries.size).astype(np.float64)
-
-
-@pytest.mark.parametrize(("points", "reach"), [(2, 12), (3, 8)])
-def test_thresholds_lose_epsilon_by_noise_that_does_not_grow_with_m(
-    points: int, reach: int
-) -> None:
-    """Ratio e^(-eps / 2) for 2 and 3 separators: at eps = 4 the loss is 1.0000 eps within a reach
-    beyond which hardly any noise lies."""
-    mechanism = rspm(Thresholds(points), 4.0)
-    law, worst = cache(lambda records: shares(mechanism, reach, Labelled.of(records))), 0.0
-    databases = SmallDatabases(list(product(range(points), (0, 1))), 2, Labelled.of)
-    for here, there in databases.pairs("replace"):
-        worst = max(worst, float((law(here) / law(there)).max()))
-        assert 1 - law(here).sum() < 1e-3 * math.exp(-4)
-    assert math.log(worst) == pytest.approx(4, abs=1e-3)
 
 
 D = 6

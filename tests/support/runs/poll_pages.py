@@ -114,11 +114,6 @@ def fill(tab: Tab, yes: int, label: int, hours: float) -> None:
     )
 
 
-def status(tab: Tab) -> str:
-    text: str = tab.evaluate("document.getElementById('status').textContent")
-    return text
-
-
 def shown(tab: Tab) -> list[str]:
     """The bits that the page shows, by question."""
     bits: list[str] = tab.evaluate(
