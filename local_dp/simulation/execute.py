@@ -207,6 +207,7 @@ class _Rounds:
         self.seconds.append(time.perf_counter() - began)
         self._tallies = list(tallies)
         self._show(replace(self._now, answered=self._now.asked))
+        self._tallies = []  # may be large, and the oracle refers back to this object
         if self.crowds is not None:
             self.crowds.add(queries, tallies)
         return tallies

@@ -1,13 +1,16 @@
 """The tiers give the same results: one ask a round, and several."""
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
+from weakref import ref
 
 import numpy as np
 import pytest
 
+import local_dp as ldp
 from local_dp.arrays import Floats
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive
@@ -195,3 +198,19 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
     rows = AggregateOracle(Rows(population.batch(0, 70)), np.random.default_rng(1), 1.0)
     assert [tally.n for tally in rows.answer((question, overlapping))] == [60, 11]
     assert rows.interaction == "non-interactive"
+
+
+def test_tallies_end_with_their_run() -> None:
+    """Without a search for garbage: those of heavy hitters have 200 MB."""
+    tallies: list[ref[Tally]] = []
+
+    def progress(now: Any) -> None:
+        tallies.extend(map(ref, now.interim.tallies()))
+
+    gc.disable()
+    try:
+        ldp.run("frequency", k=4, clients=100, seed=1, progress=progress)
+        assert tallies
+        assert not any(each() for each in tallies)
+    finally:
+        gc.enable()
