@@ -74,9 +74,8 @@ _OF_COLUMNS = "column", "columns", "features", "by", "person", "on"  # names, an
 def check_no_cells(name: str, value: Any) -> None:
     """Raises InputError for a column of a table in the place of its name or of a list; also for an
     array in the place of a name."""
-    parts = value.values() if isinstance(value, Mapping) else value
-    if not isinstance(value, Mapping | list | tuple):
-        parts = [value]
+    several = [*value.values()] if isinstance(value, Mapping) else value
+    parts = several if isinstance(several, list | tuple) else [value]
     for part in {type(part): part for part in parts}.values():
         dimensions = getattr(part, "ndim", 0)
         is_array = isinstance(dimensions, int) and dimensions > 0 and type(part).__name__ != "Index"
