@@ -195,9 +195,9 @@ class _Rounds:
             self.crowds.check(queries)
         self.verifier.check(queries)
         began = time.perf_counter()
-        self._tallies = [query.randomizer.empty() for query in queries]
+        so_far = self._tallies = [query.randomizer.empty() for query in queries]
         size = sum(len(query.cohort) for query in queries)
-        interim = Interim(queries, lambda: tuple(self._tallies))
+        interim = Interim(queries, lambda: tuple(so_far))
         self._show(
             RoundProgress(
                 self._now.round + 1, 0, size, epsilon_of(queries), math.inf, interim=interim
@@ -205,9 +205,10 @@ class _Rounds:
         )
         tallies = self.oracle.answer(queries)
         self.seconds.append(time.perf_counter() - began)
-        self._tallies = list(tallies)
+        so_far[:] = tallies
         self._show(replace(self._now, answered=self._now.asked))
-        self._tallies = []  # may be large, and the oracle refers back to this object
+        # the oracle refers back to this object, and tallies may be large
+        self._tallies, self._now = [], replace(self._now, interim=None)
         if self.crowds is not None:
             self.crowds.add(queries, tallies)
         return tallies
