@@ -13,6 +13,8 @@ LONGEST = 256  # characters of a text, unless more or fewer are declared
 MOST = 1000  # that can be declared
 DATES = np.dtype("M8[us]")  # without a time zone
 TRUTHS = np.dtype("f2")  # truth values of which some may be missing; no number has this type
+# numbers that were whole ones, of which some are missing; it equals any other type of numbers
+WHOLES = np.dtype(np.float64, metadata={"whole": True})
 # of categories, by column; None of other columns
 Orders: TypeAlias = Mapping[str, tuple[str, ...] | None]
 _AT_A_TIME = 1 << 10  # rows
@@ -208,6 +210,11 @@ def mark(values: Column) -> bytes:
 def is_truth(of_type: "np.dtype[Any]") -> bool:
     """True for a column of truth values, with missing ones or without."""
     return of_type == TRUTHS or of_type.kind == "b"
+
+
+def is_whole_type(of_type: "np.dtype[Any]") -> bool:
+    """True for a column of whole numbers or truth values, with missing ones or without."""
+    return of_type.kind in "iu" or is_truth(of_type) or bool(of_type.metadata)
 
 
 def may_lack(values: Column) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from local_dp.arrays import Column
 from local_dp.errors import InputError
 from local_dp.queries.dates import date_of
-from local_dp.records import DATES, LONGEST, MERGED, TRUTHS, Orders
+from local_dp.records import DATES, LONGEST, MERGED, TRUTHS, WHOLES, Orders
 
 if TYPE_CHECKING:
     import polars  # imported where it is used: it takes a third of a second
@@ -129,7 +129,8 @@ def column_of(series: "polars.Series", most: int = LONGEST) -> Column:
                 f"column {series.name!r:.80} holds whole numbers beyond 2^53 {kind}; write them "
                 "as text, or with a decimal point"
             )
-        return np.ascontiguousarray(plain.to_numpy())
+        numbers = np.ascontiguousarray(plain.to_numpy())
+        return numbers.view(WHOLES) if lacking and is_whole(series.dtype) else numbers
     return _letters(series.cast(polars.String).fill_null("").str.slice(0, most + 1))
 
 

@@ -56,7 +56,8 @@ COLUMNS: dict[str, tuple[list[Any], str, list[str], Any, Any]] = {
 @pytest.mark.parametrize("kind", COLUMNS)
 @pytest.mark.parametrize("lacking", [False, True])
 def test_a_column_is_the_same_in_every_form(kind: str, lacking: bool, tmp_path: Path) -> None:
-    """With a missing cell or without: by a question, and by its labels, locally and curated."""
+    """With a missing cell or without: by a question, by its labels, locally and curated; whole
+    numbers have whole quantiles."""
     cells, question, labels, of_polars, of_pandas = COLUMNS[kind]
     values = [*cells * 20, *[None] * lacking]
     naive = polars.Series("x", values)
@@ -87,6 +88,10 @@ def test_a_column_is_the_same_in_every_form(kind: str, lacking: bool, tmp_path: 
         if labels != TEXTS:
             rows = ldp.curate.histogram(table, "x", **how).rows
             assert {str(row[0]) for row in rows} == {*labels}, name
+        if kind in ("truth", "whole") and (name != "pandas" or not lacking):  # it has fractions
+            middles = [ldp.quantiles(table, "x", bounds=(0, 9), notice=unsaid, **how).value[0]]
+            middles.append(ldp.curate.median(table, "x", **how).value)
+            assert [middle % 1 for middle in middles] == [0, 0], name
 
 
 @wrong(

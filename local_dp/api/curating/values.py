@@ -28,7 +28,7 @@ from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.protocols.local_protocol import PlainData
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.records import Records, absent, is_truth
+from local_dp.records import Records, absent, is_truth, is_whole_type
 from local_dp.tallies import Possible
 
 MISSING = "(missing)"
@@ -220,8 +220,12 @@ class OfNumbers(ByMechanism[Multiset, R]):
     def answer(self, point: int, records: Records) -> float | int | None:
         """The number of a point. In a column of whole numbers it is rounded down: as many records
         are at most that."""
-        value, whole = plain(point), records.schema()[self.column].dtype.kind in "biu"
-        return math.floor(value) if whole and value is not None and abs(value) < _WHOLE else value
+        value, of_type = plain(point), records.schema()[self.column].dtype
+        return (
+            math.floor(value)
+            if is_whole_type(of_type) and value is not None and abs(value) < _WHOLE
+            else value
+        )
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.rounded import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
-from local_dp.records import Records
+from local_dp.records import Records, is_whole_type
 from local_dp.tallies import Z95, Joint, Possible, Tally
 
 # distance of the outer thresholds from the quantile, in standard errors: such a test decides four
@@ -428,7 +428,7 @@ class Quantiles(LocalProtocol[Located]):
         table.refuse_missing(
             self.missing, self.column, "missing=exclude (quantiles of those present)"
         )
-        return replace(self, whole=self.whole or table.types[self.column].dtype.kind in "biu")
+        return replace(self, whole=self.whole or is_whole_type(table.types[self.column].dtype))
 
     def possible(self, result: Located) -> Possible:
         return Possible(*self.bounds)
