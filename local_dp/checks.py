@@ -62,7 +62,7 @@ def check_path(name: str, value: str | PathLike[str]) -> None:
         longest = max(map(len, text.encode().split(b"/")))
     if "\0" in text or longest > _LONGEST_NAME:
         raise InputError(
-            f"{name} is {text!r:.40}; give a path in UTF-8, whose names have at most 255 bytes"
+            f"{name} is {text!r:.40}; give a path in UTF-8 with names of at most 255 bytes"
         )
 
 

@@ -13,7 +13,7 @@ LONGEST = 256  # characters of a text, unless more or fewer are declared
 MOST = 1000  # that can be declared
 DATES = np.dtype("M8[us]")  # without a time zone
 TRUTHS = np.dtype("f2")  # truth values of which some may be missing; no number has this type
-# numbers that were whole ones, of which some are missing; it equals any other type of numbers
+# whole numbers of which some are missing, as doubles: numpy takes the type for their usual one
 WHOLES = np.dtype(np.float64, metadata={"whole": True})
 # of categories, by column; None of other columns
 Orders: TypeAlias = Mapping[str, tuple[str, ...] | None]
@@ -26,8 +26,8 @@ class Records:
     """Columnar records. Columns are numbers (any numpy integer or float type), truth values, dates
     (`M8[us]`) or text (numpy `U`); nothing else travels.
 
-    A missing value is NaN among numbers, NaT among dates and the empty text among texts. Whole
-    numbers are never missing; truth values are `TRUTHS` where one is. `lengths` are the declared
+    A missing value is NaN among numbers, NaT among dates and the empty text among texts. Where one
+    is missing, whole numbers are `WHOLES` and truth values are `TRUTHS`. `lengths` are the declared
     greatest lengths of texts in characters, where they are not `LONGEST`. `odd` has the line that
     refuses a question, for each column that was left out of the table. `names` are those that
     errors list: those of the whole table, where only some of its columns were read. `orders` are
@@ -214,7 +214,7 @@ def is_truth(of_type: "np.dtype[Any]") -> bool:
 
 def is_whole_type(of_type: "np.dtype[Any]") -> bool:
     """True for a column of whole numbers or truth values, with missing ones or without."""
-    return of_type.kind in "iu" or is_truth(of_type) or bool(of_type.metadata)
+    return of_type.kind in "iu" or is_truth(of_type) or "whole" in (of_type.metadata or ())
 
 
 def may_lack(values: Column) -> bool:

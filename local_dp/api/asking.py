@@ -27,7 +27,7 @@ from local_dp.api.tables import (
     warn,
 )
 from local_dp.bounds.means import TARGETS
-from local_dp.checks import check_built, check_no_cells, convert_fields
+from local_dp.checks import check_built, convert_fields
 from local_dp.errors import InputError, unknown
 from local_dp.loss import nano_epsilon
 from local_dp.populations.finite import Resampled
@@ -295,7 +295,6 @@ def protocol_of(
                     f"{unknown(f'{kind.name} has no parameter', each, [*parameters, *options])}; "
                     f"`local-dp describe {kind.name}` describes them"
                 )
-            check_no_cells(each, settings[each])
         settings = {each: _as_text(value) for each, value in settings.items()}
         hints = get_type_hints(kind)
         lists = {

@@ -209,8 +209,6 @@ def by_name(function: F) -> F:
         with python_errors():
             _check_given(name, signed, values, how)
             values = tuple(map(_argument, signed, signed.values(), values))
-            for key in how.keys() - signed.keys():
-                check_no_cells(key, how[key])
             how = {key: _argument(key, signed.get(key), value) for key, value in how.items()}
             try:
                 return function(*values, **how)
@@ -221,7 +219,10 @@ def by_name(function: F) -> F:
 
 
 def _argument(name: str, parameter: Parameter | None, value: Any) -> Any:
-    """The value in the type of its parameter. Raises InputError."""
+    """The value in the type of its parameter; a protocol's own has none here. Raises
+    InputError."""
+    if parameter is None:
+        check_no_cells(name, value)
     return converted(name, value, Any if parameter is None else parameter.annotation)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from local_dp.api.files import Form
+from local_dp.queries.dates import ISO, LOCAL
 from local_dp.storage.columns import exactly
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _facts(raw: "polars.Expr", form: Form) -> "list[polars.Expr]":
     counts = {kind: cell.str.contains(pattern).sum() for kind, pattern in kinds.items()}
     values = {
         "cells": cell.count(),
-        "spaced": (raw != cell).sum(),
+        "spaced": ((raw != cell) & ~cell.str.contains(f"^(?:{ISO}|{LOCAL})$")).sum(),
         "numbers": number.count(),
         "whole": cell.cast(polars.Int64, strict=False).count(),
     }
@@ -119,7 +120,7 @@ def _doubts(facts: Mapping[str, Any], kind: str, form: Form) -> Iterator[str]:
     if kind != "text" or not cells:
         return
     if facts["spaced"]:
-        yield f"text, with spaces around {facts['spaced']:,} of {cells:,} cells, which count"
+        yield f"text, and the spaces around {facts['spaced']:,} of {cells:,} cells count"
     word = (
         f"{facts['first']!r:.80}"
         if facts["first"] == facts["last"]

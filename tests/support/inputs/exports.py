@@ -4,6 +4,7 @@ that are refused; and Excel files."""
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from string import ascii_uppercase
 from typing import Any
 from xml.sax.saxutils import escape
@@ -119,7 +120,9 @@ READ: dict[str, tuple[bytes, str, dict[str, list[Any]], str]] = {
     "the word nan": (b"a,b\nnan,1\n2,2\n", "", {"a": [None, 2.0], "b": [1, 2]},
     "'a' is a number, with missing cells 'nan'"),
     "spaces": (b"a,b\n x, 1\nx , \n", "", {"a": [" x", "x "], "b": [1.0, None]},
-    "'a' is text, with spaces around 2 of 2 cells"),
+    "'a' is text, and the spaces around 2 of 2 cells count"),
+    "dates in spaces": (b"d\n 2020-01-02\n2020-01-03 \n", "",
+    {"d": [datetime(2020, 1, 2), datetime(2020, 1, 3)]}, "'d' is read as dates"),
     "infinity": (b"a,b\n-inf,1\n1e3,2\n", "", {"a": [-np.inf, 1000.0], "b": [1, 2]}, ""),
 }  # fmt: skip
 REFUSED: dict[str, tuple[bytes, str, str]] = {
