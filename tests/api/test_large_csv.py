@@ -30,7 +30,7 @@ FORMS |= {
     "dates": (b"a,b\n2020-01-02,1\n", ""),
     "a long text": (b"a,b\n" + b"x" * 300 + b",1\n", ""),
 }
-WHOLE = {"dates", "a long text", "a code page"}  # read as small files are
+WHOLE = {"dates", "dates in spaces", "a long text", "a code page"}  # read as small files are
 
 
 def _read(path: Path, csv: str, only: Any, copy: bool) -> tuple[Any, bool]:
